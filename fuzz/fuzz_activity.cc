@@ -22,7 +22,7 @@ constexpr TimeSpan kSpan{0, 3 * kSecond_ns};
 constexpr double kJoules = 300;
 
 TimeCurve constant_rate(double amount) {
-  TimeCurve curve(kSpan, cell_count_for(kSpan));
+  TimeCurve curve(kSpan, cell_count_for_span(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
   return curve;
@@ -35,7 +35,7 @@ std::vector<EnergyPoint> counter_updates() {
   return steps;
 }
 
-void account_activity(RowLevel level, const Activity& activity) {
+void check_ledger(RowLevel level, const Activity& activity) {
   MachineEnergy energy{.cpu_energy_j = constant_rate(kJoules)};
   energy.machine_cpu_s = constant_rate(2);
   energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", constant_rate(kJoules)});
@@ -65,7 +65,7 @@ void account_activity(RowLevel level, const Activity& activity) {
 }
 
 // Checks the timeline: phases do not overlap, and the energy quantiles of each layer are complete and sorted.
-void check_views(const Activity& activity) {
+void check_timeline(const Activity& activity) {
   MachineEnergy energy{.cpu_energy_j = constant_rate(kJoules)};
   energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", constant_rate(kJoules)});
   ActivitySums sums(kSpan);
@@ -92,9 +92,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!decoded) return 0;
   for (const RowLevel level : {RowLevel::phase, RowLevel::layer, RowLevel::op, RowLevel::tensor, RowLevel::function,
                                RowLevel::region, RowLevel::kernel}) {
-    account_activity(level, decoded->activity);
+    check_ledger(level, decoded->activity);
   }
-  check_views(decoded->activity);
+  check_timeline(decoded->activity);
   const auto again = recording::decode_activity(recording::encode_activity(decoded->activity));
   JOULEMAP_CHECK(again.has_value(), "what was read cannot be written");
   return 0;

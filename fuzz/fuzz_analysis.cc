@@ -32,7 +32,7 @@ std::uint16_t next_u16(std::string_view& bytes) {
   return static_cast<std::uint16_t>(low | high << 8U);
 }
 
-std::string recording_of(std::string_view bytes) {
+std::string make_fuzzed_recording(std::string_view bytes) {
   std::string file;
   while (bytes.size() >= 5) {
     const auto type = static_cast<recording::ChunkType>(static_cast<unsigned char>(bytes[0]) % 10);
@@ -56,7 +56,7 @@ void check_rows(const ReportResult& result) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const FileDescriptor file(::memfd_create("fuzzed", MFD_CLOEXEC));
-  const std::string bytes = recording_of({reinterpret_cast<const char*>(data), size});
+  const std::string bytes = make_fuzzed_recording({reinterpret_cast<const char*>(data), size});
   JOULEMAP_CHECK(write_fully(file.get(), bytes, "fuzzed"), "memory is full");
   const std::string path = "/proc/self/fd/" + std::to_string(file.get());
   using attribution::RowLevel;

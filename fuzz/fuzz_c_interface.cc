@@ -25,11 +25,11 @@
 namespace {
 
 constexpr std::size_t kMaxCalls = 64;
-constexpr std::size_t kMaxWaits = 1;  // calls of jm_window_wait() per input; each may take 0.3 s
+constexpr std::size_t kMaxWindowWaits = 1;  // calls of jm_window_wait() per input; each may take 0.3 s
 
-class Arguments {
+class FuzzedArguments {
  public:
-  Arguments(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  FuzzedArguments(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
   bool empty() const { return size_ == 0; }
   template <class T>
   T next() {
@@ -51,9 +51,9 @@ class Arguments {
 };
 
 // A temporary folder with the /sys files of one RAPL counter, for the lifetime of the process.
-class Machine {
+class FakePowercapFolder {
  public:
-  Machine() : path_((std::filesystem::temp_directory_path() / "joulemap-fuzz-XXXXXX").string()) {
+  FakePowercapFolder() : path_((std::filesystem::temp_directory_path() / "joulemap-fuzz-XXXXXX").string()) {
     JOULEMAP_CHECK(::mkdtemp(path_.data()) != nullptr, "no temporary folder");
     const std::string zone = path_ + "/sys/class/powercap/intel-rapl:0";
     std::filesystem::create_directories(zone);
@@ -61,12 +61,12 @@ class Machine {
     std::ofstream(zone + "/energy_uj") << "1000000\n";
     std::ofstream(zone + "/max_energy_range_uj") << "262143328850\n";
   }
-  ~Machine() {
+  ~FakePowercapFolder() {
     std::error_code error;
     std::filesystem::remove_all(path_, error);
   }
-  Machine(const Machine&) = delete;
-  Machine& operator=(const Machine&) = delete;
+  FakePowercapFolder(const FakePowercapFolder&) = delete;
+  FakePowercapFolder& operator=(const FakePowercapFolder&) = delete;
   const char* path() const { return path_.c_str(); }
 
  private:
@@ -74,7 +74,7 @@ class Machine {
 };
 
 const char* machine() {
-  static const Machine made;
+  static const FakePowercapFolder made;
   return made.path();
 }
 
@@ -101,12 +101,12 @@ class SizedStructMemory {
   std::unique_ptr<unsigned char[]> memory_;
 };
 
-std::size_t next_size(Arguments& arguments, std::size_t usual) {
+std::size_t next_size(FuzzedArguments& arguments, std::size_t usual) {
   const auto choice = arguments.next<std::uint8_t>();
   return choice < 128 ? usual : arguments.next<std::uint16_t>() % 5000;
 }
 
-SizedStructMemory next_options(Arguments& arguments) {
+SizedStructMemory next_options(FuzzedArguments& arguments) {
   static constexpr std::array<const char*, 5> kSensors = {"powercap", "powercap", nullptr, "none-such", ",,"};
   const std::size_t size = next_size(arguments, sizeof(jm_options));
   SizedStructMemory options(size);
@@ -121,7 +121,7 @@ SizedStructMemory next_options(Arguments& arguments) {
 // Makes the calls that the input describes, and keeps a model of the state: the windows that are not released.
 class CallSequence {
  public:
-  explicit CallSequence(Arguments arguments) : arguments_(arguments) {}
+  explicit CallSequence(FuzzedArguments arguments) : arguments_(arguments) {}
 
   void run() {
     for (std::size_t calls = 0; calls < kMaxCalls && !arguments_.empty(); ++calls) make_next_call();
@@ -151,7 +151,7 @@ class CallSequence {
       case 5:
         return query_window(&jm_window_peek);
       case 6:
-        return waits_++ < kMaxWaits ? query_window(&jm_window_wait) : query_window(&jm_window_peek);
+        return waits_++ < kMaxWindowWaits ? query_window(&jm_window_wait) : query_window(&jm_window_peek);
       case 7:
         return row<jm_domain>(&jm_window_domain);
       case 8:
@@ -259,7 +259,7 @@ class CallSequence {
     JOULEMAP_CHECK(jm_step(&number) == JM_OK && jm_epoch(nullptr) == JM_OK && jm_region_pop() == JM_OK, "marks");
   }
 
-  Arguments arguments_;
+  FuzzedArguments arguments_;
   std::vector<Window> windows_;
   std::size_t waits_ = 0;
 };
@@ -267,6 +267,6 @@ class CallSequence {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  CallSequence(Arguments(data, size)).run();
+  CallSequence(FuzzedArguments(data, size)).run();
   return 0;
 }

@@ -52,7 +52,7 @@ class Input {
   std::size_t size_;
 };
 
-KernelPower next_power(Input& input) {
+KernelPower next_kernel_power(Input& input) {
   KernelPower power;
   const auto choice = input.next<std::uint8_t>();
   power.gpu = (choice & 1U) != 0 ? "NVIDIA H200" : "NVIDIA A100";
@@ -76,9 +76,9 @@ std::string payloads_of(Input& input) {
   return file;
 }
 
-std::string powers_of(Input& input) {
+std::string encode_kernel_powers(Input& input) {
   std::vector<KernelPower> kernel_powers;
-  while (!input.empty()) kernel_powers.push_back(next_power(input));
+  while (!input.empty()) kernel_powers.push_back(next_kernel_power(input));
   std::string file;
   for (const std::string& payload : encode_powers(kernel_powers))
     file += make_chunk(ChunkType::kernel_powers, 0, payload);
@@ -91,23 +91,23 @@ std::string with_source(std::string chunks) {
   return make_chunk(ChunkType::source, 0, encode_source(definition)) + std::move(chunks);
 }
 
-bool precedes_in_library(const KernelPower& a, const KernelPower& b) {
+bool has_smaller_library_key(const KernelPower& a, const KernelPower& b) {
   return std::tie(a.gpu, a.kernel_key) < std::tie(b.gpu, b.kernel_key);
 }
 
 void check_library(const LoadedKernelLibrary& library) {
   const std::vector<KernelPower>& powers = library.powers;
   for (std::size_t i = 0; i < powers.size(); ++i) {
-    JOULEMAP_CHECK(recording::is_valid_entry(powers[i]) && !powers[i].is_from_similar_kernels(),
+    JOULEMAP_CHECK(recording::is_valid_kernel_power(powers[i]) && !powers[i].is_from_similar_kernels(),
                    "a power that cannot be");
-    JOULEMAP_CHECK(i == 0 || precedes_in_library(powers[i - 1], powers[i]), "powers out of order, or twice");
-    JOULEMAP_CHECK(recording::find_power(powers, powers[i].gpu, powers[i].kernel_key) == &powers[i],
+    JOULEMAP_CHECK(i == 0 || has_smaller_library_key(powers[i - 1], powers[i]), "powers out of order, or twice");
+    JOULEMAP_CHECK(recording::find_kernel_power(powers, powers[i].gpu, powers[i].kernel_key) == &powers[i],
                    "a power that is not found");
     const double spread = recording::predictive_relative_sd(powers[i]);
     JOULEMAP_CHECK(std::isfinite(spread) && spread >= 0, "a spread that is no number");
   }
   std::vector<KernelPower> merged;
-  JOULEMAP_CHECK(recording::merge_into_library(merged, powers, powers.size() + 1) == 0, "powers were dropped");
+  JOULEMAP_CHECK(recording::merge_into_kernel_library(merged, powers, powers.size() + 1) == 0, "powers were dropped");
   JOULEMAP_CHECK(merged.size() == powers.size(), "powers were lost");
 }
 
@@ -118,7 +118,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const int mode = input.next<std::uint8_t>() % 3;
   const std::string file = mode == 0   ? input.remaining_bytes()
                            : mode == 1 ? with_source(payloads_of(input))
-                                       : with_source(powers_of(input));
+                                       : with_source(encode_kernel_powers(input));
   MemorySource bytes(file);
   const Result<LoadedKernelLibrary> library = read_kernel_library(bytes, "fuzzed");
   if (library) check_library(*library);

@@ -3,7 +3,7 @@
 // Fuzzes GPU profiles. The first byte selects how the rest is used:
 //   0  as the text of a profile
 //   1  as changes to the built-in H200 profile, with two small trees instead of its own: the index of a value (two
-//      bytes) and of its replacement in kHostile (one byte), repeated
+//      bytes) and of its replacement in kHostileValues (one byte), repeated
 // A profile that was read can be written and read again, and its predictions are finite.
 #include <array>
 #include <cctype>
@@ -22,7 +22,7 @@ namespace {
 using namespace joulemap;
 using namespace joulemap::predict;
 
-constexpr std::array<std::string_view, 16> kHostile = {
+constexpr std::array<std::string_view, 16> kHostileValues = {
     "0",  "-1", "1e308", "-1e308", "1e-308", "1e999", "null",        "\"text\"",
     "[]", "{}", "true",  "1e30",   "-1e30",  "1e-30", "\"nan inf\"", "9223372036854775807"};
 
@@ -58,12 +58,12 @@ const std::string& small_profile() {
   return text;
 }
 
-std::string changed_profile(const std::uint8_t* data, std::size_t size) {
+std::string mutate_profile(const std::uint8_t* data, std::size_t size) {
   static const std::vector<Value> values = values_of(small_profile());
   std::vector<std::string_view> replaced(values.size());
   for (std::size_t i = 0; i + 2 < size; i += 3) {
     const std::size_t which = (data[i] | static_cast<std::size_t>(data[i + 1]) << 8U) % values.size();
-    replaced[which] = kHostile[data[i + 2] % kHostile.size()];
+    replaced[which] = kHostileValues[data[i + 2] % kHostileValues.size()];
   }
   std::string json;
   std::size_t copied = 0;
@@ -111,7 +111,7 @@ void check_prediction(const DeviceProfile& profile) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string text = data[0] % 2 == 0 ? std::string(reinterpret_cast<const char*>(data) + 1, size - 1)
-                                            : changed_profile(data + 1, size - 1);
+                                            : mutate_profile(data + 1, size - 1);
   const Result<DeviceProfile> profile = read_profile(text, "fuzzed");
   if (!profile) return 0;
   check_prediction(*profile);

@@ -14,9 +14,9 @@
 
 namespace {
 
-class Bytes {
+class FuzzInput {
  public:
-  Bytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  FuzzInput(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
   bool empty() const { return size_ == 0; }
   std::uint8_t next() {
     if (size_ == 0) return 0;
@@ -38,7 +38,7 @@ class Bytes {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace joulemap;
-  Bytes bytes(data, size);
+  FuzzInput bytes(data, size);
   Channel channel;
   channel.domain = channel.name = "package-0";
   channel.scale = 1e-6;

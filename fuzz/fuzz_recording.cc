@@ -50,7 +50,7 @@ struct Collector final : RecordingVisitor {
   }
 };
 
-SourceDefinition definition() {
+SourceDefinition make_source_definition() {
   SourceDefinition definition;
   definition.source.recording_id = "fuzz";
   definition.channels.resize(3);
@@ -64,7 +64,7 @@ void read_all(const std::string& file, RecordingVisitor& visitor) {
 }
 
 void read_payloads(InputBytes bytes) {
-  std::string file = make_chunk(ChunkType::source, 0, encode_source(definition()));
+  std::string file = make_chunk(ChunkType::source, 0, encode_source(make_source_definition()));
   while (!bytes.empty()) {
     const auto type = static_cast<ChunkType>(bytes.next() % 10);
     std::string payload;
@@ -101,7 +101,7 @@ void read_changed(InputBytes bytes) {
   };
   std::int64_t now_ns = 0;
   for (int i = bytes.next() % 4; i >= 0; --i) {
-    append(make_chunk(ChunkType::source, 0, encode_source(definition())), {});
+    append(make_chunk(ChunkType::source, 0, encode_source(make_source_definition())), {});
     SampleBatch batch;
     batch.samples = make_samples(bytes, now_ns);
     append(make_chunk(ChunkType::samples, 0, encode_samples(batch)), batch.samples);

@@ -25,7 +25,7 @@ Number take_number(std::string_view& bytes) {
   return number;
 }
 
-Trace trace_of(std::string_view bytes) {
+Trace read_fuzzed_trace(std::string_view bytes) {
   Trace trace;
   trace.format = "kineto";
   for (const char* name : {"aten::mm", "nn.Module: A_0", "nn.Module: BLoss", "ProfilerStep#1", "nccl:all_reduce",
@@ -55,7 +55,7 @@ Trace trace_of(std::string_view bytes) {
 }
 
 void check_scope_assignment(std::string_view bytes) {
-  Trace trace = trace_of(bytes);
+  Trace trace = read_fuzzed_trace(bytes);
   std::int64_t thread_ns = 0;
   const ScopedTrace scoped = assign_scopes(trace, {{"A", {"layer"}}}, [&](const Activity& activity) {
     JOULEMAP_CHECK(activity.begin_ns <= activity.end_ns, "a stretch that ends before it begins");

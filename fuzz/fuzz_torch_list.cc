@@ -19,7 +19,7 @@ using namespace joulemap;
 double total_bytes(const std::vector<predict::Operation>& operations) {
   double bytes = 0;
   for (const predict::Operation& operation : operations) {
-    const predict::Work work = predict::work_of(operation);
+    const predict::Work work = predict::compute_work(operation);
     JOULEMAP_CHECK(std::isfinite(work.flops) && work.flops >= 0, "no amount of arithmetic");
     JOULEMAP_CHECK(std::isfinite(work.bytes) && work.bytes >= 0, "no amount of memory");
     bytes += work.bytes * static_cast<double>(operation.count);
@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const predict::Operation& operation : graph->operations) JOULEMAP_CHECK(operation.count >= 1, "no times");
   const predict::Graph cast = predict::apply_precision(*graph, predict::Precision::amp_bf16);
   JOULEMAP_CHECK(cast.operations.size() >= graph->operations.size(), "autocast lost an operation");
-  const std::vector<predict::Operation> step = predict::training_step(cast, "adamw");
+  const std::vector<predict::Operation> step = predict::make_training_step(cast, "adamw");
   JOULEMAP_CHECK(step.size() >= cast.operations.size(), "a step without its forward pass");
   const double eager = total_bytes(step);
   JOULEMAP_CHECK(total_bytes(predict::to_compiled_operations(step)) <= eager * (1 + 1e-9),

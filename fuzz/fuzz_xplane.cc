@@ -35,8 +35,8 @@ void check_op_times(const joulemap::ingest::OpTimes& op_times) {
 }
 
 // The result must not depend on the number of threads.
-void check_same(const joulemap::Result<joulemap::ingest::Trace>& a,
-                const joulemap::Result<joulemap::ingest::Trace>& b) {
+void check_same_trace(const joulemap::Result<joulemap::ingest::Trace>& a,
+                      const joulemap::Result<joulemap::ingest::Trace>& b) {
   JOULEMAP_CHECK(a.has_value() == b.has_value(), "a trace that one thread reads and two do not");
   if (!a) return;
   std::size_t events = 0;
@@ -59,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_xplane(bytes, checks);
   const joulemap::Result<Trace> trace = read_xplane_trace_bytes(bytes, {.threads = 1});
   check_trace(trace);
-  check_same(trace, read_xplane_trace_bytes(bytes, {.threads = 2, .segment_bytes = 16}));
+  check_same_trace(trace, read_xplane_trace_bytes(bytes, {.threads = 2, .segment_bytes = 16}));
   GraphNames names;
   names.scope_by_operation = {{"a", {"", "b"}}};
   check_op_times(read_xplane_op_times(bytes, names));

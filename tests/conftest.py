@@ -25,12 +25,14 @@ sys.path.insert(0, str(ROOT / "tests" / "simulated_machine"))
 sys.path.append(str(ROOT / "tests"))
 
 
-REAL_TIME = "real_time: needs the processor in time, as its docstring explains; runs alone, and skips where it is not given"
+REAL_TIME_MARKER = (
+    "real_time: needs the processor in time, as its docstring explains; runs alone, and skips where it is not given"
+)
 MAX_SKIPPED = 5  # limit of skipped real_time tests: more could hide a defect
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", REAL_TIME)
+    config.addinivalue_line("markers", REAL_TIME_MARKER)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -68,7 +70,7 @@ class Outcome:
 
 
 @pytest.fixture(autouse=True)
-def own_data_folder(tmp_path, monkeypatch):
+def use_temporary_data_folder(tmp_path, monkeypatch):
     """Each test has its own data folder: its kernel library affects neither the user's recordings nor other tests."""
     monkeypatch.setenv("JOULEMAP_DATA", str(tmp_path / "data"))
 

@@ -82,7 +82,7 @@ def cc_sources() -> dict[str, str]:
     }
 
 
-def elements(text: str, opening: int) -> list[str]:
+def split_elements(text: str, opening: int) -> list[str]:
     """The elements of the list or of the arguments whose bracket is at `opening`."""
     found, depth, begin, at = [], 0, opening + 1, opening
     while at < len(text):
@@ -110,17 +110,17 @@ def codes_of(expression: str, name: str, text: str) -> list[str]:
 
 def codes_of_objects(name: str, text: str) -> Iterator[str]:
     for match in OBJECT.finditer(text):
-        parts = elements(text, match.end() - 1)
+        parts = split_elements(text, match.end() - 1)
         if len(parts) == 4 and not parts[0].startswith("."):  # else a sample, an event or other data
             yield from codes_of(parts[0], name, text)
     for match in ANY_LIST.finditer(text):
-        parts = elements(text, match.start())
+        parts = split_elements(text, match.start())
         if len(parts) != 4 or parts[1].startswith('"'):  # a count is no text
             continue
         if CODE.fullmatch(parts[0]) and SENTENCE.search(parts[2]):
             yield from CODE.findall(parts[0])
     for match in FLAG.finditer(text):
-        yield from codes_of(elements(text, match.end() - 1)[0], name, text)
+        yield from codes_of(split_elements(text, match.end() - 1)[0], name, text)
     for match in VARIABLE.finditer(text):
         yield from CODE.findall(match[1] or match[2])
 
@@ -129,14 +129,14 @@ def helpers() -> Iterator[tuple[str, int]]:
     """Functions that take a code, and the index of that parameter."""
     for text in cc_sources().values():
         for match in HELPER.finditer(text):
-            for index, parameter in enumerate(elements(text, match.end() - 1)):
+            for index, parameter in enumerate(split_elements(text, match.end() - 1)):
                 if CODE_PARAMETER.search(parameter):
                     yield match[1] or match[2], index
 
 
 def codes_of_calls(text: str, function: str, index: int) -> Iterator[str]:
     for match in re.finditer(rf"\b{function}\(", text):
-        arguments = elements(text, match.end() - 1)
+        arguments = split_elements(text, match.end() - 1)
         if index < len(arguments) and CODE.fullmatch(arguments[index]):
             yield from CODE.findall(arguments[index])
 
@@ -157,7 +157,7 @@ def codes_of_python(path: Path) -> Iterator[str]:
 
 
 @cache
-def emitted() -> dict[str, str]:
+def emitted_codes() -> dict[str, str]:
     """A file that emits it, by code."""
     found: dict[str, str] = {}
     known_helpers = set(helpers())
@@ -181,7 +181,7 @@ def entries() -> list[tuple[str, str]]:
 
 
 def test_the_scan_finds_every_way_in_which_a_code_is_emitted():
-    found = emitted()
+    found = emitted_codes()
     assert len(found) > 200
     examples = {
         "kernels_by_time": "an element of a list",
@@ -203,7 +203,7 @@ def test_the_scan_finds_every_way_in_which_a_code_is_emitted():
 
 def test_every_emitted_code_is_described():
     described = {code for code, text in entries()}
-    missing = {code: where for code, where in emitted().items() if code not in described}
+    missing = {code: where for code, where in emitted_codes().items() if code not in described}
     assert missing == {}, f"describe them in {PAGE.relative_to(ROOT)}, then run tools/make_note_help.py"
 
 
@@ -213,12 +213,12 @@ def test_no_code_is_described_twice():
 
 
 def test_nothing_is_described_that_is_not_emitted():
-    assert [code for code, text in entries() if code not in emitted()] == []
+    assert [code for code, text in entries() if code not in emitted_codes()] == []
 
 
 def test_every_code_that_strict_counts_as_data_loss_is_emitted():
     codes = CODE.findall(constant("kDataLossCodes", cc_sources()["src/model/data_loss.cc"]))
-    assert len(codes) > 30 and set(codes) <= set(emitted())
+    assert len(codes) > 30 and set(codes) <= set(emitted_codes())
 
 
 @pytest.mark.parametrize(("code", "text"), entries(), ids=[code for code, text in entries()])

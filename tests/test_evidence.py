@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
-from make_evidence import PAGE, QUOTE, main, without_code  # noqa: E402
+from make_evidence import PAGE, QUOTE, main, blank_code  # noqa: E402
 
 EVIDENCE = """\
 topic = "Sensors"
@@ -39,9 +39,9 @@ error = "4.2 %"
 id = "swin"
 network = "Swin | T"
 """
-QUOTED = "The error is\n<!-- e:far.vgg.error -->4.2 %<!-- / --> here.\n"
+QUOTED_PAGE = "The error is\n<!-- e:far.vgg.error -->4.2 %<!-- / --> here.\n"
 
-LINTED = ["README.md", "docs/tutorials/**/*.md", "docs/how-to/**/*.md", "docs/explanation/**/*.md"]
+LINTED_PAGES = ["README.md", "docs/tutorials/**/*.md", "docs/how-to/**/*.md", "docs/explanation/**/*.md"]
 FIGURE = re.compile(
     r"\d[\d.,]*\s*(?:%|percent\b|per cent\b)"
     r"|\d[\d.,]*\s*(?:x|×|times)\s+(?:as\s+|the\s+)?"
@@ -69,7 +69,7 @@ ALLOWED = [
 def tree(tmp_path: Path) -> Path:
     (tmp_path / "docs" / "evidence").mkdir(parents=True)
     (tmp_path / "docs" / "evidence" / "far.toml").write_text(EVIDENCE)
-    (tmp_path / "README.md").write_text(QUOTED)
+    (tmp_path / "README.md").write_text(QUOTED_PAGE)
     assert main(["--root", str(tmp_path)]) == 0
     return tmp_path
 
@@ -116,13 +116,13 @@ def test_a_changed_figure_fails_and_is_rewritten(tree, capsys):
     assert f"{PAGE}:" in errors
     assert (tree / "README.md").read_text() == before, "--check writes nothing"
     assert main(["--root", str(tree)]) == 0
-    assert (tree / "README.md").read_text() == QUOTED.replace("4.2", "5.0")
+    assert (tree / "README.md").read_text() == QUOTED_PAGE.replace("4.2", "5.0")
     assert check(tree) == 0
 
 
 def test_pages_in_folders_are_checked(tree, capsys):
     (tree / "docs" / "how-to").mkdir()
-    (tree / "docs" / "how-to" / "page.md").write_text(QUOTED.replace("4.2", "4.3"))
+    (tree / "docs" / "how-to" / "page.md").write_text(QUOTED_PAGE.replace("4.2", "4.3"))
     assert check(tree) == 1
     assert "docs/how-to/page.md:2:" in capsys.readouterr().err
 
@@ -136,7 +136,7 @@ def test_an_unknown_figure_fails(tree, capsys, name):
 
 
 @pytest.mark.parametrize(
-    "text", ["<!-- e:far.vgg.error -->4.2 %\n", "4.2 %<!-- / -->\n", "<!-- e:far.vgg.error -->4.2 %\n" + QUOTED]
+    "text", ["<!-- e:far.vgg.error -->4.2 %\n", "4.2 %<!-- / -->\n", "<!-- e:far.vgg.error -->4.2 %\n" + QUOTED_PAGE]
 )
 def test_a_marker_without_its_counterpart_fails(tree, text):
     (tree / "README.md").write_text(text)
@@ -190,7 +190,7 @@ def test_a_faulty_file_fails(tree, capsys, fault):
     assert "docs/evidence/far.toml:1:" in capsys.readouterr().err
 
 
-def figures_outside(text: str) -> list[str]:
+def unquoted_figures(text: str) -> list[str]:
     """Percentages and comparisons of speed that are neither quoted from the evidence, nor code, nor definitions."""
 
     def blank(match: re.Match) -> str:
@@ -198,7 +198,7 @@ def figures_outside(text: str) -> list[str]:
 
     for pattern in ALLOWED:
         text = re.sub(pattern.replace(" ", r"\s+"), blank, text)
-    text = re.sub(r"<!--.*?-->", blank, QUOTE.sub(blank, without_code(text)), flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->", blank, QUOTE.sub(blank, blank_code(text)), flags=re.DOTALL)
     return [f"{text.count(chr(10), 0, match.start()) + 1}: {match[0]}" for match in FIGURE.finditer(text)]
 
 
@@ -206,22 +206,22 @@ def figures_outside(text: str) -> list[str]:
     "text", ["5 % off", "5% off", "2.5 percent", "20 times faster", "3x less", "1.5 × more", "twice 7 %"]
 )
 def test_the_lint_finds_figures(text):
-    assert figures_outside(f"It is\n{text}.")[0].startswith("2: ")
+    assert unquoted_figures(f"It is\n{text}.")[0].startswith("2: ")
 
 
 @pytest.mark.parametrize(
     "text",
-    [QUOTED, "`--fail-over 5%`", "```sh\nfail 5%\n```\n", "a 90 % interval", "its 95 % confidence interval",
+    [QUOTED_PAGE, "`--fail-over 5%`", "```sh\nfail 5%\n```\n", "a 90 % interval", "its 95 % confidence interval",
      "90 % intervals", "<!-- 5 % -->", "run it 10 times", "a batch of 32"],
 )  # fmt: skip
 def test_the_lint_allows_quotes_code_and_definitions(text):
-    assert figures_outside(text) == []
+    assert unquoted_figures(text) == []
 
 
-PAGES = sorted(page for pattern in LINTED for page in ROOT.glob(pattern))
+PAGES = sorted(page for pattern in LINTED_PAGES for page in ROOT.glob(pattern))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_contain_no_figures_of_their_own(page):
-    found = figures_outside(page.read_text())
+    found = unquoted_figures(page.read_text())
     assert not found, "quote them from docs/evidence: " + "; ".join(found)

@@ -16,17 +16,17 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from cli.made_rows import domain, wobble, write_factorial, write_rows
+from cli.made_rows import domain, deterministic_noise, write_factorial, write_rows
 from support.kineto_trace import begin_ns, training
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMAS = ROOT / "docs" / "reference" / "schemas"
-EXAMPLE = ROOT / "examples" / "resnet50-h200.joule"
+EXAMPLE_RECORDING = ROOT / "examples" / "resnet50-h200.joule"
 RECORDINGS = sorted((ROOT / "tests" / "data" / "recordings").glob("*.joule"))
 LEVELS = ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "stack", "step", "epoch", "rank",
           "request", "token"]
 SYSROOTS = sorted(path.name for path in (ROOT / "tests" / "sysroots").iterdir() if path.is_dir())
-INTERNAL = {"page", "profile"}  # of the page's own script, and of fitted profiles, which only the program reads
+INTERNAL_SCHEMAS = {"page", "profile"}  # of the page's own script, and of fitted profiles, which only the program reads
 EXPERIMENT = """name = "small"
 command = ["true"]
 repetitions = 1
@@ -46,13 +46,13 @@ def schema_of(name: str) -> dict:
     return json.loads((SCHEMAS / f"{name}.json").read_text())
 
 
-def undescribed(value: object, schema: dict, root: dict, at: str = "$") -> Iterator[str]:
+def undescribed_keys(value: object, schema: dict, root: dict, at: str = "$") -> Iterator[str]:
     """Paths of keys that the schema does not mention."""
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
     if isinstance(value, list):
         for index, element in enumerate(value):
-            yield from undescribed(element, schema.get("items", {}), root, f"{at}[{index}]")
+            yield from undescribed_keys(element, schema.get("items", {}), root, f"{at}[{index}]")
     elif isinstance(value, dict):
         known = dict(schema.get("properties", {}))
         for alternative in schema.get("oneOf", []):
@@ -62,7 +62,7 @@ def undescribed(value: object, schema: dict, root: dict, at: str = "$") -> Itera
             if described is None and known:
                 yield f"{at}.{key}"
             elif described is not None:
-                yield from undescribed(member, described, root, f"{at}.{key}")
+                yield from undescribed_keys(member, described, root, f"{at}.{key}")
 
 
 def check(document: dict, name: str) -> dict:
@@ -72,7 +72,7 @@ def check(document: dict, name: str) -> dict:
         f"{error.json_path}: {error.message}" for error in jsonschema.Draft202012Validator(schema).iter_errors(document)
     ]
     assert errors == []
-    assert list(undescribed(document, schema, schema)) == []
+    assert list(undescribed_keys(document, schema, schema)) == []
     return document
 
 
@@ -110,7 +110,7 @@ def test_schemas_are_valid_and_describe_every_key(path):
 def test_every_schema_of_the_sources_has_a_file_and_is_on_the_page():
     sources = [*ROOT.glob("src/**/*.cc"), *ROOT.glob("src/**/*.h"), *ROOT.glob("python/joulemap/**/*.py")]
     texts = "\n".join(path.read_text() for path in sources if not path.name.endswith("_test.cc"))
-    named = set(re.findall(r"\bjoulemap\.([a-z_]+)/\d\b", texts)) - INTERNAL
+    named = set(re.findall(r"\bjoulemap\.([a-z_]+)/\d\b", texts)) - INTERNAL_SCHEMAS
     assert named == {path.stem for path in SCHEMAS.glob("*.json")}
     page = (ROOT / "docs" / "reference" / "json.md").read_text()
     assert named == set(re.findall(r"\]\(schemas/([a-z_]+)\.json\)", page))
@@ -118,7 +118,7 @@ def test_every_schema_of_the_sources_has_a_file_and_is_on_the_page():
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_report_at_every_level(printed, level):
-    report = printed("report", "report", EXAMPLE, "--by", level)
+    report = printed("report", "report", EXAMPLE_RECORDING, "--by", level)
     assert report["rows"] or level in ("epoch", "request", "token")  # the example has none of these
 
 
@@ -160,9 +160,9 @@ def test_bundle_and_verify(printed, tmp_path):
 
 def test_account_and_disclosures(printed, joulemap):
     assumptions = ["--region", "France", "--pue", 1.2, "--price-per-kwh", 0.2, "--embodied-kg", 1500]
-    assert printed("report", "report", EXAMPLE, *assumptions)["account"]["entries"]
+    assert printed("report", "report", EXAMPLE_RECORDING, *assumptions)["account"]["entries"]
     for format, schema in {"sci": "sci", "eu-ai-act": "euaiact"}.items():
-        outcome = joulemap("report", EXAMPLE, *assumptions, "--disclose", format)
+        outcome = joulemap("report", EXAMPLE_RECORDING, *assumptions, "--disclose", format)
         assert outcome.code == 0, outcome.err
         check(outcome.json, schema)
 
@@ -183,12 +183,12 @@ def test_calibrate(printed, sysroots):
 
 
 def test_advice(printed):
-    printed("advice", "advise", EXAMPLE)
+    printed("advice", "advise", EXAMPLE_RECORDING)
     printed("advice", "advise", RECORDINGS[-1])
 
 
 def test_diff_of_the_example(printed):
-    printed("diff", "diff", EXAMPLE, EXAMPLE)
+    printed("diff", "diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING)
 
 
 @pytest.mark.parametrize("level", ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "operator"])
@@ -253,8 +253,8 @@ def test_experiment_from_plan_to_status(printed, sysroots, tmp_path):
 
 def test_analysis(printed, tmp_path):
     def row(level: int, block: int) -> dict:
-        joules = 100 + 20 * level + wobble(block)
-        accuracy = {"accuracy": 0.9 - 0.1 * level + wobble(block) / 100}
+        joules = 100 + 20 * level + deterministic_noise(block)
+        accuracy = {"accuracy": 0.9 - 0.1 * level + deterministic_noise(block) / 100}
         domains = [domain("package-0", joules), domain("gpu0", 2 * joules)]
         return {"elapsed_s": joules / 50, "metrics": accuracy, "domains": domains}
 
@@ -267,7 +267,7 @@ def test_analysis(printed, tmp_path):
     assert analysis["main_effects"] and analysis["interactions"] and analysis["correlations"]
 
 
-def in_python(binaries: Path, code: str, *arguments: object) -> str:
+def run_python(binaries: Path, code: str, *arguments: object) -> str:
     environment = {**os.environ, "PYTHONPATH": str(binaries.parent / "python")}
     command = [sys.executable, "-c", code, *map(str, arguments)]
     process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
@@ -283,7 +283,7 @@ meter = TrainingMeter(sys.argv[1])
 meter.begin()
 meter.end()
 """
-    in_python(binaries, code, tmp_path / "total.json")
+    run_python(binaries, code, tmp_path / "total.json")
     check(json.loads((tmp_path / "total.json").read_text()), "total")
 
 
@@ -294,7 +294,7 @@ import json, torch, joulemap
 model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
 print(json.dumps(joulemap.list_operations(model, torch.zeros(2, 3, 8, 8), training=True, optimizer="sgd")))
 """
-    check(json.loads(in_python(binaries, code)), "operations")
+    check(json.loads(run_python(binaries, code)), "operations")
 
 
 BENCH_ENGINE = """
@@ -326,7 +326,7 @@ def test_benchmarks_of_serving(binaries, tmp_path, options):
     (tmp_path / "engine.py").write_text(BENCH_ENGINE)
     code = "import sys; from joulemap._bench_serve.command import main; sys.exit(main(sys.argv[1:]))"
     tenants = ["--tenant", "chat=3,search", "--output-tokens", "2..4"]
-    printed = in_python(binaries, code, "--engine", f"{tmp_path}/engine.py:Engine", *options, *tenants, "--json")
+    printed = run_python(binaries, code, "--engine", f"{tmp_path}/engine.py:Engine", *options, *tenants, "--json")
     document = check(json.loads(printed), "bench_serve")
     assert [level["steady"] is None for level in document["levels"]] == ([True] if 1 in options else [False, False])
     assert any(level["failures"] for level in document["levels"]) == (1 not in options)

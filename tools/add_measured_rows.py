@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
 from _collect import command, networks, tables  # noqa: E402
 
-HELD_OUT = "held-out-"
+HELD_OUT_PREFIX = "held-out-"
 
 
 def add_rows(new: list[Path], folder: Path) -> None:
@@ -34,7 +34,7 @@ def add_rows(new: list[Path], folder: Path) -> None:
     with tempfile.TemporaryDirectory() as made:
         rows = Path(made)
         for path in [*folder.glob("*.csv.gz"), *folder.glob("*.csv"), *new]:
-            shutil.copy(path, rows / path.name.removeprefix(HELD_OUT))
+            shutil.copy(path, rows / path.name.removeprefix(HELD_OUT_PREFIX))
         if command.main(["--out", str(rows), "--tables", str(folder)]) != 0:
             raise SystemExit(f"{folder}: the tables could not be written")
 
@@ -77,8 +77,8 @@ def main() -> int:
     new = sorted(options.folder.glob("*.jsonl.gz"))
     if not new:
         raise SystemExit(f"{options.folder} has no rows (*.jsonl.gz)")
-    alone = [path for path in new if not path.name.startswith(HELD_OUT)]
-    judged = [path for path in new if path.name.startswith(HELD_OUT)]
+    alone = [path for path in new if not path.name.startswith(HELD_OUT_PREFIX)]
+    judged = [path for path in new if path.name.startswith(HELD_OUT_PREFIX)]
     for held_out, paths, folder in ((False, alone, DATA / "h200"), (True, judged, DATA / "held-out")):
         if paths:
             add_rows(paths, folder)

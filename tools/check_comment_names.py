@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOREIGN = {"global_max_num_events_", "cupti_version.h"}
-MENTIONED = re.compile(r"\bk[A-Z]\w{3,}|\b[a-z_]{3,}(?=\(\))|\b[A-Z]\w+::\w+|`[a-z]\w{3,}`|\b[a-z_]+\.h\b")
+FOREIGN_NAMES = {"global_max_num_events_", "cupti_version.h"}
+MENTIONED_NAME = re.compile(r"\bk[A-Z]\w{3,}|\b[a-z_]{3,}(?=\(\))|\b[A-Z]\w+::\w+|`[a-z]\w{3,}`|\b[a-z_]+\.h\b")
 
 
 def split(line: str) -> tuple[str, str]:
@@ -44,9 +44,9 @@ def main() -> int:
     headers = {path.name for path in files("src/**/*.h", "include/**/*.h", "tests/**/*.h", "fuzz/*.h")}
     problems = 0
     for path, number, comment in comments:
-        for mentioned in MENTIONED.findall(comment):
+        for mentioned in MENTIONED_NAME.findall(comment):
             name = mentioned.strip("`").split("::")[-1]
-            if name in FOREIGN or name.endswith("_") or (name in headers if name.endswith(".h") else name in known):
+            if name in FOREIGN_NAMES or name.endswith("_") or (name in headers if name.endswith(".h") else name in known):
                 continue
             problems += 1
             print(f"check_comment_names: {path.relative_to(ROOT)}:{number}: {mentioned} does not exist")

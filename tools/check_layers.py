@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EVERYBODY = {"base", "model"}
+SHARED_LAYERS = {"base", "model"}
 ROW = re.compile(r"^\|\s*`src/([\w/]+)`\s*\|(?P<holds>.*)\|(?P<uses>[^|]*)\|\s*$")
 # Third-party headers and the one folder that may include them; every folder may use fmt.
 ADAPTERS = {"CLI/": "cli", "boost/": "statistics", "Eigen/": "statistics", "xgboost/": "predict"}
@@ -32,7 +32,7 @@ def read_table() -> dict[str, set[str]]:
         if "all" in uses:
             uses |= set(table)
         # base uses no other folder; model uses only base.
-        uses |= {"base"} if folder == "model" else set() if folder == "base" else EVERYBODY
+        uses |= {"base"} if folder == "model" else set() if folder == "base" else SHARED_LAYERS
         uses.add(folder)
     return table
 

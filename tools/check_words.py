@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ["src/*.cc", "src/*.h", "python/joulemap/*.py", "tools/*.py", "bench/*.py", "tests/*.py"]
 SOURCES += ["web/*.js", "web/*.mjs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
 SOURCES += ["CODE_OF_CONDUCT.md", "docs/*.md"]  # in patterns of git "*" matches "/", too
-QUOTES_WORDS = {"tools/check_words.py", "docs/reference/glossary.md"}  # they list the words
+FILES_LISTING_WORDS = {"tools/check_words.py", "docs/reference/glossary.md"}  # they list the words
 WORDS = {
     r"\b(un)?told\b|\btells?\b": "reports, shows, contains, returns",
     r"\bmiddles?\b(?! of)": "median",
@@ -51,8 +51,8 @@ WORDS = {
     r"\bkept files?\b": "atomic file replacement",
 }
 PATTERNS = [(re.compile(pattern, re.IGNORECASE), write) for pattern, write in WORDS.items()]
-CC_FOREIGN = {"Tell", "middle"}  # of RapidJSON; the SVG term of Anchor::middle
-PYTHON_FOREIGN = {"quiet_windows", "tell"}  # a column of collected data; Study.tell of Optuna
+CC_FOREIGN_NAMES = {"Tell", "middle"}  # of RapidJSON; the SVG term of Anchor::middle
+PYTHON_FOREIGN_NAMES = {"quiet_windows", "tell"}  # a column of collected data; Study.tell of Optuna
 CC_LITERAL = re.compile(r'R"([^()\\ ]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 JS_TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<text>"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`)|(?P<name>[A-Za-z_$]\w*)""",
@@ -99,7 +99,7 @@ def pieces_of_cc(text: str) -> Iterator[Piece]:
         code, _, words = line.partition("//")
         yield from comment(number, words)
         for name in IDENTIFIER.findall(code):
-            if name not in CC_FOREIGN:
+            if name not in CC_FOREIGN_NAMES:
                 yield from identifier(number, name)
     for match in CC_LITERAL.finditer(text):
         yield from literal(text.count("\n", 0, match.start()) + 1, match[0])
@@ -111,7 +111,7 @@ def pieces_of_python(text: str) -> Iterator[Piece]:
         begins_statement = before in (tokenize.ENCODING, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
         if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and begins_statement):
             yield from comment(token.start[0], token.string)
-        elif token.type == tokenize.NAME and token.string not in PYTHON_FOREIGN:
+        elif token.type == tokenize.NAME and token.string not in PYTHON_FOREIGN_NAMES:
             yield from identifier(token.start[0], token.string)
         elif tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
             yield from literal(token.start[0], KEY_NAME.sub(blank, token.string))
@@ -169,7 +169,7 @@ def main() -> int:
     named = [Path(name).resolve() for name in sys.argv[1:]]
     command = ["git", "ls-files", *SOURCES]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    every = [ROOT / name for name in listed if name not in QUOTES_WORDS]
+    every = [ROOT / name for name in listed if name not in FILES_LISTING_WORDS]
     found = [hit for path in named or every if path.exists() for hit in hits(path)]
     for hit in found:
         print(f"check_words: {hit}", file=sys.stderr)

@@ -26,7 +26,7 @@ ACTIVATIONS |= {"hardswish": "hardswish", "hardswish_": "hardswish", "hardtanh":
 ACTIVATIONS |= {"tanh": "tanh", "_softmax": "softmax", "leaky_relu": "leaky_relu", "leaky_relu_": "leaky_relu"}
 
 
-def three(shape) -> dict:
+def as_three_dimensions(shape) -> dict:
     """Returns any tensor shape as (batch, rows, width)."""
     sizes = list(shape)
     if len(sizes) == 4:
@@ -78,7 +78,7 @@ def pair(kind, x, y):
     if not isinstance(y, torch.Tensor) or not isinstance(x, torch.Tensor) or len(x.shape) < 2 or not len(y.shape):
         return None
     form = "same" if x.shape == y.shape else "row" if y.shape[-1] == 1 else "last" if len(y.shape) == 1 else None
-    return form and (kind, {"form": form, **three(x.shape)})
+    return form and (kind, {"form": form, **as_three_dimensions(x.shape)})
 
 
 def attention(q, k):
@@ -100,7 +100,7 @@ def bmm(a, b):
 def layer_of(name: str, args) -> tuple | None:
     """Returns the kind and its parameters, or None if the dispatcher's operation is none of the kinds."""
     if name in ACTIVATIONS:
-        return "activation", {"form": ACTIVATIONS[name], **three(args[0].shape)}
+        return "activation", {"form": ACTIVATIONS[name], **as_three_dimensions(args[0].shape)}
     found = {
         "convolution": lambda: convolution(*args[:9]),
         "addmm": lambda: dense(args[1].shape[0], args[1].shape[1], args[2].shape[1], True),
@@ -113,7 +113,7 @@ def layer_of(name: str, args) -> tuple | None:
         "add_": lambda: pair("add", *args[:2]),
         "mul": lambda: pair("multiply", *args[:2]),
         "bmm": lambda: bmm(*args),
-        "cat": lambda: ("concatenate", {**three(args[0][0].shape), "parts": len(args[0])}),
+        "cat": lambda: ("concatenate", {**as_three_dimensions(args[0][0].shape), "parts": len(args[0])}),
         "embedding": lambda: (
             "embedding",
             {"vocabulary": args[0].shape[0], "width": args[0].shape[1], "tokens": args[1].numel()},

@@ -47,7 +47,7 @@ NETWORKS = (
 )
 BATCHES, SIZES = (16, 32, 64), (300, 400, 500)
 HIDDEN = (4096, 2048, 1024, 512, 256, 128, 64, 32, 10)
-NOTHING = {"Dropout", "Flatten", "Reshape"}
+LAYERS_WITHOUT_WORK = {"Dropout", "Flatten", "Reshape"}
 FORMS = {"swish": "silu", "silu": "silu", "relu": "relu", "relu6": "relu6", "sigmoid": "sigmoid", "softmax": "softmax"}
 OPERATIONS = ["id", "kind", "parameters", "dtype", "pass", "phase"]
 SETTINGS = ["network", "family", "package", "batch", "size", "dtype", "pass", "unknown", "operations"]
@@ -60,7 +60,7 @@ def image(batch: int, shape) -> dict:
     return {"batch": batch, "channels": channels, "height": height, "width": width}
 
 
-def three(batch: int, shape) -> dict:
+def as_three_dimensions(batch: int, shape) -> dict:
     """Returns any tensor as (batch, rows, width), channels before pixels."""
     if len(shape) == 4:
         return {"batch": batch, "rows": shape[3], "width": shape[1] * shape[2]}
@@ -98,7 +98,7 @@ def convolution(layer, batch: int, out: int, groups: int, bias: bool) -> Operati
 
 def activation(name: str, batch: int, shape) -> Iterator[OperationSpec]:
     if name != "linear":
-        yield "activation", {"form": FORMS[name], **three(batch, shape)}
+        yield "activation", {"form": FORMS[name], **as_three_dimensions(batch, shape)}
 
 
 def conv2d(layer, batch: int) -> Iterator[OperationSpec]:
@@ -156,7 +156,7 @@ def relu(layer, batch: int) -> Iterator[OperationSpec]:
 
 
 def rescaling(layer, batch: int) -> Iterator[OperationSpec]:
-    yield "rescaling", {**three(batch, layer.output.shape), "from_bytes": False}
+    yield "rescaling", {**as_three_dimensions(batch, layer.output.shape), "from_bytes": False}
 
 
 def merged(kind: str):
@@ -164,20 +164,20 @@ def merged(kind: str):
         shapes, out = [one.shape for one in inputs_of(layer)], layer.output.shape
         form = "same" if all(shape == out for shape in shapes) else "row"
         for _ in shapes[1:]:
-            yield kind, {"form": form, **three(batch, out)}
+            yield kind, {"form": form, **as_three_dimensions(batch, out)}
 
     return global_operations
 
 
 def scaled_sum(layer, batch: int) -> Iterator[OperationSpec]:
-    shape = three(batch, layer.output.shape)
+    shape = as_three_dimensions(batch, layer.output.shape)
     yield "multiply", {"form": "scalar", **shape}
     yield "add", {"form": "same", **shape}
 
 
 def concatenate(layer, batch: int) -> Iterator[OperationSpec]:
     """Treats all inputs as parts of equal size."""
-    parts, parameters = len(inputs_of(layer)), three(batch, layer.output.shape)
+    parts, parameters = len(inputs_of(layer)), as_three_dimensions(batch, layer.output.shape)
     yield "concatenate", {**parameters, "rows": -(-parameters["rows"] // parts), "parts": parts}
 
 
@@ -213,7 +213,7 @@ def fully_connected(batch: int, features: int) -> Iterator[OperationSpec]:
 
 def operations_of(model: Any, batch: int) -> Iterator[OperationSpec]:
     for layer in model.layers:
-        if type(layer).__name__ not in NOTHING:
+        if type(layer).__name__ not in LAYERS_WITHOUT_WORK:
             yield from RULES[type(layer).__name__](layer, batch)
     last = model.output.shape
     yield "pooling", {"form": "adaptive", **image(batch, last), "out": 1}

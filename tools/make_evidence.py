@@ -65,7 +65,7 @@ Studies have figures of their own.
 """
 
 
-class Problem(Exception):
+class EvidenceError(Exception):
     """A fault of an evidence file."""
 
 
@@ -92,57 +92,57 @@ def check_rows(values: dict) -> None:
     for row in values["row"]:
         name = row.get("id")
         if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise Problem(f"a row has the id {name!r}; an id consists of a-z, 0-9 and _")
+            raise EvidenceError(f"a row has the id {name!r}; an id consists of a-z, 0-9 and _")
         if name in seen:
-            raise Problem(f"two rows have the id '{name}'")
+            raise EvidenceError(f"two rows have the id '{name}'")
         seen.add(name)
         for column, value in row.items():
             if column != "id" and column not in values["columns"]:
-                raise Problem(f"row '{name}' has '{column}', which is no column")
+                raise EvidenceError(f"row '{name}' has '{column}', which is no column")
             if not isinstance(value, str) or not value or "\n" in value or "<!--" in value:
-                raise Problem(f"'{column}' of row '{name}' must be a text of one line")
+                raise EvidenceError(f"'{column}' of row '{name}' must be a text of one line")
     if not seen:
-        raise Problem("there are no rows")
+        raise EvidenceError("there are no rows")
 
 
 def check_values(values: dict) -> None:
     for key in REQUIRED:
         if key not in values:
-            raise Problem(f"the key '{key}' is missing")
+            raise EvidenceError(f"the key '{key}' is missing")
     for key in values:
         if key not in REQUIRED:
-            raise Problem(f"the key '{key}' is unknown")
+            raise EvidenceError(f"the key '{key}' is unknown")
     for key in TEXTS:
         if not isinstance(values[key], str) or not values[key]:
-            raise Problem(f"'{key}' must be a text")
+            raise EvidenceError(f"'{key}' must be a text")
     if values["topic"] not in TOPICS:
-        raise Problem(f"the topic is none of {', '.join(TOPICS)}")
+        raise EvidenceError(f"the topic is none of {', '.join(TOPICS)}")
     if values["kind"] not in KINDS:
-        raise Problem(f"the kind is none of {', '.join(KINDS)}")
+        raise EvidenceError(f"the kind is none of {', '.join(KINDS)}")
     if type(values["date"]) is not datetime.date:
-        raise Problem("'date' must be a date such as 2026-11-18, without quotes")
+        raise EvidenceError("'date' must be a date such as 2026-11-18, without quotes")
     if not COMMIT.fullmatch(values["commit"]):
-        raise Problem("'commit' must be 7 to 40 hexadecimal digits")
+        raise EvidenceError("'commit' must be 7 to 40 hexadecimal digits")
     if not isinstance(values["notes"], list) or not all(isinstance(note, str) for note in values["notes"]):
-        raise Problem("'notes' must be a list of texts")
+        raise EvidenceError("'notes' must be a list of texts")
     columns = values["columns"]
     if not isinstance(columns, dict) or not all(isinstance(title, str) for title in columns.values()):
-        raise Problem("'columns' must be a table of titles")
+        raise EvidenceError("'columns' must be a table of titles")
     for column in columns:
         if column == "id" or not NAME.fullmatch(column):
-            raise Problem(f"'{column}' is no name of a column; a name consists of a-z, 0-9 and _")
+            raise EvidenceError(f"'{column}' is no name of a column; a name consists of a-z, 0-9 and _")
     if not isinstance(values["row"], list) or not all(isinstance(row, dict) for row in values["row"]):
-        raise Problem("rows must be [[row]] tables")
+        raise EvidenceError("rows must be [[row]] tables")
     check_rows(values)
 
 
 def read_evidence(path: Path) -> Evidence:
     if not NAME.fullmatch(path.stem):
-        raise Problem("a file name consists of a-z, 0-9 and _")
+        raise EvidenceError("a file name consists of a-z, 0-9 and _")
     try:
         values = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
-        raise Problem(str(error)) from error
+        raise EvidenceError(str(error)) from error
     check_values(values)
     return Evidence(path.stem, values)
 
@@ -153,7 +153,7 @@ def read_all(root: Path) -> tuple[list[Evidence], list[str]]:
     for path in sorted((root / EVIDENCE).glob("*.toml")):
         try:
             found.append(read_evidence(path))
-        except Problem as problem:
+        except EvidenceError as problem:
             problems.append(f"{EVIDENCE / path.name}:1: {problem}")
     return found, problems
 
@@ -199,14 +199,14 @@ def page_of(evidence: list[Evidence]) -> str:
     return "\n".join(parts)
 
 
-def without_code(text: str) -> str:
+def blank_code(text: str) -> str:
     """The text with the characters of code replaced by spaces, so that positions stay the same."""
     return CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
-def quote_figures(text: str, figures: dict[str, str]) -> tuple[str, list[tuple[int, str]]]:
+def update_quotes(text: str, figures: dict[str, str]) -> tuple[str, list[tuple[int, str]]]:
     """The text with all quotes up to date, and differences as line and description."""
-    visible, parts, end, problems = without_code(text), [], 0, []
+    visible, parts, end, problems = blank_code(text), [], 0, []
     for match in QUOTE.finditer(visible):
         name, shown, line = match[1], text[match.start(2) : match.end(2)], line_of(text, match.start())
         value = figures.get(name)
@@ -256,11 +256,11 @@ def main(arguments: list[str] | None = None) -> int:
     figures = figures_of(evidence)
     for path in pages_of(options.root):
         old = path.read_text()
-        new, differences = quote_figures(old, figures)
+        new, differences = update_quotes(old, figures)
         if not options.check:
             if new != old:
                 path.write_text(new)
-            differences = quote_figures(new, figures)[1]
+            differences = update_quotes(new, figures)[1]
         failures += [f"{path.relative_to(options.root)}:{line}: {what}" for line, what in differences]
     for failure in failures:
         print(failure, file=sys.stderr)

@@ -40,7 +40,7 @@ def plain(markdown: str) -> str:
     return " ".join(markdown.replace("`", "").split())
 
 
-def note_texts(reference: str) -> dict[str, str]:
+def explanations_by_code(reference: str) -> dict[str, str]:
     """Explanations by code."""
     texts: dict[str, str] = {}
     groups = re.split(r"^## (.+)\n", reference, flags=re.MULTILINE)
@@ -67,7 +67,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the file is out of date")
     arguments = parser.parse_args()
-    made = module_of(note_texts(REFERENCE.read_text(encoding="utf-8")))
+    made = module_of(explanations_by_code(REFERENCE.read_text(encoding="utf-8")))
     if not arguments.check:
         MODULE.write_text(made, encoding="utf-8")
         return 0

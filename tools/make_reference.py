@@ -335,10 +335,10 @@ GROUPS = {
 # Names that jm.NAME takes from the compiled module: their docstrings are in its stub.
 COMPILED = {"region": "Region", "engine_step": "EngineStep", "is_recording": "is_recording"}
 # Classes that the program creates itself; others are results.
-CREATED = ("EarlyStop", "EarlyStopCallback", "EnergyCallback", "EnergyLogger", "EngineStep", "Region")
+CLASSES_CREATED_BY_USERS = ("EarlyStop", "EarlyStopCallback", "EnergyCallback", "EnergyLogger", "EngineStep", "Region")
 EXTENDED = ("Run",)
 # Members that programs do not use: identity and memory of a window, the hook of LoopLogger.
-INTERNAL = ("id", "release", "log")
+INTERNAL_MEMBERS = ("id", "release", "log")
 Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -372,7 +372,7 @@ def package_names() -> tuple[list[str], dict[str, str]]:
             modules.update({alias.name: node.module for alias in node.names})
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             public = ast.literal_eval(node.value)
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_LAZY":
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_LAZY_MODULES":
             modules.update(ast.literal_eval(node.value))
     return public, modules
 
@@ -458,7 +458,7 @@ def class_rows(module: Module, node: ast.ClassDef) -> tuple[list[tuple[str, str]
         elif isinstance(member, ast.FunctionDef) and is_public(member.name) and not member.name.startswith("on_"):
             methods.append((f"`{signature(member.name, member, is_method=True)}`", one_line(ast.get_docstring(member))))
     for name, text in [*attributes, *methods]:
-        if not text and name.split("(")[0].strip("`") not in INTERNAL:
+        if not text and name.split("(")[0].strip("`") not in INTERNAL_MEMBERS:
             raise SystemExit(f"make_reference: {node.name}: describe {name}")
     return [row for row in attributes if row[1]], [row for row in methods if row[1]]
 
@@ -493,7 +493,7 @@ def class_section(heading: str, name: str, module: Module, node: ast.ClassDef, r
     parts = [f"### {heading}"]
     if (extended := lineage[-2][1].name if len(lineage) > 1 else "") in EXTENDED:
         parts.append(f"Extends `jm.{extended}`.")
-    if node.name in CREATED:
+    if node.name in CLASSES_CREATED_BY_USERS:
         members = [member for _, one in reversed(lineage) for member in one.body]
         created = [member for member in members if getattr(member, "name", "") == "__init__"]
         parts.append(code(signature(name, created[0], is_method=True) if created else f"{name}()"))

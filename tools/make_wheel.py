@@ -27,8 +27,8 @@ from wheel_metadata import metadata
 ROOT = Path(__file__).resolve().parent.parent
 TAG = "cp39-abi3-manylinux_2_28_{machine}"
 SOURCES = ("*.py", "*.pyi", "py.typed")
-NOT_LINKED = ("python3-dev", "libxgboost-dev")  # headers of what is loaded at run time
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip file can store
+RUNTIME_LOADED_PACKAGES = ("python3-dev", "libxgboost-dev")  # headers of what is loaded at run time
+EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip file can store
 
 WHEEL = """\
 Wheel-Version: 1.0
@@ -45,10 +45,10 @@ joulemap = joulemap._program:main
 joulemap = joulemap._pytest_plugin
 
 [sglang.srt.plugins]
-joulemap = joulemap._engine_plugin:sglang
+joulemap = joulemap._engine_plugin:install_sglang_adapter
 
 [vllm.general_plugins]
-joulemap = joulemap._engine_plugin:vllm
+joulemap = joulemap._engine_plugin:install_vllm_adapter
 """
 
 
@@ -70,7 +70,7 @@ def third_party_licenses() -> dict[str, bytes]:
     """The licences of the libraries that the binaries contain, as Debian's packages have them."""
     lines = [line.split() for line in (ROOT / "tools" / "packages.txt").read_text().splitlines()]
     development = [words[1] for words in lines if words[0] == "build" and words[1].endswith("-dev")]
-    linked = [package for package in development if package not in NOT_LINKED]
+    linked = [package for package in development if package not in RUNTIME_LOADED_PACKAGES]
     documents = Path("/usr/share/doc")
     sources = {package: documents / package / "copyright" for package in linked}
     sources["libstdc++"] = sorted(documents.glob("libstdc++-*-dev/copyright"))[-1]
@@ -124,7 +124,7 @@ def record_of(files: dict[str, tuple[bytes, bool]], own_name: str) -> bytes:
 def write_wheel(path: Path, files: dict[str, tuple[bytes, bool]]) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
         for name, (data, executable) in files.items():
-            entry = zipfile.ZipInfo(name, LONG_AGO)
+            entry = zipfile.ZipInfo(name, EARLIEST_ZIP_DATE)
             entry.external_attr = (0o100755 if executable else 0o100644) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             wheel.writestr(entry, data)

@@ -36,7 +36,7 @@ DATA_FIELDS = (
 MAX_NUMBERS_KEPT = 64
 
 
-def is_kept(tensor: onnx.TensorProto) -> bool:
+def keeps_values(tensor: onnx.TensorProto) -> bool:
     """Returns whether to keep the values: shapes and settings, i.e. a few integers or a single number of any type."""
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return False
@@ -46,7 +46,7 @@ def is_kept(tensor: onnx.TensorProto) -> bool:
 
 def strip(model: onnx.ModelProto) -> None:
     for tensor in model.graph.initializer:
-        if not is_kept(tensor):
+        if not keeps_values(tensor):
             for field in DATA_FIELDS:
                 tensor.ClearField(field)
 

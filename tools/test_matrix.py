@@ -22,7 +22,7 @@ from typing import NamedTuple, Optional
 
 ROOT = Path(__file__).resolve().parent.parent
 # The oldest and the newest PyTorch, and for each Python the newest PyTorch that has a wheel for it.
-PAIRS = ("3.9+2.0.1", "3.9+2.8.0", "3.10+2.14.1", "3.11+2.13.0", "3.12+2.15.0", "3.13+2.15.0", "3.14+2.15.0")
+PYTHON_TORCH_PAIRS = ("3.9+2.0.1", "3.9+2.8.0", "3.10+2.14.1", "3.11+2.13.0", "3.12+2.15.0", "3.13+2.15.0", "3.14+2.15.0")
 NEEDED = ("pytest", "zstandard", "setuptools<81")  # PyTorch 2.0 needs what later setuptools removed
 PARTS = ("package", "windows", "injection", "pytest_plugin", "attach", "torch_capture", "torch_names")
 TESTS = ("tests/wheel", *(f"tests/python/test_{part}.py" for part in PARTS))
@@ -84,7 +84,7 @@ def try_pair(pair: str, wheel: Path, folder: Path, keep: bool) -> Outcome:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pairs", nargs="*", default=PAIRS, help="PYTHON+TORCH")
+    parser.add_argument("pairs", nargs="*", default=PYTHON_TORCH_PAIRS, help="PYTHON+TORCH")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "matrix")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()

@@ -26,12 +26,12 @@ sys.path.insert(0, str(HERE.parent / "h200"))
 from findings import Findings  # noqa: E402
 
 MAX_S = 600
-MIN_IN_RANGE = 0.8
+MIN_SAVINGS_IN_RANGE = 0.8
 CASES = ["data_loading", "unfused_optimizer", "unfused_attention", "unfused_attention_causal", "small_operations",
          "evaluation", "checkpoint"]  # fmt: skip
-FURTHER = ["data_loading_text", "unfused_optimizer_embedding", "unfused_attention_encoder", "small_operations_recurrent",
-           "evaluation_convnet", "checkpoint_optimizer"]  # fmt: skip
-HEALTHY = ["healthy_convnet", "healthy_mlp", "healthy_transformer", "healthy_inference", "healthy_loader"]
+FURTHER_CASES = ["data_loading_text", "unfused_optimizer_embedding", "unfused_attention_encoder",
+                 "small_operations_recurrent", "evaluation_convnet", "checkpoint_optimizer"]  # fmt: skip
+HEALTHY_CASES = ["healthy_convnet", "healthy_mlp", "healthy_transformer", "healthy_inference", "healthy_loader"]
 
 
 def record(joulemap: str, case: str, file: Path, *options: str) -> str:
@@ -48,13 +48,13 @@ def ask(joulemap: str, verb: str, *arguments: object) -> dict:
     return json.loads(done.stdout.rstrip().split("\n")[-1])
 
 
-def is_compared(row: dict) -> bool:
+def is_compared_row(row: dict) -> bool:
     return row["device"] == "cpu" and row["path"][0] not in ("background", "probe") and "compile" not in row["path"]
 
 
 def command_j(report: dict) -> float:
     """Energy of the command in its phases: without start-up, and without compilation, which a longer run does not repeat."""
-    return sum(row["energy_j"] or 0 for row in report["rows"] if is_compared(row))
+    return sum(row["energy_j"] or 0 for row in report["rows"] if is_compared_row(row))
 
 
 def realised_share(joulemap: str, before: Path, after: Path) -> float:
@@ -62,24 +62,26 @@ def realised_share(joulemap: str, before: Path, after: Path) -> float:
     return 1 - command_j(ask(joulemap, "report", after)) / command_j(ask(joulemap, "report", before))
 
 
-def examine(joulemap: str, case: str, folder: Path, has_recordings: bool) -> dict:
+def measure_case(joulemap: str, case: str, folder: Path, has_recordings: bool) -> dict:
     before, after = folder / f"{case}.joule", folder / f"{case}-fixed.joule"
     if not has_recordings and (failure := record(joulemap, case, before)):
         return {"case": case, "failure": failure}
     advice = ask(joulemap, "advise", before)
     result = {"case": case, "findings": advice["findings"], "energy_j": advice["energy_j"]}
-    if case in HEALTHY:
+    if case in HEALTHY_CASES:
         return result
     if not has_recordings and (failure := record(joulemap, case, after, "--fixed")):
         return {**result, "failure": failure}
     return {**result, "realised": realised_share(joulemap, before, after)}
 
 
-def line_of(result: dict) -> list[str]:
+def result_cells(result: dict) -> list[str]:
     if "failure" in result:
         return [result["case"], "failed", *[""] * 4]
     total_j = result["energy_j"]
-    rules = ", ".join(f"{finding['rule']} {finding['saves_j'] / total_j:.0%}" for finding in result["findings"]) or "none"
+    rules = (
+        ", ".join(f"{finding['rule']} {finding['saves_j'] / total_j:.0%}" for finding in result["findings"]) or "none"
+    )
     if "realised" not in result:
         return [result["case"], rules, "", "", "", "yes" if rules == "none" else "no"]
     found = next((finding for finding in result["findings"] if result["case"].startswith(finding["rule"])), None)
@@ -92,7 +94,7 @@ def line_of(result: dict) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--joulemap", type=Path, required=True)
-    parser.add_argument("--cases", default=",".join(CASES + FURTHER + HEALTHY))
+    parser.add_argument("--cases", default=",".join(CASES + FURTHER_CASES + HEALTHY_CASES))
     parser.add_argument("--keep", type=Path, help="a folder for recordings and results")
     parser.add_argument("--recorded", action="store_true", help="use the recordings in --keep")
     parser.add_argument("--markdown", type=Path)
@@ -103,20 +105,20 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         results = []
         for case in options.cases.split(","):
-            results.append(examine(str(options.joulemap), case, folder, options.recorded))
+            results.append(measure_case(str(options.joulemap), case, folder, options.recorded))
             print(json.dumps(results[-1])[:1500], file=sys.stderr, flush=True)
         (folder / "results.json").write_text(json.dumps(results))
-    lines = [line_of(result) for result in results]
+    lines = [result_cells(result) for result in results]
     findings.table(["case", "findings", "expected", "range", "realised", "in range"], lines)
-    for name, cases in (("adjusted to", CASES), ("looked at once", FURTHER)):
+    for name, cases in (("adjusted to", CASES), ("looked at once", FURTHER_CASES)):
         wasteful = [result for result in results if result["case"] in cases and "realised" in result]
         if not wasteful:
             continue
         count = sum(result["in_range"] for result in wasteful)
-        met = findings.bar(f"savings in range, {name}", count >= MIN_IN_RANGE * len(wasteful))
+        met = findings.bar(f"savings in range, {name}", count >= MIN_SAVINGS_IN_RANGE * len(wasteful))
         findings.add_line(f"programs {name}: {count} of {len(wasteful)} realised savings lie in the stated range; "
-                          f"goal {MIN_IN_RANGE:.0%}: {met}")  # fmt: skip
-    healthy = [result for result in results if result["case"] in HEALTHY and "failure" not in result]
+                          f"goal {MIN_SAVINGS_IN_RANGE:.0%}: {met}")  # fmt: skip
+    healthy = [result for result in results if result["case"] in HEALTHY_CASES and "failure" not in result]
     if healthy:
         clean = sum(not result["findings"] for result in healthy)
         met = findings.bar("healthy programs", clean == len(healthy))

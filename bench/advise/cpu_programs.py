@@ -78,7 +78,7 @@ def train(model: nn.Module, batches, optimizer=None, each=None) -> None:
             each(step, model)
 
 
-def same(inputs: torch.Tensor, targets, steps: int):
+def repeat_batch(inputs: torch.Tensor, targets, steps: int):
     return ((inputs, targets) for _ in range(steps))
 
 
@@ -140,17 +140,17 @@ def data_loading_text(fixed: bool, steps: int) -> None:
 def unfused_optimizer(fixed: bool, steps: int) -> None:
     model = mlp(1024, 6)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=fixed)
-    train(model, same(torch.randn(32, 1024), torch.randint(0, 10, (32,)), steps), optimizer)
+    train(model, repeat_batch(torch.randn(32, 1024), torch.randint(0, 10, (32,)), steps), optimizer)
 
 
 def unfused_optimizer_embedding(fixed: bool, steps: int) -> None:
     model = nn.Sequential(nn.Embedding(30000, 128), *(Block(128, True) for _ in range(2)), nn.Linear(128, 10))
     optimizer = torch.optim.Adam(model.parameters(), 1e-4, fused=fixed)
-    train(model, same(torch.randint(0, 30000, (8, 64)), torch.randint(0, 10, (8 * 64,)), steps), optimizer)
+    train(model, repeat_batch(torch.randint(0, 30000, (8, 64)), torch.randint(0, 10, (8 * 64,)), steps), optimizer)
 
 
 def unfused_attention(fixed: bool, steps: int) -> None:
-    train(transformer(128, 2, fused=fixed), same(torch.randn(4, 512, 128), None, steps))
+    train(transformer(128, 2, fused=fixed), repeat_batch(torch.randn(4, 512, 128), None, steps))
 
 
 def unfused_attention_causal(fixed: bool, steps: int) -> None:
@@ -164,14 +164,14 @@ def unfused_attention_causal(fixed: bool, steps: int) -> None:
 def unfused_attention_encoder(fixed: bool, steps: int) -> None:
     model = nn.Sequential(nn.Linear(16, 64), *(Attention(64, 2, fused=fixed) for _ in range(3)), nn.Linear(64, 10))
     labels = torch.randint(0, 10, (2 * 1024,))
-    train(model, same(torch.randn(2, 1024, 16), labels, steps))
+    train(model, repeat_batch(torch.randn(2, 1024, 16), labels, steps))
 
 
 def small_operations(fixed: bool, steps: int) -> None:
     """The same items in batches of 4 or 64."""
     batch = 64 if fixed else 4
     x, labels = torch.randn(batch, 64), torch.randint(0, 10, (batch,))
-    train(mlp(64, 8), same(x, labels, steps * 64 // batch))
+    train(mlp(64, 8), repeat_batch(x, labels, steps * 64 // batch))
 
 
 def small_operations_recurrent(fixed: bool, steps: int) -> None:
@@ -201,7 +201,7 @@ def evaluation(fixed: bool, steps: int) -> None:
                 model(x).argmax(-1).eq(labels).float().mean().item()
         model.train()
 
-    train(model, same(x, labels, steps), each=each)
+    train(model, repeat_batch(x, labels, steps), each=each)
 
 
 def evaluation_convnet(fixed: bool, steps: int) -> None:
@@ -216,7 +216,7 @@ def evaluation_convnet(fixed: bool, steps: int) -> None:
             sum(F.cross_entropy(model(x), labels).item() for _ in range(15))
         model.train()
 
-    train(model, same(x, labels, steps), each=each)
+    train(model, repeat_batch(x, labels, steps), each=each)
 
 
 def checkpoint(fixed: bool, steps: int) -> None:
@@ -228,7 +228,7 @@ def checkpoint(fixed: bool, steps: int) -> None:
             if step % (50 if fixed else 2) == 0:
                 torch.save(model.state_dict(), f"{folder}/model.pt")
 
-        train(model, same(x, labels, steps), each=each)
+        train(model, repeat_batch(x, labels, steps), each=each)
 
 
 def checkpoint_optimizer(fixed: bool, steps: int) -> None:
@@ -240,19 +240,19 @@ def checkpoint_optimizer(fixed: bool, steps: int) -> None:
             if step % (100 if fixed else 4) == 0:
                 torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, f"{folder}/model.pt")
 
-        train(model, same(torch.randn(2, 64, 128), None, steps), optimizer, each=each)
+        train(model, repeat_batch(torch.randn(2, 64, 128), None, steps), optimizer, each=each)
 
 
 def healthy_convnet(fixed: bool, steps: int) -> None:
-    train(torch.compile(convnet(32)), same(torch.randn(16, 3, 48, 48), torch.randint(0, 10, (16,)), steps))
+    train(torch.compile(convnet(32)), repeat_batch(torch.randn(16, 3, 48, 48), torch.randint(0, 10, (16,)), steps))
 
 
 def healthy_mlp(fixed: bool, steps: int) -> None:
-    train(mlp(1024, 4), same(torch.randn(512, 1024), torch.randint(0, 10, (512,)), steps))
+    train(mlp(1024, 4), repeat_batch(torch.randn(512, 1024), torch.randint(0, 10, (512,)), steps))
 
 
 def healthy_transformer(fixed: bool, steps: int) -> None:
-    train(transformer(256, 2), same(torch.randn(8, 128, 256), None, steps))
+    train(transformer(256, 2), repeat_batch(torch.randn(8, 128, 256), None, steps))
 
 
 def healthy_inference(fixed: bool, steps: int) -> None:

@@ -22,7 +22,7 @@ import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 
-class Between(torch.autograd.Function):
+class OperationMarker(torch.autograd.Function):
     """An identity function between two layers that announces the next operation, in the forward and backward pass."""
 
     announcer: Announcer
@@ -31,13 +31,13 @@ class Between(torch.autograd.Function):
     def forward(context: Any, x: Tensor, forward: str, backward: str) -> Tensor:
         """Announces the next layer."""
         context.backward_operation = backward
-        Between.announcer.at(forward)
+        OperationMarker.announcer.at(forward)
         return x.view_as(x)
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> Tuple[Tensor, None, None]:
         """Announces the backward pass of the previous layer."""
-        Between.announcer.at(context.backward_operation)
+        OperationMarker.announcer.at(context.backward_operation)
         return gradient, None, None
 
 
@@ -64,12 +64,12 @@ class Net(nn.Module):
         way = "forward" if torch.is_grad_enabled() else "evaluation"
         before = "backward.conv1"
         for name in LAYERS:
-            x = Between.apply(x, f"{way}.{name}", before)
+            x = OperationMarker.apply(x, f"{way}.{name}", before)
             if name == "fc1":
                 x = x.flatten(1)
             x = getattr(self, name)(x)
             before = f"backward.{name}"
-        return Between.apply(x, f"{way}.loss", before)
+        return OperationMarker.apply(x, f"{way}.loss", before)
 
 
 class Pictures(torch.utils.data.Dataset):  # type: ignore[type-arg]
@@ -118,5 +118,5 @@ def train(seconds: float, announcer: Announcer) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(2)
-    Between.announcer = ANNOUNCER
+    OperationMarker.announcer = ANNOUNCER
     train(float(sys.argv[3]), ANNOUNCER)

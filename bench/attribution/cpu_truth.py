@@ -41,7 +41,7 @@ MAX_BACKGROUND = 0.05
 MODES = {"regress": "regressed", "integral": "by CPU time"}
 
 
-class Compared(NamedTuple):
+class ComparedOperation(NamedTuple):
     """One operation of one round: its true energy and the reported one."""
 
     operation: str
@@ -58,7 +58,7 @@ class Compared(NamedTuple):
         return self.said_j / self.true_j - 1
 
     @property
-    def holds(self) -> bool:
+    def covers_truth(self) -> bool:
         """Whether the interval covers the true value."""
         return self.low_j is not None and self.high_j is not None and self.low_j <= self.true_j <= self.high_j
 
@@ -73,7 +73,7 @@ class OperationTruth:
         self._rows = [[float(word) for word in line.split(",")] for line in lines[1:-1]]
         self._times_ns = [row[0] for row in self._rows]
 
-    def between(self, column: str, begin_ns: float, end_ns: float) -> float:
+    def energy_between(self, column: str, begin_ns: float, end_ns: float) -> float:
         """Energy added to a column between two times."""
         return self._at(self._columns[column], end_ns) - self._at(self._columns[column], begin_ns)
 
@@ -84,7 +84,7 @@ class OperationTruth:
         return before_row[column] + min(max(share, 0.0), 1.0) * (after_row[column] - before_row[column])
 
 
-def play_inside(folder: Path, seconds: float, seed: int) -> None:
+def run_inside_machine(folder: Path, seconds: float, seed: int) -> None:
     """Runs on the simulated machine: the neighbour and the recorded training."""
     files = [str(folder / "page"), str(folder / "kinds")]
     neighbour = subprocess.Popen([sys.executable, str(HERE / "noisy_neighbour.py"), *files, str(seed)])
@@ -98,7 +98,7 @@ def play_inside(folder: Path, seconds: float, seed: int) -> None:
         neighbour.wait()
 
 
-def play(folder: Path, seconds: float, seed: int) -> OperationTruth:
+def simulate_round(folder: Path, seconds: float, seed: int) -> OperationTruth:
     """Runs outside of the simulated machine: chooses this round's powers, starts the machine, and returns the true
     energies."""
     chance = random.Random(seed)
@@ -121,14 +121,14 @@ def report(folder: Path, mode: str) -> Dict[str, Any]:
     return result
 
 
-def compare(report_json: Dict[str, Any], truth: OperationTruth) -> List[Compared]:
+def compare(report_json: Dict[str, Any], truth: OperationTruth) -> List[ComparedOperation]:
     """Compares all operations of a round; the rest of the machine is "background"."""
     begin_ns = report_json["start_monotonic_ns"]
     end_ns = begin_ns + 1e9 * report_json["elapsed_s"]
     rows: Dict[str, List[Dict[str, Any]]] = {}
     for row in report_json["rows"]:
         rows.setdefault(operation_of_row(row["path"]), []).append(row)
-    truths = {name: truth.between(f"{name}.energy_j", begin_ns, end_ns) for name in [*OPERATIONS, "other"]}
+    truths = {name: truth.energy_between(f"{name}.energy_j", begin_ns, end_ns) for name in [*OPERATIONS, "other"]}
     truths["background"] = truths.pop("other") + truths.pop(NEIGHBOUR)
     all_j = sum(joules for name, joules in truths.items() if name != "background")
     compared = []
@@ -139,11 +139,11 @@ def compare(report_json: Dict[str, Any], truth: OperationTruth) -> List[Compared
         # Errors of several rows of one operation are correlated: their intervals scale with the largest.
         scale = said_j / largest["energy_j"] if parts and largest["energy_j"] else 1
         low_j, high_j = (bound if bound is None else scale * bound for bound in (largest["low_j"], largest["high_j"]))
-        compared.append(Compared(name, true_j, said_j, low_j, high_j, true_j / all_j, largest["basis"]))
+        compared.append(ComparedOperation(name, true_j, said_j, low_j, high_j, true_j / all_j, largest["basis"]))
     return compared
 
 
-def judged(compared: List[Compared]) -> List[Compared]:
+def evaluated_operations(compared: List[ComparedOperation]) -> List[ComparedOperation]:
     """Returns the operations that are evaluated individually."""
     return [one for one in compared if one.share >= MIN_SHARE and one.operation not in ("background", "outside")]
 
@@ -161,14 +161,14 @@ def rms(errors: List[float]) -> float:
     return math.sqrt(sum(error * error for error in errors) / len(errors))
 
 
-def conservation(report_json: Dict[str, Any]) -> float:
+def conservation_error(report_json: Dict[str, Any]) -> float:
     """Relative difference between attributed and measured energy."""
     given_j = report_json["attributed_j"] + report_json["idle_j"] + report_json["unattributed_j"]
     measured_j = report_json["measured_j"]
     return abs(given_j / measured_j - 1)
 
 
-def print_round(number: int, compared: Dict[str, List[Compared]]) -> None:
+def print_round(number: int, compared: Dict[str, List[ComparedOperation]]) -> None:
     """Prints a line for each operation."""
     print(f"round {number}")
     print(f"  {'operation':22}{'true J':>9}{'regressed':>11}{'90 %':>18}{'CPU time':>10}")
@@ -177,14 +177,14 @@ def print_round(number: int, compared: Dict[str, List[Compared]]) -> None:
         if one.share < MIN_SHARE:
             continue
         interval = "unknown" if one.low_j is None else f"{one.low_j:.0f} .. {one.high_j:.0f}"
-        mark = " " if one.holds else "!"
+        mark = " " if one.covers_truth else "!"
         print(
             f"  {one.operation:22}{one.true_j:9.1f}{100 * one.error:+10.1f} %{interval:>17}{mark}"
             f"{100 * by_time[one.operation].error:+8.1f} %  {one.basis}"
         )
 
 
-def summarise(rounds: List[Dict[str, List[Compared]]], worst_balance: float) -> int:
+def summarise(rounds: List[Dict[str, List[ComparedOperation]]], worst_balance: float) -> int:
     """Prints the results of all rounds and compares them with the bars. Returns the exit code."""
     print(f"\n{'':30}" + "".join(f"{title:>24}" for title in MODES.values()))
 
@@ -193,7 +193,7 @@ def summarise(rounds: List[Dict[str, List[Compared]]], worst_balance: float) -> 
 
     found: Dict[str, float] = {}
     for mode in MODES:
-        ops = [one for compared in rounds for one in judged(compared[mode])]
+        ops = [one for compared in rounds for one in evaluated_operations(compared[mode])]
         found[mode] = rms([one.error for one in ops])
         background = [one.error for compared in rounds for one in compared[mode] if one.operation == "background"]
         found[mode + " background"] = rms(background)
@@ -201,8 +201,8 @@ def summarise(rounds: List[Dict[str, List[Compared]]], worst_balance: float) -> 
     line("error of background, RMS", [f"{100 * found[mode + ' background']:.1f} %" for mode in MODES])
     held = []
     for mode in MODES:
-        ops = [one for compared in rounds for one in judged(compared[mode])]
-        held.append(wilson(sum(one.holds for one in ops), len(ops)))
+        ops = [one for compared in rounds for one in evaluated_operations(compared[mode])]
+        held.append(wilson(sum(one.covers_truth for one in ops), len(ops)))
     line("90 % intervals that hold", held)
     print(f"attributed + idle + unattributed against measured: {100 * worst_balance:.4f} % at worst")
     met = found["regress"] <= MAX_RMS and found["regress background"] <= MAX_BACKGROUND and worst_balance < 0.001
@@ -222,9 +222,9 @@ def main() -> int:
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
-        play_inside(options.inside, options.seconds, options.seed)
+        run_inside_machine(options.inside, options.seconds, options.seed)
         return 0
-    rounds: List[Dict[str, List[Compared]]] = []
+    rounds: List[Dict[str, List[ComparedOperation]]] = []
     worst_balance = 0.0
     for seed in range(options.seed, options.seed + options.rounds):
         with scratch_folder("cpu") as name:
@@ -234,14 +234,14 @@ def main() -> int:
                 truth = (
                     OperationTruth(folder / "machine" / "truth_operations.csv")
                     if options.again
-                    else play(folder, options.seconds, seed)
+                    else simulate_round(folder, options.seconds, seed)
                 )
             except NotPermitted as error:
                 print(f"not permitted here: {error}", file=sys.stderr)
                 return EXIT_NOT_PERMITTED
             report_json = {mode: report(folder, mode) for mode in MODES}
         rounds.append({mode: compare(report_json[mode], truth) for mode in MODES})
-        worst_balance = max(worst_balance, *(conservation(one) for one in report_json.values()))
+        worst_balance = max(worst_balance, *(conservation_error(one) for one in report_json.values()))
         print_round(seed, rounds[-1])
     if options.json:
         options.json.write_text(json.dumps([{m: [c._asdict() for c in r[m]] for m in MODES} for r in rounds]))

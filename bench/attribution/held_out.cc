@@ -39,7 +39,7 @@ struct BlockCut {
   std::int64_t interval_ns;
 
   std::int64_t block_of(std::int64_t time_ns) const { return (time_ns - span.begin_ns) / block_ns; }
-  bool is_clear(std::int64_t time_ns) const { return (time_ns - span.begin_ns) % block_ns >= kGuard_ns; }
+  bool is_after_settling(std::int64_t time_ns) const { return (time_ns - span.begin_ns) % block_ns >= kGuard_ns; }
 };
 
 // Collects the samples of one recorder, and what ran on its machine.
@@ -88,7 +88,7 @@ struct Gpu {
   SensorModel known;
 };
 
-struct Predicted {
+struct HeldOutPrediction {
   std::int64_t begin_ns;
   std::int64_t end_ns;
   double measured_j;
@@ -105,7 +105,7 @@ std::optional<std::uint32_t> recorder_in(const std::vector<SurveyedSource>& sour
   return std::nullopt;
 }
 
-Result<Gpu> gather(const std::string& path, RecordingSurvey& survey, const CommandTimeRange& within) {
+Result<Gpu> read_gpu(const std::string& path, RecordingSurvey& survey, const CommandTimeRange& within) {
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording({&path, 1});
   if (!files) return std::move(files).error();
   if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
@@ -130,22 +130,23 @@ Result<Gpu> gather(const std::string& path, RecordingSurvey& survey, const Comma
 }
 
 // Power history of the blocks whose number modulo 2 is `parity`.
-std::vector<PowerPoint> history_of(const Gpu& gpu, const BlockCut& cut, std::int64_t parity) {
+std::vector<PowerPoint> history_of_blocks(const Gpu& gpu, const BlockCut& cut, std::int64_t parity) {
   std::vector<PowerPoint> some;
   for (const PowerPoint& point : gpu.curve.power_history) {
     const bool is_inside = point.time_ns >= cut.span.begin_ns && point.time_ns < cut.span.end_ns;
-    if (is_inside && cut.block_of(point.time_ns) % 2 == parity && cut.is_clear(point.time_ns)) some.push_back(point);
+    if (is_inside && cut.block_of(point.time_ns) % 2 == parity && cut.is_after_settling(point.time_ns))
+      some.push_back(point);
   }
   return some;
 }
 
 // Counter updates that bound the intervals of one block.
-std::vector<EnergyPoint> edges_in(const Gpu& gpu, const BlockCut& cut, std::int64_t block) {
+std::vector<EnergyPoint> counter_updates_in(const Gpu& gpu, const BlockCut& cut, std::int64_t block) {
   std::vector<EnergyPoint> edges;
   for (const EnergyPoint& step : gpu.curve.counter_updates) {
     if (step.time_ns < cut.span.begin_ns || step.time_ns >= cut.span.end_ns || cut.block_of(step.time_ns) != block)
       continue;
-    if (!cut.is_clear(step.time_ns)) continue;
+    if (!cut.is_after_settling(step.time_ns)) continue;
     // Updates come at whole periods: one that is slightly early still ends the interval.
     const bool is_due = edges.empty() || step.time_ns - edges.back().time_ns >= cut.interval_ns - kGuard_ns;
     if (is_due) edges.push_back(step);
@@ -154,7 +155,7 @@ std::vector<EnergyPoint> edges_in(const Gpu& gpu, const BlockCut& cut, std::int6
 }
 
 // Power of the counter between its last two updates before a time.
-double shown_before(const Gpu& gpu, std::int64_t time_ns) {
+double counter_power_before_w(const Gpu& gpu, std::int64_t time_ns) {
   double watts = 0;
   for (std::size_t i = 1; i < gpu.curve.counter_updates.size() && gpu.curve.counter_updates[i].time_ns < time_ns; ++i) {
     const EnergyPoint& from = gpu.curve.counter_updates[i - 1];
@@ -165,11 +166,12 @@ double shown_before(const Gpu& gpu, std::int64_t time_ns) {
 }
 
 // The intervals between counter updates of one block: measured energy, and busy time of each kernel class.
-struct BlockRows {
+struct BlockObservations {
   std::vector<EnergyPoint> edges;
   BusyTimeMatrix busy_times;
 
-  BlockRows(const Gpu& gpu, const BlockCut& cut, std::int64_t block) : edges(edges_in(gpu, cut, block)) {
+  BlockObservations(const Gpu& gpu, const BlockCut& cut, std::int64_t block)
+      : edges(counter_updates_in(gpu, cut, block)) {
     std::vector<std::int64_t> drawn_ns;
     for (const EnergyPoint& edge : edges) drawn_ns.push_back(edge.time_ns - gpu.known.counter_lag_ns());
     if (edges.size() > 1) busy_times = gpu.work.timeline.busy_times(drawn_ns);
@@ -191,11 +193,11 @@ class BlockPowers {
  public:
   BlockPowers(const Gpu& gpu, const BlockCut& cut, const std::vector<PowerPoint>& history, const PowerFit& fit)
       : gpu_(gpu), cut_(cut) {
-    const UsableEvidence useful(gpu.work.timeline, {{}, history, {}, gpu.known});
+    const UsablePowerEvidence useful(gpu.work.timeline, {{}, history, {}, gpu.known});
     const PowerPrior coarse = busy_and_idle_prior(useful.make_observations({fit.lag_ns, fit.time_constant_ns}));
     by_time_w_.assign(fit.classes.size(), coarse.busy_w);
     by_time_w_.back() = coarse.idle_w;
-    for (const ClassPower& one : fit.classes) found_w_.push_back(one.watts);
+    for (const ClassPower& one : fit.classes) class_power_w_.push_back(one.watts);
     for (std::size_t r = 0; r < fit.gain_replicates.size(); ++r) {
       std::vector<double>& watts = replicates_w_.emplace_back();
       for (const std::vector<double>& drawn : fit.power_replicates) watts.push_back(drawn[r]);
@@ -204,11 +206,11 @@ class BlockPowers {
 
   // Scales the powers to the counter in these blocks, and estimates the residual noise of an interval.
   void level(std::span<const std::int64_t> blocks) {
-    std::vector<BlockRows> own;
+    std::vector<BlockObservations> own;
     for (const std::int64_t block : blocks) own.emplace_back(gpu_, cut_, block);
-    std::vector<double> busy_s(found_w_.size());
+    std::vector<double> busy_s(class_power_w_.size());
     double measured_j = 0;
-    for_each(own, [&](const BlockRows& rows, std::size_t i) {
+    for_each(own, [&](const BlockObservations& rows, std::size_t i) {
       measured_j += rows.measured_j(i);
       for (std::size_t k = 0; k < busy_s.size(); ++k) busy_s[k] += rows.busy_times[i][k];
     });
@@ -217,21 +219,21 @@ class BlockPowers {
       if (modelled_j <= 0 || measured_j <= 0) return;
       for (double& one : watts) one *= measured_j / modelled_j;
     };
-    bring(found_w_);
+    bring(class_power_w_);
     bring(by_time_w_);
     for (std::vector<double>& watts : replicates_w_) bring(watts);
     double squares = 0;
     double count = 0;
-    for_each(own, [&](const BlockRows& rows, std::size_t i) {
-      squares += std::pow(rows.measured_j(i) - sum_j(found_w_, rows.busy_times[i]), 2);
+    for_each(own, [&](const BlockObservations& rows, std::size_t i) {
+      squares += std::pow(rows.measured_j(i) - sum_j(class_power_w_, rows.busy_times[i]), 2);
       ++count;
     });
     noise_j_ = count > 1 ? std::sqrt(squares / (count - 1)) : 0;
   }
 
-  void predict(std::int64_t block, std::vector<Predicted>& all) {
-    const BlockRows rows(gpu_, cut_, block);
-    const double held_w = shown_before(gpu_, cut_.span.begin_ns + block * cut_.block_ns);
+  void predict(std::int64_t block, std::vector<HeldOutPrediction>& all) {
+    const BlockObservations rows(gpu_, cut_, block);
+    const double held_w = counter_power_before_w(gpu_, cut_.span.begin_ns + block * cut_.block_ns);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::span<const double> busy_s = rows.busy_times[i];
       // Predictive distribution: replicates of the powers plus residual noise of the counter.
@@ -239,33 +241,34 @@ class BlockPowers {
       for (const std::vector<double>& watts : replicates_w_) {
         draws_j.push_back(sum_j(watts, busy_s) + noise_j_ * random_.normal());
       }
-      all.push_back({rows.edges[i].time_ns, rows.edges[i + 1].time_ns, rows.measured_j(i), sum_j(found_w_, busy_s),
-                     central_interval(std::move(draws_j), 0.9), sum_j(by_time_w_, busy_s), held_w * rows.length_s(i)});
+      all.push_back({rows.edges[i].time_ns, rows.edges[i + 1].time_ns, rows.measured_j(i),
+                     sum_j(class_power_w_, busy_s), central_interval(std::move(draws_j), 0.9),
+                     sum_j(by_time_w_, busy_s), held_w * rows.length_s(i)});
     }
   }
 
  private:
   template <class Use>
-  static void for_each(const std::vector<BlockRows>& blocks, Use&& use) {
-    for (const BlockRows& rows : blocks) {
+  static void for_each(const std::vector<BlockObservations>& blocks, Use&& use) {
+    for (const BlockObservations& rows : blocks) {
       for (std::size_t i = 0; i < rows.size(); ++i) use(rows, i);
     }
   }
 
   const Gpu& gpu_;
   const BlockCut& cut_;
-  std::vector<double> found_w_;  // by class, idle last
+  std::vector<double> class_power_w_;  // by class, idle last
   std::vector<double> by_time_w_;
   std::vector<std::vector<double>> replicates_w_;
   double noise_j_ = 0;  // residual standard deviation of an interval
   statistics::Random random_{1};
 };
 
-Result<std::vector<Predicted>> predict_all(const Gpu& gpu, const BlockCut& cut) {
-  std::vector<Predicted> all;
+Result<std::vector<HeldOutPrediction>> predict_all(const Gpu& gpu, const BlockCut& cut) {
+  std::vector<HeldOutPrediction> all;
   const std::int64_t blocks = (cut.span.end_ns - cut.span.begin_ns) / cut.block_ns;
   for (const std::int64_t parity : {0, 1}) {
-    const std::vector<PowerPoint> history = history_of(gpu, cut, parity);
+    const std::vector<PowerPoint> history = history_of_blocks(gpu, cut, parity);
     const std::optional<PowerFit> fit = fit_powers(gpu.work.timeline, {{}, history, {}, gpu.known});
     if (!fit)
       return Error{ErrorCode::not_found,
@@ -290,15 +293,15 @@ int main(int argc, char** argv) {
   const double block_s = argc > 4 ? std::atof(argv[4]) : 2;
   const double interval_s = argc > 5 ? std::atof(argv[5]) : 1;
   RecordingSurvey survey;
-  const Result<Gpu> gpu = gather(argv[1], survey, {std::atof(argv[2]), std::atof(argv[3])});
+  const Result<Gpu> gpu = read_gpu(argv[1], survey, {std::atof(argv[2]), std::atof(argv[3])});
   if (!gpu) return fmt::print(stderr, "{}\n", gpu.error().message), 1;
   const TimeSpan span = *survey.sources()[*recorder_in(survey.sources())].command_span();
   const BlockCut cut{span, static_cast<std::int64_t>(1e9 * block_s), static_cast<std::int64_t>(1e9 * interval_s)};
-  const Result<std::vector<Predicted>> predicted = predict_all(*gpu, cut);
+  const Result<std::vector<HeldOutPrediction>> predicted = predict_all(*gpu, cut);
   if (!predicted) return fmt::print(stderr, "{}\n", predicted.error().message), 1;
   std::string separator = "";
   fmt::print("{{\"intervals\":[");
-  for (const Predicted& one : *predicted) {
+  for (const HeldOutPrediction& one : *predicted) {
     fmt::print(R"({}{{"begin_s":{:.6f},"end_s":{:.6f},"measured_j":{},"predicted_j":{},"low_j":{},"high_j":{},)"
                R"("by_time_j":{},"held_j":{}}})",
                separator, seconds(one.begin_ns - span.begin_ns), seconds(one.end_ns - span.begin_ns), one.measured_j,

@@ -27,17 +27,17 @@ sys.path.insert(0, str(ROOT / "bench" / "h200"))
 from mixtures import Recording, rms  # noqa: E402
 
 GPU = "NVIDIA H200"
-PAIRS = [("mixture-A-1", "mixture-A-2"), ("mixture-B-3", "mixture-B-4")]
-PROBED = "resnet50-probed.joule"
+RECORDING_PAIRS = [("mixture-A-1", "mixture-A-2"), ("mixture-B-3", "mixture-B-4")]
+PROBED_RECORDING = "resnet50-probed.joule"
 MIN_SHARE = 0.005
 
 
-class Programs:
+class JoulemapPrograms:
     def __init__(self, build: Path) -> None:
         names = ("joulemap", "teach_library", "leave_one_out")
         self.joulemap, self.teach, self.leave = (str(build / "bin" / name) for name in names)
 
-    def teach_from(self, library: Path, recording: Path, *window: float) -> None:
+    def add_to_library(self, library: Path, recording: Path, *window: float) -> None:
         command = [self.teach, library, GPU, recording, *window]
         print(subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout.strip())
 
@@ -46,7 +46,7 @@ class Programs:
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-class Ways:
+class MethodErrors:
     """Errors and intervals of the same windows, by method of attribution."""
 
     def __init__(self) -> None:
@@ -68,12 +68,12 @@ class Ways:
             print(f"| {way} | {rms(errors):.1%} | {intervals} |")
 
 
-def mixtures(programs: Programs, folder: Path, library: Path, window_s: float, most: int) -> None:
-    ways = Ways()
-    for _, pupil in PAIRS:
+def mixtures(programs: JoulemapPrograms, folder: Path, library: Path, window_s: float, most: int) -> None:
+    ways = MethodErrors()
+    for _, pupil in RECORDING_PAIRS:
         file = folder / f"{pupil}.joule"
         recording = Recording(programs.joulemap, file, json.loads(file.with_suffix(".json").read_text()))
-        truth, _ = recording.truth_w()
+        truth, _ = recording.true_powers_w()
         kernel_s = recording.kernel_s()
         kernel_j = {kind: statistics.mean(watts) * kernel_s[kind] for kind, watts in truth.items()}
         windows = recording.windows(window_s)
@@ -93,7 +93,7 @@ def mixtures(programs: Programs, folder: Path, library: Path, window_s: float, m
     ways.print_table(f"Joules of a kind in windows of {window_s:g} s, each by its own data")
 
 
-def steady_loop(programs: Programs, file: Path, libraries: dict[str, Path], steps: tuple[float, float]) -> None:
+def steady_loop(programs: JoulemapPrograms, file: Path, libraries: dict[str, Path], steps: tuple[float, float]) -> None:
     """Compares the energy shares of layers that a report of the training steps alone gives with those that powers from
     probing give."""
 
@@ -125,19 +125,19 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=8, help="windows of each recording")
     parser.add_argument("--steps", default="12,22.5", help="training steps of the probed recording, and then the probing")
     options = parser.parse_args()
-    programs = Programs(options.build.resolve())
+    programs = JoulemapPrograms(options.build.resolve())
     with tempfile.TemporaryDirectory() as temporary:
         library, probing, everything = (Path(temporary) / f"{name}.joule" for name in ("mixtures", "probing", "all"))
-        for teacher, pupil in PAIRS:
-            programs.teach_from(library, options.folder / f"{teacher}.joule")
+        for teacher, pupil in RECORDING_PAIRS:
+            programs.add_to_library(library, options.folder / f"{teacher}.joule")
             for name in (teacher, pupil):
-                programs.teach_from(everything, options.folder / f"{name}.joule")
+                programs.add_to_library(everything, options.folder / f"{name}.joule")
         for window_s in map(float, options.windows.split(",")):
             mixtures(programs, options.folder, library, window_s, options.most)
-        if (options.folder / PROBED).exists():
-            file, steps = options.folder / PROBED, tuple(map(float, options.steps.split(",")))
-            programs.teach_from(probing, file, steps[1], 1e6)
-            programs.teach_from(everything, file)
+        if (options.folder / PROBED_RECORDING).exists():
+            file, steps = options.folder / PROBED_RECORDING, tuple(map(float, options.steps.split(",")))
+            programs.add_to_library(probing, file, steps[1], 1e6)
+            programs.add_to_library(everything, file)
             libraries = {"by what the probing taught": probing, "by what the mixtures taught": library}
             steady_loop(programs, file, libraries, steps)
         output = subprocess.run([programs.leave, str(everything)], check=True, capture_output=True, text=True).stdout

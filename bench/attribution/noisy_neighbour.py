@@ -10,9 +10,9 @@ from announcer import Announcer
 if __name__ == "__main__":
     announcer = Announcer(sys.argv[1], sys.argv[2], slot=1)
     announcer.at("neighbour")
-    chance = random.Random(int(sys.argv[3]))
+    random_source = random.Random(int(sys.argv[3]))
     while True:
-        end = time.monotonic() + chance.uniform(0.5, 4)
+        end = time.monotonic() + random_source.uniform(0.5, 4)
         while time.monotonic() < end:
             sum(i * i for i in range(2000))
-        time.sleep(chance.uniform(0.5, 4))
+        time.sleep(random_source.uniform(0.5, 4))

@@ -36,13 +36,13 @@ class Patience:
 
     limit: int
     best: float = float("inf")
-    waited: int = 0
+    evaluations_without_improvement: int = 0
     reason: str = ""
 
     def update(self, loss: float) -> bool:
-        self.waited = 0 if loss < self.best else self.waited + 1
+        self.evaluations_without_improvement = 0 if loss < self.best else self.evaluations_without_improvement + 1
         self.best = min(self.best, loss)
-        return self.waited >= self.limit
+        return self.evaluations_without_improvement >= self.limit
 
 
 def run_training(training: Training, prices: list) -> dict:

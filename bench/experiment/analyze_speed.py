@@ -40,7 +40,7 @@ def make(folder: Path, rows: int) -> dict[tuple[str, str], list[float]]:
     return cells
 
 
-def timed(command: list[str]) -> tuple[str, bytes]:
+def time_command(command: list[str]) -> tuple[str, bytes]:
     """Formats wall time and CPU time: other load on the machine increases the wall time."""
     begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     output = subprocess.run(command, check=True, capture_output=True).stdout
@@ -79,10 +79,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         cells = make(Path(scratch) / "made", arguments.rows)
         experiment = f"{scratch}/experiment"
-        import_s, _ = timed([arguments.joulemap, "import", "prengdl", f"{scratch}/made", "-o", experiment])
+        import_s, _ = time_command([arguments.joulemap, "import", "prengdl", f"{scratch}/made", "-o", experiment])
         analyze = [arguments.joulemap, "experiment", "analyze", experiment, "--json"]
-        one_s, one = timed([*analyze, "--threads", "1"])
-        all_s, all_bytes = timed(analyze)
+        one_s, one = time_command([*analyze, "--threads", "1"])
+        all_s, all_bytes = time_command(analyze)
     print(f"{arguments.rows} rows in {len(cells)} cells: import {import_s}, analyze {one_s} with one thread, "
           f"{all_s} with all; the same bytes: {one == all_bytes}")
     print(scipy_seconds(cells))

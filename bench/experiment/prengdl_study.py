@@ -27,7 +27,7 @@ def analysed(program: str, folder: str, adjustment: str) -> dict:
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def corrections(program: str, folder: str) -> list[str]:
+def corrected_p_rows(program: str, folder: str) -> list[str]:
     lines = ["| test | correction | different | of training | of inference | PyTorch significantly less, inference |"]
     lines.append("|---|---|---:|---:|---:|---:|")
     for adjustment, name in ADJUSTMENTS.items():
@@ -67,7 +67,7 @@ def main() -> int:
         folder = f"{scratch}/prengdl"
         command = [arguments.joulemap, "import", "prengdl", arguments.data, "-o", folder]
         subprocess.run(command, check=True, capture_output=True)
-        found = [*corrections(arguments.joulemap, folder), "", *flags(arguments.joulemap, folder),
+        found = [*corrected_p_rows(arguments.joulemap, folder), "", *flags(arguments.joulemap, folder),
                  *warm_up(arguments.joulemap, folder)]
     print("\n".join(found))
     if arguments.check is None:

@@ -27,7 +27,7 @@ SCALARS = 100_000
 STEPS = 20_000
 
 
-def torch_s(folder: Path) -> float:
+def torch_write_s(folder: Path) -> float:
     begin = time.perf_counter()
     with SummaryWriter(folder) as writer:
         for i in range(SCALARS):
@@ -67,7 +67,7 @@ def main() -> None:
         subprocess.run([binaries / "joulemap-made-recording", recording, str(STEPS), "2", "1"], check=True)
         for turn in range(options.rounds):
             folders = {name: top / f"{name}-{turn}" for name in times}
-            times["torch"].append(torch_s(folders["torch"]))
+            times["torch"].append(torch_write_s(folders["torch"]))
             times["writer"].append(writer_s(binaries / "joulemap-write-scalars", folders["writer"]))
             times["command"].append(command_s(binaries / "joulemap", recording, folders["command"]))
         counts = {name: scalars_in(folder) for name, folder in folders.items()}

@@ -65,7 +65,7 @@ class Training:
         return sum(parameter.double().sum().item() for parameter in self.model.parameters())
 
 
-def timed(training: Training, steps: int) -> dict:
+def time_steps(training: Training, steps: int) -> dict:
     begin_ns, begin_cpu_s = time.monotonic_ns(), time.process_time()
     training.run(steps)
     end_ns, end_cpu_s = time.monotonic_ns(), time.process_time()
@@ -73,8 +73,8 @@ def timed(training: Training, steps: int) -> dict:
     return {"begin_ns": begin_ns, "end_ns": end_ns, "step_s": step_s, "cpu_s": cpu_s}
 
 
-def under_nothing(training: Training, steps: int, file: str) -> dict:
-    return timed(training, steps)
+def measure_without_tool(training: Training, steps: int, file: str) -> dict:
+    return time_steps(training, steps)
 
 
 def under_gatorch(training: Training, steps: int, file: str) -> dict:
@@ -83,7 +83,7 @@ def under_gatorch(training: Training, steps: int, file: str) -> dict:
     ga, captured_output = GA(), io.StringIO()
     with contextlib.redirect_stdout(captured_output):  # GATorch prints missing devices for each layer
         ga.attach_model(training.model, loss=training.loss_of)
-    timing = timed(training, steps)
+    timing = time_steps(training, steps)
     full = ga.get_full_measurements()
     rows = {f"{name} {way}": sum(values) for name, ways in full.items() for way, values in ways.items() if values}
     zeros = {f"{name} {way}": sum(value == 0 for value in values) / len(values)
@@ -91,18 +91,18 @@ def under_gatorch(training: Training, steps: int, file: str) -> dict:
     return {**timing, "rows": rows, "zeros": zeros}
 
 
-def under_joulemap(training: Training, steps: int, file: str) -> dict:
+def measure_with_joulemap(training: Training, steps: int, file: str) -> dict:
     import joulemap as jm
 
     with jm.attach(training.model, loss=training.loss_of, optimizer=training.optimizer, file=file) as run:
-        timing = timed(training, steps)
+        timing = time_steps(training, steps)
     ledger = run.ledger(by="layer")
     rows = {" ".join(row.path): [row.energy_j, row.low_j, row.high_j, row.basis] for row in ledger.rows}
     unattributed = {"idle": ledger.idle_j, "not attributed": ledger.unattributed_j}
     return {**timing, "rows": rows, "unattributed": unattributed, "steps": len(run.steps()), "joules": ledger.joules}
 
 
-TOOLS = {"nothing": under_nothing, "gatorch": under_gatorch, "joulemap": under_joulemap}
+TOOLS = {"nothing": measure_without_tool, "gatorch": under_gatorch, "joulemap": measure_with_joulemap}
 
 
 def main() -> None:

@@ -72,7 +72,7 @@ def print_joulemap(results: dict) -> None:
         print(f"| {name} | {joules(energy_j)} | | |")
 
 
-def print_sums(results: dict) -> None:
+def print_energy_sums(results: dict) -> None:
     print("\n| | says of the training | true meanwhile |\n|---|---|---|")
     gatorch, ours = results["gatorch"], results["joulemap"]
     if "rows" in gatorch:
@@ -111,7 +111,7 @@ def main() -> int:
     if "rows" in results[-1]["gatorch"]:
         print_gatorch(results[-1]["gatorch"])
     print_joulemap(results[-1]["joulemap"])
-    print_sums(results[-1])
+    print_energy_sums(results[-1])
     return 0
 
 

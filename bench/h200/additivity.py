@@ -17,12 +17,12 @@ import sys
 from typing import NamedTuple
 
 from findings import Findings
-from recordings import HERE, Recording, collect, rested, run_study, study_parser, load_diary
-from study_statistics import CONFIRMED, REFUTED, Interval, least_squares, mean_interval, verdict, within_verdict
+from recordings import HERE, Recording, collect, trim_rest, run_study, study_parser, read_load_log
+from study_statistics import CONFIRMED, REFUTED, Interval, least_squares, mean_interval, verdict_above, verdict_within
 
 NAME = "additivity"
 # Variants of a window, as additivity_load.py runs them.
-WHOLE, LAYERS, BLOCKS, WAITED = "whole", "layers", "blocks", "layers waited for"
+WHOLE, LAYERS, BLOCKS, LAYERS_SYNCHRONIZED = "whole", "layers", "blocks", "layers waited for"
 NEAR_ONE = (0.9, 1.1)
 
 
@@ -55,7 +55,7 @@ class Network(NamedTuple):
 
 def network_of(recording: Recording, entry: dict, device: str) -> Network:
     windows = sorted(entry["windows"], key=lambda one: one["round"])
-    rest, *played = recording.energy_in([rested(entry["rest"]), *windows], device)
+    rest, *played = recording.energy_in([trim_rest(entry["rest"]), *windows], device)
     pass_j: dict[str, list[float]] = {}
     pass_s: dict[str, list[float]] = {}
     for window, drawn in zip(windows, played):
@@ -65,7 +65,7 @@ def network_of(recording: Recording, entry: dict, device: str) -> Network:
     return Network(*facts, rest.watts, pass_j, pass_s)
 
 
-def cell(found: Interval | None) -> str:
+def interval_cell(found: Interval | None) -> str:
     if found is None or math.isnan(found.value):
         return "-"
     if math.isinf(found.low):
@@ -100,10 +100,10 @@ def write_table(findings: Findings, networks: list[Network]) -> None:
                 f"{mean_interval(one.pass_j[WHOLE]).value:.4f} J",
                 f"{one.watts(WHOLE):.0f} W",
                 f"{one.idle_w:.0f} W",
-                cell(one.factor(LAYERS)),
-                cell(one.factor(LAYERS, True)),
-                cell(one.factor(BLOCKS)),
-                cell(one.factor(WAITED)),
+                interval_cell(one.factor(LAYERS)),
+                interval_cell(one.factor(LAYERS, True)),
+                interval_cell(one.factor(BLOCKS)),
+                interval_cell(one.factor(LAYERS_SYNCHRONIZED)),
                 f"{one.mean_s(LAYERS) / one.mean_s(WHOLE):.2f}",
             ]
         )
@@ -113,14 +113,16 @@ def write_table(findings: Findings, networks: list[Network]) -> None:
 def write_verdicts(findings: Findings, networks: list[Network]) -> None:
     """Writes the verdicts on additivity, on its dependence on size, and on the causes of a factor other than 1."""
     factors = [(one, one.factor(LAYERS)) for one in networks]
-    verdicts = [within_verdict(found, *NEAR_ONE) for _, found in factors]
+    verdicts = [verdict_within(found, *NEAR_ONE) for _, found in factors]
     said = ", ".join(f"{sum(v == kind for v in verdicts)} {kind}" for kind in sorted(set(verdicts)))
     low, high = min(f.value for _, f in factors), max(f.value for _, f in factors)
     findings.add_line(
         f"- **Layers add up to the network within 10 %**: {said} of {len(networks)}; factors from {low:.2f} to "
         f"{high:.2f}."
     )
-    write_outliers(findings, [(one, found) for (one, found), shown in zip(factors, verdicts) if shown != CONFIRMED])
+    write_time_and_power_ratios(
+        findings, [(one, found) for (one, found), shown in zip(factors, verdicts) if shown != CONFIRMED]
+    )
     above = [one.factor(LAYERS, True) for one in networks]
     findings.add_line(
         f"- Above idle power the factors lie between {min(f.value for f in above):.2f} and "
@@ -136,7 +138,7 @@ def write_verdicts(findings: Findings, networks: list[Network]) -> None:
             f"in blocks and in "
             "no layer; the difference is theirs, and that of layers that find their input in a cache."
         )
-    waited = [one.factor(WAITED) for one in networks if WAITED in one.pass_j]
+    waited = [one.factor(LAYERS_SYNCHRONIZED) for one in networks if LAYERS_SYNCHRONIZED in one.pass_j]
     if waited:
         findings.add_line(
             f"- When the device is waited for after every call, as when each layer is timed by hand, factors lie "
@@ -148,7 +150,7 @@ def write_verdicts(findings: Findings, networks: list[Network]) -> None:
     write_size(findings, factors)
 
 
-def write_outliers(findings: Findings, factors: list) -> None:
+def write_time_and_power_ratios(findings: Findings, factors: list) -> None:
     """Splits each factor into a ratio of times and a ratio of powers."""
     for one, found in factors:
         time = one.mean_s(WHOLE) / one.mean_s(LAYERS)
@@ -171,7 +173,7 @@ def write_size(findings: Findings, factors: list) -> None:
     except ValueError:
         findings.add_line("- Nearer to 1 with size: **not shown**, the networks are all of one size.")
         return
-    falls = verdict(slope.times(-1), 0.0)
+    falls = verdict_above(slope.scaled_by(-1), 0.0)
     how = {CONFIRMED: "on average", REFUTED: "away from it"}.get(falls, "which is no more than chance")
     findings.add_line(
         f"- **Nearer to 1 with larger networks: {falls}.** Ten times the multiplications change how far the factor "
@@ -181,7 +183,7 @@ def write_size(findings: Findings, factors: list) -> None:
 
 
 def analyse(options, findings: Findings) -> None:
-    diary = load_diary(options.folder, NAME)
+    diary = read_load_log(options.folder, NAME)
     recording = Recording(str(options.joulemap.resolve()), options.folder / f"{NAME}.joule")
     networks = [network_of(recording, entry, diary["device"]) for entry in diary["entries"]]
     if not networks:

@@ -17,8 +17,8 @@ import time
 from typing import Callable, NamedTuple
 
 import torch
-from additivity import BLOCKS, LAYERS, WAITED, WHOLE
-from study_load import Device, Diary, left_s, load_parser, progress
+from additivity import BLOCKS, LAYERS, LAYERS_SYNCHRONIZED, WHOLE
+from study_load import Device, LoadLog, remaining_s, load_parser, progress
 from torch import nn
 
 BLOCK_TYPES = {"BasicBlock", "Bottleneck"}
@@ -64,7 +64,7 @@ def make(name: str, batch: int, device: str) -> tuple[nn.Module, torch.Tensor]:
     return model.eval(), torch.randn(batch, *shape, device=device)
 
 
-class Part(NamedTuple):
+class MeasuredModule(NamedTuple):
     """A module with the input of one of its calls. `count`: number of equal calls in a pass."""
 
     call: Callable[[], object]
@@ -79,7 +79,7 @@ def is_block(module: nn.Module) -> bool:
     return type(module).__name__ in BLOCK_TYPES
 
 
-def parts_of(model: nn.Module, x: torch.Tensor, whole_blocks: bool) -> list[Part]:
+def parts_of(model: nn.Module, x: torch.Tensor, whole_blocks: bool) -> list[MeasuredModule]:
     """Groups the calls of a pass: equal modules with inputs of equal shapes form one part."""
     inside = {
         m for block in model.modules() if whole_blocks and is_block(block) for m in block.modules() if m is not block
@@ -99,11 +99,12 @@ def parts_of(model: nn.Module, x: torch.Tensor, whole_blocks: bool) -> list[Part
     for hook in hooks:
         hook.remove()
     return [
-        Part(lambda module=module, inputs=inputs: module(*inputs), count) for module, inputs, count in seen.values()
+        MeasuredModule(lambda module=module, inputs=inputs: module(*inputs), count)
+        for module, inputs, count in seen.values()
     ]
 
 
-def multiplications(model: nn.Module, x: torch.Tensor) -> int:
+def count_multiplications(model: nn.Module, x: torch.Tensor) -> int:
     total = 0
 
     def add(module: nn.Module, _inputs: tuple, output: torch.Tensor) -> None:
@@ -123,15 +124,19 @@ class Windows:
         self.device = device
         model, x = make(name, batch, device.name)
         layers = parts_of(model, x, whole_blocks=False)
-        self.variants = {WHOLE: ([Part(lambda: model(x), 1)], False), LAYERS: (layers, False), WAITED: (layers, True)}
+        self.variants = {
+            WHOLE: ([MeasuredModule(lambda: model(x), 1)], False),
+            LAYERS: (layers, False),
+            LAYERS_SYNCHRONIZED: (layers, True),
+        }
         if any(is_block(module) for module in model.modules()):
             self.variants[BLOCKS] = (parts_of(model, x, whole_blocks=True), False)
         self.facts = {"network": name, "batch": batch, "parameters": sum(p.numel() for p in model.parameters()),
-                      "multiplications": multiplications(model, x), "calls": sum(part.count for part in layers),
+                      "multiplications": count_multiplications(model, x), "calls": sum(part.count for part in layers),
                       "distinct": len(layers)}  # fmt: skip
-        self._pass_s = {variant: self._time(variant) for variant in self.variants}
+        self._pass_s = {variant: self._pass_time_s(variant) for variant in self.variants}
 
-    def _play(self, variant: str, passes: int) -> dict:
+    def _run_window(self, variant: str, passes: int) -> dict:
         parts, waits = self.variants[variant]
         begin_ns = time.monotonic_ns()
         for part in parts:
@@ -142,24 +147,24 @@ class Windows:
         self.device.wait()
         return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": passes}
 
-    def _time(self, variant: str) -> float:
-        self._play(variant, 2)
+    def _pass_time_s(self, variant: str) -> float:
+        self._run_window(variant, 2)
         passes, length_s = 2, 0.0
         while length_s < 0.06 and passes < 4096:
             passes *= 2
-            span = self._play(variant, passes)
+            span = self._run_window(variant, passes)
             length_s = (span["end_ns"] - span["begin_ns"]) * 1e-9
         return length_s / passes
 
     def window(self, variant: str, seconds: float) -> dict:
-        return self._play(variant, max(1, round(seconds / self._pass_s[variant])))
+        return self._run_window(variant, max(1, round(seconds / self._pass_s[variant])))
 
 
-def play(diary: Diary, device: Device, name: str, batch: int, options) -> None:
+def run_network_windows(diary: LoadLog, device: Device, name: str, batch: int, options) -> None:
     windows, chance = Windows(device, name, batch), random.Random(f"{options.seed} {name} {batch}")
     # The cost of synchronization varies little: one window of it is enough.
     turns = [(number, variant) for number in range(options.rounds) for variant in windows.variants
-             if variant != WAITED or number == 0]  # fmt: skip
+             if variant != LAYERS_SYNCHRONIZED or number == 0]  # fmt: skip
     turns.sort(key=lambda turn: (turn[0], chance.random()))
     played = [
         {"variant": variant, "round": number, **windows.window(variant, options.window_s)} for number, variant in turns
@@ -176,18 +181,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     device = Device(torch, options.device)
-    diary = Diary(options.out, options.device, window_s=options.window_s, seed=options.seed)
+    diary = LoadLog(options.out, options.device, window_s=options.window_s, seed=options.seed)
     with torch.inference_mode():
         for name, batch in TINY_PLAN if options.tiny else PLAN:
             longest_s = (3 * options.rounds + 1) * options.window_s + REST_S + 1.5
-            if left_s(options) < longest_s:
+            if remaining_s(options) < longest_s:
                 progress("out of time")
                 break
             try:
-                play(diary, device, name, batch, options)
+                run_network_windows(diary, device, name, batch, options)
             except Exception:  # noqa: BLE001 - a network that fails must not stop the others
-                diary.fail(f"{name}, batch {batch}")
-            device.forget()
+                diary.log_exception(f"{name}, batch {batch}")
+            device.free_memory()
     return 1 if diary.document["failed"] else 0
 
 

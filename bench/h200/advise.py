@@ -26,15 +26,15 @@ sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
 MAX_S = 180
-MIN_IN_RANGE = 0.8
-NOT_COMPARED = {"startup", "shutdown", "compilation"}
+MIN_SAVINGS_IN_RANGE = 0.8
+UNCOMPARED_IDLE_CAUSES = {"startup", "shutdown", "compilation"}
 CASES = ["data_loading", "launch_bound", "synchronization", "checkpoint", "host_code", "full_precision", "half_precision",
          "memory_layout", "unfused_attention", "unfused_elementwise", "unfused_optimizer", "host_copies"]  # fmt: skip
-FURTHER = ["data_loading_text", "launch_bound_recurrent", "synchronization_metrics", "checkpoint_optimizer",
+FURTHER_CASES = ["data_loading_text", "launch_bound_recurrent", "synchronization_metrics", "checkpoint_optimizer",
            "host_code_labels", "full_precision_convolutions", "half_precision_transformer", "memory_layout_resnet",
            "unfused_attention_causal", "unfused_elementwise_norms", "unfused_elementwise_convnet",
            "unfused_elementwise_attention", "unfused_optimizer_large", "host_copies_inference"]  # fmt: skip
-HEALTHY = ["healthy_transformer", "healthy_convnet", "healthy_mlp", "healthy_attention", "healthy_inference"]
+HEALTHY_CASES = ["healthy_transformer", "healthy_convnet", "healthy_mlp", "healthy_attention", "healthy_inference"]
 
 
 def record(joulemap: str, case: str, file: Path, *options: str) -> str:
@@ -54,7 +54,7 @@ def compared_j(report: dict) -> float:
     """GPU energy of the run without start-up, shutdown and compilation."""
     rows = sum(row["energy_j"] or 0 for row in report["rows"] if row["device"].startswith("gpu"))
     idle = [entry for entry in report["idle"] if entry["device"].startswith("gpu")]
-    return rows + sum(entry["energy_j"] or 0 for entry in idle if entry["cause"] not in NOT_COMPARED)
+    return rows + sum(entry["energy_j"] or 0 for entry in idle if entry["cause"] not in UNCOMPARED_IDLE_CAUSES)
 
 
 def realised_share(joulemap: str, before: Path, after: Path) -> float:
@@ -66,20 +66,20 @@ def realised_share(joulemap: str, before: Path, after: Path) -> float:
     return 1 - compared_j(ask(joulemap, "report", after)) / compared_j(ask(joulemap, "report", before))
 
 
-def examine(joulemap: str, case: str, folder: Path, options: argparse.Namespace) -> dict:
+def measure_case(joulemap: str, case: str, folder: Path, options: argparse.Namespace) -> dict:
     before, after = folder / f"{case}.joule", folder / f"{case}-fixed.joule"
     if not options.recorded and (failure := record(joulemap, case, before, *options.program.split())):
         return {"case": case, "failure": failure}
     advice = ask(joulemap, "advise", before)
     result = {"case": case, "findings": advice["findings"], "gpu_energy_j": advice["gpu_energy_j"]}
-    if case in HEALTHY:
+    if case in HEALTHY_CASES:
         return result
     if not options.recorded and (failure := record(joulemap, case, after, "--fixed", *options.program.split())):
         return {**result, "failure": failure}
     return {**result, "realised": realised_share(joulemap, before, after)}
 
 
-def line_of(result: dict) -> list[str]:
+def result_cells(result: dict) -> list[str]:
     if "failure" in result:
         return [result["case"], "failed", *[""] * 4]
     total_j = result["gpu_energy_j"]
@@ -96,7 +96,7 @@ def line_of(result: dict) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--joulemap", type=Path, required=True)
-    parser.add_argument("--cases", default=",".join(CASES + FURTHER + HEALTHY))
+    parser.add_argument("--cases", default=",".join(CASES + FURTHER_CASES + HEALTHY_CASES))
     parser.add_argument("--program", default="", help="further options of advise_programs.py, such as --tiny")
     parser.add_argument("--keep", type=Path, help="a folder for recordings and results")
     parser.add_argument("--recorded", action="store_true", help="use the recordings in --keep")
@@ -108,20 +108,20 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         results = []
         for case in options.cases.split(","):
-            results.append(examine(str(options.joulemap), case, folder, options))
+            results.append(measure_case(str(options.joulemap), case, folder, options))
             print(json.dumps(results[-1])[:1500], file=sys.stderr, flush=True)
         (folder / "results.json").write_text(json.dumps(results))
-    lines = [line_of(result) for result in results]
+    lines = [result_cells(result) for result in results]
     findings.table(["case", "findings", "expected", "range", "realised", "in range"], lines)
-    for name, cases in (("adjusted to", CASES), ("looked at once", FURTHER)):
+    for name, cases in (("adjusted to", CASES), ("looked at once", FURTHER_CASES)):
         wasteful = [result for result in results if result["case"] in cases and "realised" in result]
         if not wasteful:
             continue
         count = sum(result["in_range"] for result in wasteful)
-        met = findings.bar(f"savings in range, {name}", count >= MIN_IN_RANGE * len(wasteful))
+        met = findings.bar(f"savings in range, {name}", count >= MIN_SAVINGS_IN_RANGE * len(wasteful))
         findings.add_line(f"programs {name}: {count} of {len(wasteful)} realised savings lie in the stated range; "
-                          f"goal {MIN_IN_RANGE:.0%}: {met}")  # fmt: skip
-    healthy = [result for result in results if result["case"] in HEALTHY and "failure" not in result]
+                          f"goal {MIN_SAVINGS_IN_RANGE:.0%}: {met}")  # fmt: skip
+    healthy = [result for result in results if result["case"] in HEALTHY_CASES and "failure" not in result]
     if healthy:
         clean = sum(not result["findings"] for result in healthy)
         met = findings.bar("healthy programs", clean == len(healthy))

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 import torch
-from advise_further import CASES as FURTHER
+from advise_further import CASES as FURTHER_CASES
 from torch import nn
 from torch.nn import functional as F
 
@@ -60,7 +60,7 @@ def transformer(width: int, depth: int, fused: bool = True) -> nn.Module:
     return nn.Sequential(*(Block(width, max(width // 64, 1), fused) for _ in range(depth))).to(DEVICE)
 
 
-class Items(torch.utils.data.Dataset):
+class PreprocessedImages(torch.utils.data.Dataset):
     """Images with preprocessing on the CPU that takes some milliseconds each."""
 
     def __init__(self, count: int, size: int, cost_s: float) -> None:
@@ -79,7 +79,12 @@ class Items(torch.utils.data.Dataset):
 
 def convnet(channels: int) -> nn.Module:
     layers: list[nn.Module] = []
-    for inputs, outputs in ((3, channels), (channels, channels), (channels, 2 * channels), (2 * channels, 2 * channels)):
+    for inputs, outputs in (
+        (3, channels),
+        (channels, channels),
+        (channels, 2 * channels),
+        (2 * channels, 2 * channels),
+    ):
         layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU()]
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2 * channels, 10)).to(DEVICE)
 
@@ -90,21 +95,29 @@ def train(model: nn.Module, batches, optimizer=None, autocast=None, each=None) -
         optimizer.zero_grad()
         with torch.autocast(DEVICE, dtype=torch.bfloat16, enabled=bool(autocast)):
             output = model(inputs)
-            loss = F.cross_entropy(output.flatten(0, -2), targets) if targets is not None else output.float().square().mean()
+            loss = (
+                F.cross_entropy(output.flatten(0, -2), targets)
+                if targets is not None
+                else output.float().square().mean()
+            )
         loss.backward()
         optimizer.step()
         if each is not None:
             each(step, model, loss)
 
 
-def same(inputs: torch.Tensor, targets, steps: int):
+def repeat_batch(inputs: torch.Tensor, targets, steps: int):
     return ((inputs, targets) for _ in range(steps))
 
 
 def data_loading(fixed: bool, steps: int, tiny: bool) -> None:
     batch = 4 if tiny else 32
-    options = {"num_workers": 8, "pin_memory": DEVICE == "cuda", "persistent_workers": True} if fixed and not tiny else {}
-    loader = torch.utils.data.DataLoader(Items(steps * batch, 16 if tiny else 128, 1e-4 if tiny else 1e-3), batch, **options)
+    options = (
+        {"num_workers": 8, "pin_memory": DEVICE == "cuda", "persistent_workers": True} if fixed and not tiny else {}
+    )
+    loader = torch.utils.data.DataLoader(
+        PreprocessedImages(steps * batch, 16 if tiny else 128, 1e-4 if tiny else 1e-3), batch, **options
+    )
     batches = ((images.to(DEVICE, non_blocking=True), labels.to(DEVICE)) for images, labels in loader)
     train(convnet(4 if tiny else 64), batches)
 
@@ -138,7 +151,7 @@ def synchronization(fixed: bool, steps: int, tiny: bool) -> None:
             parameter.grad.norm().item()
         loss.item()
 
-    train(model, same(x, labels, steps), each=each)
+    train(model, repeat_batch(x, labels, steps), each=each)
 
 
 def checkpoint(fixed: bool, steps: int, tiny: bool) -> None:
@@ -151,7 +164,7 @@ def checkpoint(fixed: bool, steps: int, tiny: bool) -> None:
             if step % (steps // 2 if fixed else 20) == 0:
                 torch.save(model.state_dict(), f"{folder}/model.pt")
 
-        train(model, same(x, labels, steps), each=each)
+        train(model, repeat_batch(x, labels, steps), each=each)
 
 
 def host_code(fixed: bool, steps: int, tiny: bool) -> None:
@@ -172,14 +185,14 @@ def full_precision(fixed: bool, steps: int, tiny: bool) -> None:
     torch.set_float32_matmul_precision("high" if fixed else "highest")
     width = 64 if tiny else 2048
     x, labels = torch.randn(2048, width, device=DEVICE), torch.randint(0, 10, (2048,), device=DEVICE)
-    train(mlp(width, 6), same(x, labels, steps))
+    train(mlp(width, 6), repeat_batch(x, labels, steps))
 
 
 def half_precision(fixed: bool, steps: int, tiny: bool) -> None:
     torch.set_float32_matmul_precision("high")
     width = 64 if tiny else 4096
     x, labels = torch.randn(4096, width, device=DEVICE), torch.randint(0, 10, (4096,), device=DEVICE)
-    train(mlp(width, 6), same(x, labels, steps), autocast=fixed)
+    train(mlp(width, 6), repeat_batch(x, labels, steps), autocast=fixed)
 
 
 def memory_layout(fixed: bool, steps: int, tiny: bool, compiled: bool = False) -> None:
@@ -187,14 +200,14 @@ def memory_layout(fixed: bool, steps: int, tiny: bool, compiled: bool = False) -
     model = convnet(4 if tiny else 128).to(memory_format=form)
     model = torch.compile(model) if compiled and not tiny else model
     images = torch.randn(32, 3, 16 if tiny else 96, 16 if tiny else 96, device=DEVICE).to(memory_format=form)
-    train(model, same(images, torch.randint(0, 10, (32,), device=DEVICE), steps), autocast=True)
+    train(model, repeat_batch(images, torch.randint(0, 10, (32,), device=DEVICE), steps), autocast=True)
 
 
 def unfused_attention(fixed: bool, steps: int, tiny: bool, compiled: bool = False) -> None:
     model = transformer(64 if tiny else 512, 2 if tiny else 4, fused=fixed)
     model = torch.compile(model) if compiled and not tiny else model
     x = torch.randn(2 if tiny else 16, 32 if tiny else 1024, 64 if tiny else 512, device=DEVICE)
-    train(model, same(x, None, steps), autocast=True)
+    train(model, repeat_batch(x, None, steps), autocast=True)
 
 
 class Chain(nn.Module):
@@ -210,14 +223,14 @@ def unfused_elementwise(fixed: bool, steps: int, tiny: bool) -> None:
     if fixed and not tiny:
         model = torch.compile(model)
     x, labels = torch.randn(8192, width, device=DEVICE), torch.randint(0, 10, (8192,), device=DEVICE)
-    train(model, same(x, labels, steps))
+    train(model, repeat_batch(x, labels, steps))
 
 
 def unfused_optimizer(fixed: bool, steps: int, tiny: bool) -> None:
     model = nn.Sequential(*(nn.Linear(64 if tiny else 512, 64 if tiny else 512) for _ in range(60))).to(DEVICE)
     options = {"fused": True} if fixed and DEVICE == "cuda" else {"foreach": False}
     x = torch.randn(64, 64 if tiny else 512, device=DEVICE)
-    train(model, same(x, None, steps), torch.optim.AdamW(model.parameters(), lr=1e-4, **options))
+    train(model, repeat_batch(x, None, steps), torch.optim.AdamW(model.parameters(), lr=1e-4, **options))
 
 
 def host_copies(fixed: bool, steps: int, tiny: bool) -> None:
@@ -242,7 +255,7 @@ def healthy_transformer(fixed: bool, steps: int, tiny: bool) -> None:
     model = transformer(64 if tiny else 1024, 2 if tiny else 8).bfloat16()
     model = torch.compile(model) if not tiny else model
     x = torch.randn(4 if tiny else 16, 32 if tiny else 512, 64 if tiny else 1024, device=DEVICE, dtype=torch.bfloat16)
-    train(model, same(x, None, steps), torch.optim.AdamW(model.parameters(), lr=1e-4, fused=DEVICE == "cuda"))
+    train(model, repeat_batch(x, None, steps), torch.optim.AdamW(model.parameters(), lr=1e-4, fused=DEVICE == "cuda"))
 
 
 def healthy_convnet(fixed: bool, steps: int, tiny: bool) -> None:
@@ -257,7 +270,7 @@ def healthy_attention(fixed: bool, steps: int, tiny: bool) -> None:
     model = transformer(64 if tiny else 1024, 2 if tiny else 4)
     model = torch.compile(model) if not tiny else model
     x = torch.randn(2 if tiny else 24, 32 if tiny else 1024, 64 if tiny else 1024, device=DEVICE)
-    train(model, same(x, None, steps), autocast=True)
+    train(model, repeat_batch(x, None, steps), autocast=True)
 
 
 def healthy_inference(fixed: bool, steps: int, tiny: bool) -> None:
@@ -274,20 +287,26 @@ CASES = {
     half_precision: 150, memory_layout: 400, unfused_attention: 120, unfused_elementwise: 200, unfused_optimizer: 250,
     host_copies: 150,
 }  # fmt: skip
-FURTHER |= {unfused_elementwise_convnet: 400, unfused_elementwise_attention: 200}
-HEALTHY = {healthy_transformer: 150, healthy_convnet: 400, healthy_mlp: 200, healthy_attention: 200, healthy_inference: 150}
-BY_NAME = {case.__name__: (case, steps) for case, steps in {**CASES, **FURTHER, **HEALTHY}.items()}
+FURTHER_CASES |= {unfused_elementwise_convnet: 400, unfused_elementwise_attention: 200}
+HEALTHY_CASES = {
+    healthy_transformer: 150,
+    healthy_convnet: 400,
+    healthy_mlp: 200,
+    healthy_attention: 200,
+    healthy_inference: 150,
+}
+CASES_BY_NAME = {case.__name__: (case, steps) for case, steps in {**CASES, **FURTHER_CASES, **HEALTHY_CASES}.items()}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", choices=BY_NAME)
+    parser.add_argument("case", choices=CASES_BY_NAME)
     parser.add_argument("--fixed", action="store_true")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(0)
-    case, steps = BY_NAME[options.case]
+    case, steps = CASES_BY_NAME[options.case]
     case(options.fixed, options.steps or steps, options.tiny)
     if DEVICE == "cuda":
         torch.cuda.synchronize()

@@ -24,8 +24,8 @@ import sys
 import time
 from pathlib import Path
 
-WAYS = ["attach", "record", "record -p", "attach, workers"]
-MAX_BACKGROUND, MAX_DIFFERENCE = 0.01, 0.03
+START_METHODS = ["attach", "record", "record -p", "attach, workers"]
+MAX_BACKGROUND_SHARE, MAX_RELATIVE_DIFFERENCE = 0.01, 0.03
 MAX_S = 120
 
 
@@ -54,7 +54,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=6, help="of steady steps, each way")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--device", default="cuda", help="cpu tries the script out without a GPU")
-    parser.add_argument("--ways", default="; ".join(WAYS))
+    parser.add_argument("--ways", default="; ".join(START_METHODS))
     parser.add_argument("--load", help=argparse.SUPPRESS)  # internal: run the training itself, recorded in this way
     return parser.parse_args()
 
@@ -205,14 +205,14 @@ def ask(program: str, file: Path, way: str) -> dict:
 def judge(findings: list[dict]) -> list[str]:
     missed = []
     for one in findings:
-        if one["background"] >= MAX_BACKGROUND:
+        if one["background"] >= MAX_BACKGROUND_SHARE:
             missed.append(f"{one['way']}: {100 * one['background']:.1f} % background")
     without_workers = [one for one in findings if "workers" not in one["way"]]
     if without_workers:
         median_j = statistics.median(one["j_per_step"] for one in without_workers)
         for one in without_workers:
             difference = one["j_per_step"] / median_j - 1
-            if abs(difference) > MAX_DIFFERENCE:
+            if abs(difference) > MAX_RELATIVE_DIFFERENCE:
                 missed.append(f"{one['way']}: {100 * difference:+.1f} % joules per step from the median")
     return missed
 

@@ -23,8 +23,8 @@ sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
 LAG_S = (0.0, 0.040)  # the lag of the counter must lie between these
-REPEATS_WITHIN_S = 0.004  # largest difference of the lag between rounds
-GAIN = 0.03
+MAX_LAG_DIFFERENCE_S = 0.004  # largest difference of the lag between rounds
+MAX_GAIN_ERROR = 0.03
 
 
 def calibrate(joulemap: Path, folder: Path, seconds: float) -> dict:
@@ -36,7 +36,7 @@ def calibrate(joulemap: Path, folder: Path, seconds: float) -> dict:
     return json.loads(done.stdout.strip().split("\n")[-1])
 
 
-def shown(value: float | None, scale: float = 1, unit: str = "", digits: int = 1) -> str:
+def format_value(value: float | None, scale: float = 1, unit: str = "", digits: int = 1) -> str:
     return "-" if value is None else f"{value * scale:.{digits}f}{unit}"
 
 
@@ -54,13 +54,16 @@ def table(bench: Findings, entries: list[dict]) -> None:
         "|---|---|---|---|---|---|---|---|---|---|---|"
     )
     for entry in entries:
-        low, high = shown(entry["lag_low_s"], 1e3), shown(entry["lag_high_s"], 1e3, " ms")
-        gain = "-" if entry["gain"] is None else f"{100 * (entry['gain'] - 1):+.2f} +- {100 * entry['gain_spread']:.2f} %"
-        settles = f"{shown(entry['settle_s'], 1e3, ' ms', 0)} at {shown(entry['settle_w'], 1, ' W')}"
-        sleeps = f"{shown(entry['sleep_s'], 1, ' s', 2)} at {shown(entry['sleep_w'], 1, ' W')}"
-        powers = " | ".join(shown(entry[name], 1, " W") for name in ("idle_w", "active_idle_w", "loaded_w"))
+        low, high = format_value(entry["lag_low_s"], 1e3), format_value(entry["lag_high_s"], 1e3, " ms")
+        gain = (
+            "-" if entry["gain"] is None else f"{100 * (entry['gain'] - 1):+.2f} +- {100 * entry['gain_spread']:.2f} %"
+        )
+        settles = f"{format_value(entry['settle_s'], 1e3, ' ms', 0)} at {format_value(entry['settle_w'], 1, ' W')}"
+        sleeps = f"{format_value(entry['sleep_s'], 1, ' s', 2)} at {format_value(entry['sleep_w'], 1, ' W')}"
+        powers = " | ".join(format_value(entry[name], 1, " W") for name in ("idle_w", "active_idle_w", "loaded_w"))
         bench.add_line(
-            f"| {entry['channel']} | {shown(entry['refresh_s'], 1e3, ' ms', 2)} | {shown(entry['lag_s'], 1e3, ' ms')} | "
+            f"| {entry['channel']} | {format_value(entry['refresh_s'], 1e3, ' ms', 2)} | "
+            f"{format_value(entry['lag_s'], 1e3, ' ms')} | "
             f"{low} .. {high} | {averages(entry)} | {powers} | {gain} | {settles} | {sleeps} |"
         )
 
@@ -78,7 +81,7 @@ def check(bench: Findings, counter: dict, others: list[dict]) -> None:
         name = entry["channel"].split("-", 1)[1]
         bar(f"what {name} averages over is known", entry["window_s"] is not None or entry["memory_s"] is not None)
         if entry["gain"] is not None:
-            bar(f"{name} agrees with the counter within 3 %", abs(entry["gain"] - 1) <= GAIN)
+            bar(f"{name} agrees with the counter within 3 %", abs(entry["gain"] - 1) <= MAX_GAIN_ERROR)
     bar("a gain was found", any(entry["gain"] is not None for entry in others))
 
 
@@ -116,7 +119,7 @@ def main() -> int:
                     lags.setdefault(domain, []).append(counter["lag_s"])
     for domain, seen in lags.items():
         apart_s = max(seen) - min(seen)
-        verdict = bench.bar("the lag is the same in every round", apart_s <= REPEATS_WITHIN_S)
+        verdict = bench.bar("the lag is the same in every round", apart_s <= MAX_LAG_DIFFERENCE_S)
         bench.add_line(f"\n{domain}: the counter's lag differs by {apart_s * 1e3:.2f} ms between rounds: {verdict}")
     return bench.conclude(options.markdown)
 

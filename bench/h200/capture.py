@@ -28,20 +28,20 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from coverage import Coverage  # noqa: E402
+from coverage import KernelTimeCoverage  # noqa: E402
 from findings import Findings  # noqa: E402
-from light_costs import light_cost  # noqa: E402
+from light_costs import write_light_overhead  # noqa: E402
 
 # Network: modes of capture with the largest overhead in time that each may add (None: reported, no bar).
-COSTS = {
+MAX_OVERHEADS = {
     "resnet50": {"full": 0.01},
     "bert": {"full": 0.01},
     "mobilenet": {"full": None},
 }
-COVERED = ["resnet50", "bert", "gpt2", "vit", "resnet50-inference", "bert-inference", "gpt2-inference"]
-MIN_WITH_PHASE, MIN_WITH_MODULE = 0.995, 0.98
-MAX_BYTES_A_KERNEL = 24
-MAX_IN_LIGHT_MODE = {name: 0.02 for name in ("mobilenet", "llama", "llama-inference", "efficientnet")}
+COVERAGE_NETWORKS = ["resnet50", "bert", "gpt2", "vit", "resnet50-inference", "bert-inference", "gpt2-inference"]
+MIN_PHASE_COVERAGE, MIN_MODULE_COVERAGE = 0.995, 0.98
+MAX_BYTES_PER_KERNEL = 24
+MAX_LIGHT_OVERHEAD = {name: 0.02 for name in ("mobilenet", "llama", "llama-inference", "efficientnet")}
 
 
 class Worker:
@@ -112,7 +112,7 @@ def energy_meter():
         return None
 
 
-def take_turns(bench: Bench, workers: list[Worker], steps: int) -> None:
+def run_interleaved_blocks(bench: Bench, workers: list[Worker], steps: int) -> None:
     counter = energy_meter()
     for number in range(bench.rounds):
         for worker in random.Random(number).sample(workers, len(workers)):
@@ -132,7 +132,7 @@ def cost(bench: Bench, network: str, bars: dict[str, float | None], tools: list[
             bench.add_line(f"{name} did not start: {worker.failure}\n")
             del workers[name]
     steps = max(5, round(bench.block_s / workers["nothing"].run(10)["step_s"]))
-    take_turns(bench, list(workers.values()), steps)
+    run_interleaved_blocks(bench, list(workers.values()), steps)
     for worker in workers.values():
         worker.end()
     bench.add_line(f"{bench.rounds} rounds of {steps} steps\n")
@@ -143,9 +143,9 @@ def cost(bench: Bench, network: str, bars: dict[str, float | None], tools: list[
     for name, worker in workers.items():
         mine = worker.blocks
         most = bars.get(name.removeprefix("joulemap "))
-        median, low, high = added(mine, nothing, "step_s")
+        median, low, high = median_overhead(mine, nothing, "step_s")
         verdict = "" if most is None else f"<= {most:.0%}: {bench.bar(f'{network}, {name}: added time', median <= most)}"
-        more, least_more, most_more = added(mine, nothing, "joules")
+        more, least_more, most_more = median_overhead(mine, nothing, "joules")
         step_ms = 1e3 * statistics.median(block["step_s"] for block in mine)
         bench.add_line(
             f"| {name} | {step_ms:.3f} ms | {median:+.2%} | {low:+.2%} to {high:+.2%} | {more:+.2%} | "
@@ -153,7 +153,7 @@ def cost(bench: Bench, network: str, bars: dict[str, float | None], tools: list[
         )
 
 
-def added(mine: list[dict], nothing: list[dict], amount: str) -> tuple[float, float, float]:
+def median_overhead(mine: list[dict], nothing: list[dict], amount: str) -> tuple[float, float, float]:
     """Median overhead of a block over the block without a tool in the same round, with its 95 % interval."""
     if mine[0][amount] is None:
         return math.nan, math.nan, math.nan
@@ -175,9 +175,9 @@ def coverage(bench: Bench, networks: list[str]) -> None:
         if not file.exists():
             bench.add_line(f"| {network} | did not start: {worker.failure} | | | | |")
             continue
-        cover = Coverage(bench.joulemap, file)
-        small = cover.bytes_a_kernel <= MAX_BYTES_A_KERNEL
-        good = cover.phase >= MIN_WITH_PHASE and cover.module >= MIN_WITH_MODULE and small
+        cover = KernelTimeCoverage(bench.joulemap, file)
+        small = cover.bytes_a_kernel <= MAX_BYTES_PER_KERNEL
+        good = cover.phase >= MIN_PHASE_COVERAGE and cover.module >= MIN_MODULE_COVERAGE and small
         bench.add_line(
             f"| {network} | {cover.kernels} | {cover.phase:.2%} | {cover.module:.2%} | {cover.bytes_a_kernel:.2f} | "
             f"{bench.bar(f'{network}: coverage', good)} |"
@@ -203,17 +203,17 @@ def main() -> int:
         if options.only in (None, "costs"):
             bench.add_line("## What capture costs")
             tools = [tool for tool in options.tools.split(",") if tool]
-            for network in wanted or COSTS:
-                bars = COSTS.get(network, {"auto": None})
+            for network in wanted or MAX_OVERHEADS:
+                bars = MAX_OVERHEADS.get(network, {"auto": None})
                 ways = options.ways.split(",") if options.ways else bars
                 cost(bench, network, {way: bars.get(way) for way in ways}, tools)
         if options.only in (None, "light"):
-            for network in wanted or MAX_IN_LIGHT_MODE:
-                if options.only == "light" or network in MAX_IN_LIGHT_MODE:
-                    most = MAX_IN_LIGHT_MODE.get(network, 0.02)
-                    light_cost(bench, network, most, options.processes, options.turns_s)
+            for network in wanted or MAX_LIGHT_OVERHEAD:
+                if options.only == "light" or network in MAX_LIGHT_OVERHEAD:
+                    most = MAX_LIGHT_OVERHEAD.get(network, 0.02)
+                    write_light_overhead(bench, network, most, options.processes, options.turns_s)
         if options.only in (None, "coverage"):
-            coverage(bench, wanted or COVERED)
+            coverage(bench, wanted or COVERAGE_NETWORKS)
     return bench.conclude(options.markdown)
 
 

@@ -20,9 +20,9 @@ import sys
 import time
 
 if sys.argv[2:3] == ["joulemap-later"]:
-    from watched_later import hold_back, take_turns
+    from delayed_capture import delay_capture, run_captured_and_uncaptured
 
-    begin_to_watch = hold_back()
+    start_capture = delay_capture()
 
 import torch
 from torch import nn
@@ -90,9 +90,21 @@ def llama():
     return model, lambda: model(tokens).float().square().mean(), lambda: model(tokens)
 
 
-def tiny():
+def tiny_network():
     layers = [nn.Conv2d(3, 8, 3), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10)]
     return images(nn.Sequential(*layers).to(DEVICE), 8, 32, 10)
+
+
+NETWORKS = {
+    "resnet50": resnet50,
+    "mobilenet": mobilenet,
+    "vit": vit,
+    "bert": bert,
+    "gpt2": gpt2,
+    "efficientnet": efficientnet,
+    "llama": llama,
+    "tiny": tiny_network,
+}
 
 
 def training_step(loss_of, model: nn.Module):
@@ -194,7 +206,7 @@ def synchronize() -> None:
 
 def prepare(network: str, tool: str):
     torch.manual_seed(0)
-    model, loss_of, answer = globals()[network.removesuffix("-inference")]()
+    model, loss_of, answer = NETWORKS[network.removesuffix("-inference")]()
     step = inference_step(answer, model) if network.endswith("-inference") else training_step(loss_of, model)
     step, around = TOOLS[tool](step, model)
     for _ in range(20):
@@ -212,10 +224,10 @@ def main() -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         if line.strip() == "watch":
-            begin_to_watch()
+            start_capture()
             continue
         if line.startswith("turns "):
-            print(json.dumps({"steps": take_turns(step, float(line.split()[1]))}), flush=True)
+            print(json.dumps({"steps": run_captured_and_uncaptured(step, float(line.split()[1]))}), flush=True)
             continue
         steps = int(line.split()[1])
         with around():

@@ -28,15 +28,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 COLLECTOR = "import sys; sys.path.insert(0, sys.argv.pop(1)); from _collect.command import main; sys.exit(main())"
 # A restart of the collector takes about this long, in s: with less time left it is not worthwhile.
-MIN_S = 20
-STARTS_AND_ENDS_S = 8
+MIN_RESTART_S = 20
+START_AND_EXIT_S = 8
 
 
-def collect(folder: Path, seconds: float, more: list[str], log) -> None:
+def run_collector(folder: Path, seconds: float, more: list[str], log) -> None:
     until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > MIN_S:
+    while (left := until - time.monotonic()) > MIN_RESTART_S:
         command = [sys.executable, "-c", COLLECTOR, str(ROOT / "python" / "joulemap"), "--out", str(folder)]
-        command += ["--seconds", f"{left - STARTS_AND_ENDS_S:.0f}", *more]
+        command += ["--seconds", f"{left - START_AND_EXIT_S:.0f}", *more]
         print("+", " ".join(command[3:]), file=log, flush=True)
         try:
             ended = subprocess.run(command, stdout=log, stderr=log, timeout=left + 30, check=False).returncode
@@ -47,7 +47,7 @@ def collect(folder: Path, seconds: float, more: list[str], log) -> None:
             return
 
 
-def take_earlier(earlier: Path | None, folder: Path) -> None:
+def copy_earlier_results(earlier: Path | None, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for kind in ("*.jsonl.gz", "*.csv.gz"):
         for path in sorted(earlier.glob(kind)) if earlier else []:
@@ -78,25 +78,25 @@ def main() -> int:
     more = [f"--{argument}" for argument in options.more]
     with tempfile.TemporaryDirectory() as made, (options.out / "log.txt").open("a") as log:
         folder = Path(made)
-        take_earlier(options.earlier, folder)
-        take_earlier(options.earlier_held_out, folder / "held-out")
+        copy_earlier_results(options.earlier, folder)
+        copy_earlier_results(options.earlier_held_out, folder / "held-out")
         if options.operations:
-            collect(folder, options.operations, [*(["--kinds", *options.kinds] if options.kinds else []), *more], log)
+            run_collector(folder, options.operations, [*(["--kinds", *options.kinds] if options.kinds else []), *more], log)
         if options.recurrent:
-            collect(folder, options.recurrent, ["--kinds", "recurrent", *more], log)
+            run_collector(folder, options.recurrent, ["--kinds", "recurrent", *more], log)
         if options.recurrent_networks:
             only = ["--kinds", "network", "--held-out", "--package", "recurrent", "--settings", "4"]
-            collect(folder / "held-out", options.recurrent_networks, [*only, *more], log)
+            run_collector(folder / "held-out", options.recurrent_networks, [*only, *more], log)
         if options.seed_layers:
-            collect(folder, options.seed_layers, ["--listed", str(ROOT / "data" / "seed"), *more], log)
+            run_collector(folder, options.seed_layers, ["--listed", str(ROOT / "data" / "seed"), *more], log)
         if options.networks:
-            collect(folder, options.networks, ["--kinds", "network", *more], log)
+            run_collector(folder, options.networks, ["--kinds", "network", *more], log)
         if options.layers:
-            collect(folder, options.layers, ["--kinds", "layers", *more], log)
+            run_collector(folder, options.layers, ["--kinds", "layers", *more], log)
         if options.compiled:
-            collect(folder, options.compiled, ["--kinds", "compiled", *more], log)
+            run_collector(folder, options.compiled, ["--kinds", "compiled", *more], log)
         if options.held_out:
-            collect(folder / "held-out", options.held_out, ["--kinds", "network", "--held-out", *more], log)
+            run_collector(folder / "held-out", options.held_out, ["--kinds", "network", "--held-out", *more], log)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         for path in sorted(folder.rglob("*.jsonl")):
             name = f"held-out-{path.stem}" if path.parent != folder else path.stem

@@ -11,17 +11,17 @@ from pathlib import Path
 WHOLE_NETWORK = {"optimizer", "loss", "zero_grad", "dataloader", "input", "setup", "compile"}
 PHASES = WHOLE_NETWORK | {"forward", "backward", "recompute", "gradients"}
 # Bookkeeping of XLA, launched by its own threads: not an operation of the program.
-NO_OPERATION = {"HtoH"}
+BOOKKEEPING_COPIES = {"HtoH"}
 
 
-class Coverage:
+class KernelTimeCoverage:
     def __init__(self, joulemap: str, file: Path) -> None:
         layers, kernels = (_report(joulemap, file, by) for by in ("layer", "kernel"))
         self.rows = [row for row in layers["rows"] if row["device"].startswith("gpu")]
         # Rows of other processes on the same GPU (background) have no layers and do not count.
         ours = [row for row in kernels["rows"] if row["path"][:1] != ["background"]]
         self.kernels = sum(row["count"] or 0 for row in ours)
-        self.total_s = sum(row["time_s"] for row in ours if row["name"] not in NO_OPERATION)
+        self.total_s = sum(row["time_s"] for row in ours if row["name"] not in BOOKKEEPING_COPIES)
         self.diagnostics = layers["diagnostics"]
         self.bytes_a_kernel = layers["file_bytes"] / max(self.kernels, 1)
         self.phase = self._time(lambda path: bool(PHASES.intersection(path))) / max(self.total_s, 1e-12)

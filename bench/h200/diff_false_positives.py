@@ -36,12 +36,12 @@ sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
 NAMES = ["unet", "resnet18", "transformer", "mlp"]  # of diff_programs.py, repeated here because that file imports torch
-MAX_FALSE = 0.10
+MAX_FALSE_POSITIVE_RATE = 0.10
 TWICE_EVERY = 8
 CHANGED = "changed"
 SPLITS = 20  # random splits of a program's recordings into two sides
 PACK_BYTES = 15_000_000
-T_90_4 = 2.1318  # Student's t for the prior's 4 degrees of freedom, two-sided at 90 %
+STUDENT_T_90_DF4 = 2.1318  # Student's t for the prior's 4 degrees of freedom, two-sided at 90 %
 PRIORS = [0.005, 0.01, 0.015, 0.02, 0.03, 0.05]
 
 
@@ -151,7 +151,7 @@ def is_changed(comparison: dict) -> bool:
     return comparison["total"]["verdict"] in ("grew", "shrank")
 
 
-def names_entry(comparison: dict) -> bool:
+def has_changed_entry(comparison: dict) -> bool:
     return any(entry["verdict"] in ("grew", "shrank") for entry in comparison["entries"])
 
 
@@ -183,7 +183,7 @@ def write_pairs(findings: Findings, programs: list[Program], options: argparse.N
             f"{statistics.median(left_out):.0f}",
             percent(runs, 2), percent(neighbours, 2), percent(within, 2), percent(largest),
             f"{sum(map(is_changed, program.pairs))} of {len(program.pairs)}",
-            f"{sum(map(names_entry, program.pairs))} of {len(program.pairs)}",
+            f"{sum(map(has_changed_entry, program.pairs))} of {len(program.pairs)}",
         ])  # fmt: skip
     findings.add_line("Runs of one program, each against the next:")
     findings.table(
@@ -191,18 +191,18 @@ def write_pairs(findings: Findings, programs: list[Program], options: argparse.N
          "largest difference", "called changed", "with a changed entry"], rows)  # fmt: skip
     changed = sum(map(is_changed, pairs))
     covered = sum(pair["total"]["low_j"] <= 0 <= pair["total"]["high_j"] for pair in pairs)
-    named = sum(map(names_entry, pairs))
+    named = sum(map(has_changed_entry, pairs))
     steady = sum(pair["state"] == "steady" for pair in pairs)
-    good = findings.bar("false positives", len(pairs) > 0 and changed <= MAX_FALSE * len(pairs))
+    good = findings.bar("false positives", len(pairs) > 0 and changed <= MAX_FALSE_POSITIVE_RATE * len(pairs))
     share = percent(changed / len(pairs))
     findings.add_line(
         f"**{changed} of {len(pairs)} pairs that differ in nothing are called changed** ({share}; the bar is "
-        f"{percent(MAX_FALSE, 0)}: {good}). Intervals of 90 % cover 0 in {percent(covered / len(pairs))}; "
+        f"{percent(MAX_FALSE_POSITIVE_RATE, 0)}: {good}). Intervals of 90 % cover 0 in {percent(covered / len(pairs))}; "
         f"an entry by {options.by} is named in {named} pairs; {steady} pairs compare steady states."
     )
 
 
-def write_prior(findings: Findings, programs: list[Program]) -> None:
+def write_prior_sensitivity(findings: Findings, programs: list[Program]) -> None:
     """Writes the spread between runs of these programs, and how many pairs would be called changed with other priors of
     that spread."""
     deviations = [spread(energies(program)) for program in programs]
@@ -219,7 +219,7 @@ def write_prior(findings: Findings, programs: list[Program]) -> None:
         for program in programs:
             for pair in program.pairs:
                 within = [pair[side]["recordings"][0]["within"] for side in "ab"]
-                reach = T_90_4 * math.sqrt(2 * sd**2 + sum(one**2 for one in within))
+                reach = STUDENT_T_90_DF4 * math.sqrt(2 * sd**2 + sum(one**2 for one in within))
                 called.append(abs(pair["total"]["relative"]) > reach)
         rows.append([percent(sd), percent(sum(called) / len(called))])
     findings.table(["prior (4 degrees of freedom)", "false positives it would give"], rows)
@@ -264,7 +264,7 @@ def analyze(options: argparse.Namespace, folder: Path) -> int:
         raise SystemExit(f"{folder}: no recordings")
     compare_all(options, programs)
     write_pairs(findings, programs, options)
-    write_prior(findings, programs)
+    write_prior_sensitivity(findings, programs)
     write_power(findings, programs)
     write_change(findings, programs)
     return findings.conclude(options.markdown)

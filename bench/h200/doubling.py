@@ -36,11 +36,11 @@ NETWORKS = ["resnet50", "bert", "gpt2", "vit"]
 MIN_SHARE = 0.05
 TIME, LIBRARY, REGRESSION, PROBE = "time", "library", "regression", "probe"
 ALONE, DITHER = "alone", "dither"
-BARS = {LIBRARY: 0.07, REGRESSION: 0.07, PROBE: 0.03}
+MAX_ERRORS = {LIBRARY: 0.07, REGRESSION: 0.07, PROBE: 0.03}
 MAX_S = 600
 
 
-def collect(joulemap: str, network: str, options: argparse.Namespace) -> bool:
+def record_network(joulemap: str, network: str, options: argparse.Namespace) -> bool:
     """Returns True when all recordings succeed. A network that fails does not stop the others."""
     good = record_load(joulemap, network, options, options.folder)
     if options.dither_s > 0:
@@ -102,6 +102,7 @@ def knows_library(joulemap: str) -> bool:
 
 def noise(loops: list, joules: list[float] | None) -> str:
     """Describes the spread between equal loops, by the counter and by windows."""
+
     def spread(values: list[float]) -> float:
         neighbours = [one / other - 1 for one, other in zip(values, values[1:])]
         return doubled.rms(neighbours) / math.sqrt(2)
@@ -119,10 +120,12 @@ def write_network(
     findings: Findings, diary: dict, columns: dict[str, doubled.ReportedInterval]
 ) -> dict[str, list[float]]:
     loops = [doubled.PassLoop(*loop) for loop in diary["loops"]]
-    pass_j, pass_s = doubled.plain_pass(loops)
+    pass_j, pass_s = doubled.mean_plain_pass(loops)
     found = doubled.extra_energies(loops)
     plain = columns[REGRESSION]
-    rows = doubled.compare_blocks(doubled.MeasuredBlocks(pass_j, pass_s, found), plain, diary["recorded"]["passes"], columns)
+    rows = doubled.compare_blocks(
+        doubled.MeasuredBlocks(pass_j, pass_s, found), plain, diary["recorded"]["passes"], columns
+    )
     findings.add_line(f"\n## {diary['network']}, {diary['mode']}\n")
     findings.add_line(f"A plain pass takes {pass_s * 1e3:.2f} ms and {pass_j:.3f} J; neighbouring plain loops differ by "
                  f"{noise(loops, diary['joules_by_windows'])}.\n")  # fmt: skip
@@ -146,7 +149,7 @@ def write_network(
     recorded_j = plain.total_j / diary["recorded"]["passes"]
     recorded = f"The recorded pass used {recorded_j / pass_j:.3f} of it, {plain.idle_share:.1%} while the GPU waited."
     findings.add_line(f"\n{whole}{recorded}")
-    return {name: doubled.errors_of(rows, name, MIN_SHARE) for name in names}
+    return {name: doubled.attribution_errors(rows, name, MIN_SHARE) for name in names}
 
 
 def error_cell(attributed: doubled.AttributedEnergy | None) -> str:
@@ -167,7 +170,9 @@ def summarise(findings: Findings, errors: dict[str, dict[str, list[float]]]) -> 
         together = [error for found in errors.values() for error in found.get(name, [])]
         error = doubled.rms(together)
         cells.append(f"{error:.1%}")
-        verdicts.append(f"<= {BARS[name]:.0%}: {findings.bar(name, error <= BARS[name])}" if name in BARS else "")
+        verdicts.append(
+            f"<= {MAX_ERRORS[name]:.0%}: {findings.bar(name, error <= MAX_ERRORS[name])}" if name in MAX_ERRORS else ""
+        )
     findings.add_line(f"| all | | {' | '.join(cells)} |\n| bar | | {' | '.join(verdicts)} |")
 
 
@@ -217,7 +222,7 @@ def main() -> int:
     joulemap = str(options.joulemap.resolve())
     options.folder.mkdir(parents=True, exist_ok=True)
     networks = NETWORKS if options.networks == "all" else [name for name in options.networks.split(",") if name]
-    failed = [name for name in networks if not collect(joulemap, name, options)]
+    failed = [name for name in networks if not record_network(joulemap, name, options)]
     if options.collect_only:
         return 1 if failed else 0
     findings = Findings()

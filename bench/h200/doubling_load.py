@@ -22,15 +22,15 @@ import traceback
 from pathlib import Path
 
 import torch
-from capture_worker import DEVICE, bert, gpt2, resnet50, synchronize, tiny, vit
+from capture_worker import DEVICE, bert, gpt2, resnet50, synchronize, tiny_network, vit
 from gpu_load import Counter
 
 import joulemap as jm  # noqa: E402  the package that record puts on the path
 from joulemap import _validate, _validate_rounds  # noqa: E402
 
-BEGUN, STDERR = time.monotonic(), sys.stderr  # the original stderr: Validation redirects sys.stderr
+START_TIME_S, STDERR = time.monotonic(), sys.stderr  # the original stderr: Validation redirects sys.stderr
 STEP_S = 0.1  # period of the counter on an H200, accurate to 0.001 %
-QUIET_PHASE = 0.55  # fraction of a period: reads are cheap then, and the recorder reads at another phase
+CHEAP_READ_PHASE = 0.55  # fraction of a period: reads are cheap then, and the recorder reads at another phase
 # Upper bound of the counter's lag, in s: an update this soon after the begin of a loop may show energy from before it.
 LAG_S = 0.02
 
@@ -57,15 +57,15 @@ NETWORKS = {
     "bert": (bert, pairs("bert.encoder.layer", 6)),
     "gpt2": (gpt2, {**pairs("transformer.h", 6), "lm_head": ["lm_head"]}),
     "vit": (vit, VIT),
-    "tiny": (tiny, None),
+    "tiny": (tiny_network, None),
 }
 
 
 def progress(text: str) -> None:
-    print(f"  {time.monotonic() - BEGUN:6.1f} s  {text}", file=STDERR, flush=True)
+    print(f"  {time.monotonic() - START_TIME_S:6.1f} s  {text}", file=STDERR, flush=True)
 
 
-class HandMeter:
+class PhaseLockedMeter:
     """Measures GPU energy by a thread that reads the counter once between any two updates. Updates are periodic: mean
     power comes from whole periods inside a loop, so edges of a loop need no interpolation. The library's windows run
     in parallel."""
@@ -76,9 +76,9 @@ class HandMeter:
         self._counter, self._spans, self._steps = counter, [], {}
         self._windows = _validate_rounds.WindowMeter("gpu0")
         self._done = threading.Event()
-        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread = threading.Thread(target=self._read_between_updates, daemon=True)
 
-    def __enter__(self) -> HandMeter:
+    def __enter__(self) -> PhaseLockedMeter:
         self._windows.__enter__()
         self._thread.start()
         time.sleep(0.6)
@@ -88,24 +88,24 @@ class HandMeter:
         self._done.set()
         self._thread.join()
 
-    def _step_moment(self) -> float:
+    def _find_update_time_s(self) -> float:
         """Returns the time of an update, in s of the monotonic clock, from three updates, each bounded by two reads."""
         moments = []
         for _ in range(3):
-            before_ns, _, _ = self._counter.next_step()
+            before_ns, _, _ = self._counter.wait_for_update()
             moments.append(before_ns * 1e-9)
         spread = [(moment - moments[0] + STEP_S / 2) % STEP_S - STEP_S / 2 for moment in moments]
         return moments[0] + max(spread)
 
-    def _follow(self) -> None:
-        phase_s, number, last = self._step_moment(), 0, None
+    def _read_between_updates(self) -> None:
+        phase_s, number, last = self._find_update_time_s(), 0, None
         while not self._done.is_set():
-            number = max(number + 1, int((time.monotonic() - phase_s) / STEP_S + 1 - QUIET_PHASE))
-            time.sleep(max(0.0, phase_s + (number + QUIET_PHASE) * STEP_S - time.monotonic()))
+            number = max(number + 1, int((time.monotonic() - phase_s) / STEP_S + 1 - CHEAP_READ_PHASE))
+            time.sleep(max(0.0, phase_s + (number + CHEAP_READ_PHASE) * STEP_S - time.monotonic()))
             begin_s, value = time.monotonic(), self._counter.read_mj()
             number = int((begin_s - phase_s) / STEP_S)
             if value == last:  # no update since the last read: find the phase again
-                phase_s, number, value = self._step_moment(), 0, None
+                phase_s, number, value = self._find_update_time_s(), 0, None
             else:
                 self._steps[phase_s + number * STEP_S] = value * 1e-3
             last = value
@@ -126,11 +126,11 @@ class HandMeter:
         (first_s, first_j), (last_s, last_j) = inside[0], inside[-1]
         return (last_j - first_j) / (last_s - first_s) * (end_s - begin_s)
 
-    def by_windows(self) -> list:
+    def window_energies(self) -> list:
         return [self._windows.joules(span[2]) for span in self._spans]
 
 
-def collect(network: str, mode: str, options: argparse.Namespace) -> dict:
+def run_network(network: str, mode: str, options: argparse.Namespace) -> dict:
     make, blocks = NETWORKS[network]
     torch.manual_seed(0)
     model, loss_of, answer = make()
@@ -146,7 +146,7 @@ def collect(network: str, mode: str, options: argparse.Namespace) -> dict:
         diary["groups"], diary["refused"] = validation.groups, validation.refused
         if options.rounds == 0:
             return diary
-        meter = HandMeter(Counter()) if DEVICE == "cuda" else _validate_rounds.WindowMeter(None)
+        meter = PhaseLockedMeter(Counter()) if DEVICE == "cuda" else _validate_rounds.WindowMeter(None)
         with meter:
             loops = validation.measure_blocks(meter, options.seconds, options.rounds, options.seed, progress)
         diary["loops"] = [list(loop) for loop in loops]
@@ -154,11 +154,11 @@ def collect(network: str, mode: str, options: argparse.Namespace) -> dict:
     return diary
 
 
-def windows_of(meter: HandMeter) -> list[float] | None:
+def windows_of(meter: PhaseLockedMeter) -> list[float] | None:
     """Returns the joules of each loop by windows of jm.measure, for comparison only: the reference does not depend on
     them. None if a window has no energy."""
     try:
-        return meter.by_windows()
+        return meter.window_energies()
     except ValueError as error:
         progress(f"no windows: {error}")
         return None
@@ -201,7 +201,7 @@ def main() -> int:
     failed = 0
     for mode in options.modes.split(","):
         try:
-            diary = collect(options.network, mode, options)
+            diary = run_network(options.network, mode, options)
             (options.out / f"{options.network}-{mode}.json").write_text(json.dumps(diary))
         except Exception:  # noqa: BLE001 - a mode that fails is a finding; the other mode still runs
             progress(f"{mode} failed:\n{traceback.format_exc()}")

@@ -18,12 +18,12 @@ import time
 from pathlib import Path
 
 import torch
-from study_load import Device, Diary, left_s, load_parser, progress
+from study_load import Device, LoadLog, remaining_s, load_parser, progress
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset
 
-BATCH, RATE, LOOKED_AT_EVERY = 64, 1e-3, 100
-REST_S, MIN_LEFT_S = 2.0, 2.5
+BATCH, RATE, EVALUATION_INTERVAL_STEPS = 64, 1e-3, 100
+REST_S, MIN_REMAINING_S = 2.0, 2.5
 
 
 def read_idx(file: Path) -> torch.Tensor:
@@ -71,7 +71,7 @@ class Training:
             self.optimizer.zero_grad()
             loss.backward()
             self.optimizer.step()
-            if steps % LOOKED_AT_EVERY == 0:
+            if steps % EVALUATION_INTERVAL_STEPS == 0:
                 losses.append(loss.item())
             steps += 1
         self.device.wait()
@@ -79,10 +79,10 @@ class Training:
         return {**ends, "steps": steps, "loading_s": loading_ns * 1e-9, "loss": sum(losses) / len(losses)}
 
 
-def train(diary: Diary, device: Device, loader: DataLoader, run: str, epochs: int, options) -> None:
+def train(diary: LoadLog, device: Device, loader: DataLoader, run: str, epochs: int, options) -> None:
     training = Training(device, loader)
     for number in range(epochs):
-        if left_s(options) < REST_S + MIN_LEFT_S:
+        if remaining_s(options) < REST_S + MIN_REMAINING_S:
             progress(f"{run}: out of time after {number} epochs")
             return
         document = training.epoch()
@@ -106,7 +106,7 @@ def main() -> int:
     batches = BatchSampler(SequentialSampler(data), BATCH, drop_last=False)
     loader = DataLoader(data, sampler=batches, batch_size=None)
     device = Device(torch, options.device)
-    diary = Diary(options.out, options.device, real_data=options.data is not None, images=len(data), batch=BATCH)
+    diary = LoadLog(options.out, options.device, real_data=options.data is not None, images=len(data), batch=BATCH)
     rest_s = 0.2 if options.tiny else REST_S
     diary.add(run="rest", epoch=0, **device.rest(rest_s))
     train(diary, device, loader, "training", options.epochs, options)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Callable, NamedTuple
 
 from findings import Findings
-from recordings import HERE, EnergyUse, Recording, collect, rested, run_study, study_parser, load_diary
+from recordings import HERE, EnergyUse, Recording, collect, trim_rest, run_study, study_parser, read_load_log
 from study_statistics import (
     CONFIRMED,
     NOT_SHOWN,
@@ -28,15 +28,15 @@ from study_statistics import (
     Trend,
     least_squares,
     mean_interval,
-    trend_of,
-    verdict,
+    mann_kendall_trend,
+    verdict_above,
 )
 
 NAME = "fashion"
 WARM_UP_EPOCHS, MIN_EPOCHS = 5, 13
 COMPARED_EPOCHS, MIN_COMPARED = 30, 4
 SHOWN_EPOCHS = {0, 1, 2, 4, 9, 19, 39, 59, 79, 99}
-GAUGE_AROUND_S = 1.0
+GAUGE_WINDOW_S = 1.0
 
 
 class Epoch(NamedTuple):
@@ -70,7 +70,7 @@ def epochs_of(recording: Recording, diary: dict, run: str) -> list[Epoch]:
     entries, device = [one for one in diary["entries"] if one["run"] == run], diary["device"]
 
     def epoch(entry: dict, drawn: EnergyUse) -> Epoch:
-        gauges = [recording.gauge(f"{device}-{name}", entry, GAUGE_AROUND_S) for name in ("sm-clock", "temperature")]
+        gauges = [recording.gauge(f"{device}-{name}", entry, GAUGE_WINDOW_S) for name in ("sm-clock", "temperature")]
         facts = entry["epoch"], entry["loss"], entry["steps"]
         return Epoch(*facts, drawn.joules, drawn.seconds, entry["loading_s"], *gauges)
 
@@ -121,11 +121,11 @@ def write_epochs(findings: Findings, epochs: list[Epoch]) -> None:
     findings.add_line(
         f"{len(epochs)} epochs, {total_j:.0f} J. Energy over loss, as GATorch plots it, went from {per_loss[0]:.1f} "
         f"to {per_loss[-1]:.1f} J; "
-        f"half of the loss that training took away was gone after epoch {half_way(epochs)}."
+        f"half of the loss that training took away was gone after epoch {midpoint_epoch(epochs)}."
     )
 
 
-def half_way(epochs: list[Epoch]) -> int:
+def midpoint_epoch(epochs: list[Epoch]) -> int:
     half_loss = (epochs[0].loss + epochs[-1].loss) / 2
     return next((one.number + 1 for one in epochs if one.loss <= half_loss), len(epochs))
 
@@ -159,30 +159,30 @@ def write_trends(findings: Findings, steady: list[Epoch]) -> dict[str, Trend]:
         if not values:
             rows.append([name, "not read", "", "", ""])
             continue
-        trend, mean = trend_of(values), sum(values) / len(values)
+        trend, mean = mann_kendall_trend(values), sum(values) / len(values)
         trends[name] = trend
-        change = trend.slope.times(len(values) / mean) if mean else Interval(0, 0, 0)
+        change = trend.slope.scaled_by(len(values) / mean) if mean else Interval(0, 0, 0)
         rows.append(
             [
                 name,
                 change.as_text("+.2%"),
                 f"{trend.p:.3g}",
                 f"{trend.inflation:.1f}",
-                "yes" if trend.is_shown() else "no",
+                "yes" if trend.is_significant() else "no",
             ]
         )
     findings.table(["", "change over these epochs", "p", "variance times", "a trend"], rows)
     return trends
 
 
-def write_split(findings: Findings, steady: list[Epoch], trends: dict[str, Trend]) -> None:
+def write_time_and_power_changes(findings: Findings, steady: list[Epoch], trends: dict[str, Trend]) -> None:
     """Splits the change of energy per step into change of time at mean power and change of power at mean time."""
     count, mean_j = len(steady), mean_interval([one.step_j for one in steady]).value
     watts = mean_interval([one.watts for one in steady]).value
     step_s = mean_interval([one.seconds / one.steps for one in steady]).value
 
     def share(name: str, factor: float) -> str:
-        return trends[name].slope.times(count * factor / mean_j).as_text("+.2%")
+        return trends[name].slope.scaled_by(count * factor / mean_j).as_text("+.2%")
 
     rows = [
         ["work of a step takes longer or shorter", share("time of a step's work", watts)],
@@ -215,7 +215,7 @@ def power_by_gauges(steady: list[Epoch]) -> dict[str, Interval]:
 def write_warm_up(findings: Findings, epochs: list[Epoch], steady: list[Epoch]) -> None:
     first = mean_interval([one.step_j for one in epochs[:WARM_UP_EPOCHS]])
     later = mean_interval([one.step_j for one in steady])
-    ratio = first.over(later)
+    ratio = first.ratio_to(later)
     one = epochs[0].step_j / later.value
     findings.add_line(
         f"- Warm-up: a step of the first epoch used {one:.3f} of a later one's energy, of the first "
@@ -224,7 +224,7 @@ def write_warm_up(findings: Findings, epochs: list[Epoch], steady: list[Epoch]) 
 
 
 def write_background(findings: Findings, recording: Recording, diary: dict) -> None:
-    rests = [rested(one) for one in diary["entries"] if one["run"] == "rest"]
+    rests = [trim_rest(one) for one in diary["entries"] if one["run"] == "rest"]
     watts = [recording.drawn(one, diary["device"]).watts for one in rests]
     findings.add_line(
         f"- Background: at rest before, between and after, the power of the device was "
@@ -232,7 +232,7 @@ def write_background(findings: Findings, recording: Recording, diary: dict) -> N
     )
 
 
-def write_repetition(findings: Findings, epochs: list[Epoch], again: list[Epoch], fell: str) -> None:
+def write_warm_repetition(findings: Findings, epochs: list[Epoch], again: list[Epoch], fell: str) -> None:
     """Tests fresh weights on a warm machine: the part of the fall that repeats is due to the training."""
     count = min(COMPARED_EPOCHS, len(again) - WARM_UP_EPOCHS, (len(epochs) - WARM_UP_EPOCHS) // 2)
     if count < MIN_COMPARED:
@@ -254,12 +254,12 @@ def write_repetition(findings: Findings, epochs: list[Epoch], again: list[Epoch]
         CONFIRMED: "came back with fresh weights: it is the training's own",
         REFUTED: "did not come back with fresh weights: it is the machine's",
         NOT_SHOWN: "came back in part: its cause cannot be identified",
-    }[verdict(back, 0.5)]
+    }[verdict_above(back, 0.5)]
     findings.add_line(f"- **The fall {cause}** ({back.as_text('.0%')} of it came back).")
 
 
 def write_verdict(findings: Findings, trend: Trend) -> str:
-    shown = trend.is_shown()
+    shown = trend.is_significant()
     fell = CONFIRMED if shown and trend.slope.value < 0 else REFUTED if shown else NOT_SHOWN
     words = {
         CONFIRMED: "energy of a step falls over the training",
@@ -274,7 +274,7 @@ def write_verdict(findings: Findings, trend: Trend) -> str:
 
 
 def analyse(options, findings: Findings) -> None:
-    diary = load_diary(options.folder, NAME)
+    diary = read_load_log(options.folder, NAME)
     recording = Recording(str(options.joulemap.resolve()), options.folder / f"{NAME}.joule")
     epochs, again = (epochs_of(recording, diary, run) for run in ("training", "again"))
     if not diary["real_data"]:
@@ -286,11 +286,11 @@ def analyse(options, findings: Findings) -> None:
     write_epochs(findings, epochs)
     steady = epochs[WARM_UP_EPOCHS:]
     trends = write_trends(findings, steady)
-    write_split(findings, steady, trends)
+    write_time_and_power_changes(findings, steady, trends)
     fell = write_verdict(findings, trends["energy of a step"])
     write_warm_up(findings, epochs, steady)
     write_background(findings, recording, diary)
-    write_repetition(findings, epochs, again, fell)
+    write_warm_repetition(findings, epochs, again, fell)
 
 
 def main() -> int:

@@ -59,7 +59,7 @@ POSSIBLE_W = (40.0, 900.0)
 
 
 @dataclass
-class Case:
+class FaultCase:
     name: str
     nvml: str = ""  # JOULEMAP_FAULT_NVML of the library in front of NVML; "" uses NVML itself
     cupti: str = ""
@@ -70,26 +70,26 @@ class Case:
 
 
 CASES = [
-    Case("nothing fails", is_noted=False),
-    Case("libraries in between, nothing fails", nvml="none", cupti="none", is_noted=False),
-    Case("nvmlInit: driver and library mismatch", nvml="init"),
-    Case("the counter needs permission", nvml="permission"),
-    Case("the GPU is lost", nvml="lost"),
-    Case("the GPU does not answer for 3 s", nvml="away"),
-    Case("one call takes 4 s", nvml="stuck"),
-    Case("the counter starts again at 0", nvml="reset"),
-    Case("one absurd reading", nvml="wild"),
-    Case("no libcupti", variables={"JOULEMAP_CUPTI": "/nowhere/libcupti.so.12"}),
-    Case("libcupti is no library", variables={"JOULEMAP_CUPTI": str(HERE / "faults.py")}),
-    Case("CUPTI: insufficient privileges", cupti="privileges"),
-    Case("CUPTI: another subscriber", cupti="subscriber"),
-    Case("CUPTI: records end in an error", cupti="records"),
-    Case("CUPTI: flush fails", cupti="flush"),
-    Case("CUPTI: 1000 records dropped", cupti="dropped"),
-    Case("Inductor", compiled=True, is_noted=False),
-    Case("Inductor, CUPTI without privileges", compiled=True, cupti="privileges"),
-    Case("Inductor, SIGKILL while it compiles", compiled=True, killed_by=signal.SIGKILL),
-    Case("Inductor, SIGTERM while it compiles", compiled=True, killed_by=signal.SIGTERM),
+    FaultCase("nothing fails", is_noted=False),
+    FaultCase("libraries in between, nothing fails", nvml="none", cupti="none", is_noted=False),
+    FaultCase("nvmlInit: driver and library mismatch", nvml="init"),
+    FaultCase("the counter needs permission", nvml="permission"),
+    FaultCase("the GPU is lost", nvml="lost"),
+    FaultCase("the GPU does not answer for 3 s", nvml="away"),
+    FaultCase("one call takes 4 s", nvml="stuck"),
+    FaultCase("the counter starts again at 0", nvml="reset"),
+    FaultCase("one absurd reading", nvml="wild"),
+    FaultCase("no libcupti", variables={"JOULEMAP_CUPTI": "/nowhere/libcupti.so.12"}),
+    FaultCase("libcupti is no library", variables={"JOULEMAP_CUPTI": str(HERE / "faults.py")}),
+    FaultCase("CUPTI: insufficient privileges", cupti="privileges"),
+    FaultCase("CUPTI: another subscriber", cupti="subscriber"),
+    FaultCase("CUPTI: records end in an error", cupti="records"),
+    FaultCase("CUPTI: flush fails", cupti="flush"),
+    FaultCase("CUPTI: 1000 records dropped", cupti="dropped"),
+    FaultCase("Inductor", compiled=True, is_noted=False),
+    FaultCase("Inductor, CUPTI without privileges", compiled=True, cupti="privileges"),
+    FaultCase("Inductor, SIGKILL while it compiles", compiled=True, killed_by=signal.SIGKILL),
+    FaultCase("Inductor, SIGTERM while it compiles", compiled=True, killed_by=signal.SIGTERM),
 ]
 
 
@@ -118,7 +118,7 @@ class Libraries:
     def path(self, kind: str) -> Path:
         return self.folder / f"libfault_{kind.lower()}.so"
 
-    def variables(self, case: Case) -> dict[str, str]:
+    def variables(self, case: FaultCase) -> dict[str, str]:
         chosen = {}
         for kind, fault in (("NVML", case.nvml), ("CUPTI", case.cupti)):
             if fault:
@@ -167,7 +167,9 @@ def mean_power_w(result: dict) -> float | None:
     return gpus[0]["mean_w"] if gpus else None
 
 
-def faults_of(case: Case, outcome: tuple[int, str, str, float], alone: tuple, result: dict, unreadable: str) -> list[str]:
+def faults_of(
+    case: FaultCase, outcome: tuple[int, str, str, float], alone: tuple, result: dict, unreadable: str
+) -> list[str]:
     code, checksum, errors, took_s = outcome
     wrong = []
     if case.killed_by:
@@ -190,7 +192,9 @@ def faults_of(case: Case, outcome: tuple[int, str, str, float], alone: tuple, re
     return wrong
 
 
-def try_case(options: argparse.Namespace, case: Case, number: int, libraries: Libraries, alone: dict) -> dict:
+def run_fault_case(
+    options: argparse.Namespace, case: FaultCase, number: int, libraries: Libraries, alone: dict
+) -> dict:
     folder = options.folder / f"{number:02d}"
     (folder / "cache").mkdir(parents=True)
     file = folder / "run.joule"
@@ -229,7 +233,7 @@ def main() -> int:
         compiled_or_not = {case.compiled for case in cases}
         alone = {one: run(training(options, options.folder, one), options.folder / "cache") for one in compiled_or_not}
         with ThreadPoolExecutor(options.jobs) as pool:
-            tries = [pool.submit(try_case, options, case, n, libraries, alone) for n, case in enumerate(cases)]
+            tries = [pool.submit(run_fault_case, options, case, n, libraries, alone) for n, case in enumerate(cases)]
             results = [one.result() for one in tries]
     findings = Findings()
     rows = []

@@ -32,7 +32,7 @@ def measure_until(is_over: threading.Event) -> None:
         window.peek()
 
 
-def child(write_end: int) -> None:
+def run_child(write_end: int) -> None:
     faulthandler.dump_traceback_later(HANGS_AFTER_S, exit=True)  # prints the traceback of a hang
     with jm.measure("child") as window:
         time.sleep(0.02)
@@ -48,7 +48,7 @@ def fork_once() -> tuple[float, int, dict]:
     begin_s = time.perf_counter()
     pid = os.fork()
     if pid == 0:
-        child(write_end)
+        run_child(write_end)
     took_s = time.perf_counter() - begin_s
     os.close(write_end)
     text = os.read(read_end, 65536)

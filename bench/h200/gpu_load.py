@@ -30,7 +30,7 @@ class Counter:
         assert self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.device, ctypes.byref(value)) == 0
         return value.value
 
-    def next_step(self) -> tuple[int, int, int]:
+    def wait_for_update(self) -> tuple[int, int, int]:
         """Waits for an update of the counter. Returns its earliest time in ns, the end of the read that showed it in
         ns, and the counter in mJ."""
         last_ns = time.monotonic_ns()
@@ -43,7 +43,7 @@ class Counter:
             last_ns = now_ns
 
 
-def burn(seconds: float, wave_s: float) -> None:
+def run_load_waves(seconds: float, wave_s: float) -> None:
     """Runs matrix products for half of each wave, memory traffic for a quarter, and idles for the rest."""
     import torch
 
@@ -71,11 +71,11 @@ def main() -> None:
     parser.add_argument("--out", required=True)
     arguments = parser.parse_args()
     counter = Counter()
-    begin = counter.next_step()
+    begin = counter.wait_for_update()
     if arguments.seconds > 0:
-        burn(arguments.seconds, arguments.wave)
+        run_load_waves(arguments.seconds, arguments.wave)
     time.sleep(0.3)
-    end = counter.next_step()
+    end = counter.wait_for_update()
     with open(arguments.out, "w") as file:
         json.dump({"begin_ns": begin[1], "end_ns": end[1], "joules": (end[2] - begin[2]) / 1e3}, file)
 

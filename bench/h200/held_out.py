@@ -21,13 +21,23 @@ from pathlib import Path
 
 from findings import Findings
 from mixtures import binomial_interval
-from recordings import HERE, UNREADABLE, Recording, collect, doubled, run_study, study_parser, load_diary, why
-from study_statistics import Interval, bootstrap, verdict
+from recordings import (
+    HERE,
+    INVALID_DATA_ERRORS,
+    Recording,
+    collect,
+    doubled,
+    run_study,
+    study_parser,
+    read_load_log,
+    why,
+)
+from study_statistics import Interval, bootstrap, verdict_above
 
 NAME = "held-out"
 LOADS = ["steady", "varied"]
-WAYS = {"regress": "predicted_j", "by time": "by_time_j", "hold": "held_j"}
-MIN_COVERED, MAX_COVERED = 0.8, 0.97
+PREDICTION_KEYS = {"regress": "predicted_j", "by time": "by_time_j", "hold": "held_j"}
+MIN_COVERAGE, MAX_COVERAGE = 0.8, 0.97
 
 
 def span_of(entries: list[dict]) -> dict:
@@ -47,43 +57,46 @@ def errors_of(intervals: list[dict], key: str) -> list[float]:
     return [one[key] / one["measured_j"] - 1 for one in intervals if one["measured_j"] > 0]
 
 
-def rms_interval(errors: list[float]) -> Interval:
+def rms_with_interval(errors: list[float]) -> Interval:
     return bootstrap(errors, doubled.rms)
 
 
 def write_load(findings: Findings, load: str, intervals: list[dict]) -> None:
     findings.add_line(f"\n### {load}: {len(intervals)} intervals\n")
-    rms = {way: rms_interval(errors_of(intervals, key)) for way, key in WAYS.items()}
+    rms = {way: rms_with_interval(errors_of(intervals, key)) for way, key in PREDICTION_KEYS.items()}
     findings.table(
         ["way", "RMS error (90 %)", "mean error"],
         [
-            [way, found.as_text(".2%"), f"{sum(errors_of(intervals, WAYS[way])) / len(intervals):+.2%}"]
+            [way, found.as_text(".2%"), f"{sum(errors_of(intervals, PREDICTION_KEYS[way])) / len(intervals):+.2%}"]
             for way, found in rms.items()
         ],
     )
     held = sum(one["low_j"] <= one["measured_j"] <= one["high_j"] for one in intervals)
     low, high = binomial_interval(held, len(intervals))
     covered = held / len(intervals)
-    good = findings.bar(f"coverage, {load}", MIN_COVERED <= covered <= MAX_COVERED or low <= 0.9 <= high)
+    good = findings.bar(f"coverage, {load}", MIN_COVERAGE <= covered <= MAX_COVERAGE or low <= 0.9 <= high)
     widths = sorted((one["high_j"] - one["low_j"]) / 2 / one["measured_j"] for one in intervals)
     findings.add_line(
-        f"90 % intervals hold {covered:.1%} of {len(intervals)} (95 %: {low:.1%} to {high:.1%}; {MIN_COVERED:.0%} to "
-        f"{MAX_COVERED:.0%} wanted: {good}); half of them are narrower than ±{widths[len(widths) // 2]:.1%}."
+        f"90 % intervals hold {covered:.1%} of {len(intervals)} (95 %: {low:.1%} to {high:.1%}; {MIN_COVERAGE:.0%} to "
+        f"{MAX_COVERAGE:.0%} wanted: {good}); half of them are narrower than ±{widths[len(widths) // 2]:.1%}."
     )
     for other in ("by time", "hold"):
         better = bootstrap(
             intervals,
-            lambda drawn: doubled.rms(errors_of(drawn, WAYS[other])) - doubled.rms(errors_of(drawn, WAYS["regress"])),
+            lambda drawn: (
+                doubled.rms(errors_of(drawn, PREDICTION_KEYS[other]))
+                - doubled.rms(errors_of(drawn, PREDICTION_KEYS["regress"]))
+            ),
         )
         findings.add_line(
-            f"\nThat powers of kernels predict better than `{other}`: **{verdict(better, 0.0)}** "
+            f"\nThat powers of kernels predict better than `{other}`: **{verdict_above(better, 0.0)}** "
             f"(RMS errors differ by {better.as_text('+.2%')})."
         )
 
 
 def analyse(options, findings: Findings) -> None:
     file = options.folder / f"{NAME}.joule"
-    process, recording = load_diary(options.folder, NAME), Recording(str(options.joulemap.resolve()), file)
+    process, recording = read_load_log(options.folder, NAME), Recording(str(options.joulemap.resolve()), file)
     findings.add_line(f"{process['network']}; blocks of {options.block_s:g} s, intervals of {options.interval_s:g} s.")
     for load in LOADS:
         entries = [one for one in process["entries"] if one["load"] == load]
@@ -91,7 +104,7 @@ def analyse(options, findings: Findings) -> None:
             if not entries:
                 raise ValueError("nothing was collected")
             write_load(findings, load, predicted(options, file, recording, span_of(entries)))
-        except UNREADABLE as error:
+        except INVALID_DATA_ERRORS as error:
             findings.add_line(f"\n### {load}\n\n**Not analysed**: {why(error)}")
             findings.missed.append(load)
 

@@ -13,7 +13,7 @@ import sys
 import time
 
 import torch
-from study_load import Device, Diary, left_s, load_parser, progress
+from study_load import Device, LoadLog, remaining_s, load_parser, progress
 from torch import nn
 
 STEADY_SHARE = 0.45
@@ -72,17 +72,17 @@ def main() -> int:
     torch.manual_seed(0)
     device, chance = Device(torch, options.device), random.Random(options.seed)
     turns = Turns(options.device, options.tiny)
-    diary = Diary(
+    diary = LoadLog(
         options.out, options.device, network="tiny" if options.tiny else "ResNet-50, batch 64", seed=options.seed
     )
     for call in turns.kinds().values():
         device.run(call, 0.3)
     progress("warm")
-    span = device.run(turns.train, STEADY_SHARE * left_s(options))
+    span = device.run(turns.train, STEADY_SHARE * remaining_s(options))
     diary.add(load="steady", turn="train", **span)
-    while left_s(options) > MIN_TURN_S:
+    while remaining_s(options) > MIN_TURN_S:
         for kind in chance.sample(sorted(turns.kinds()), 4):
-            seconds = min(chance.uniform(MIN_TURN_S, MAX_TURN_S), left_s(options))
+            seconds = min(chance.uniform(MIN_TURN_S, MAX_TURN_S), remaining_s(options))
             if seconds > 0:
                 diary.add(load="varied", turn=kind, **device.run(turns.kinds()[kind], seconds))
     progress(f"{len(diary.document['entries'])} turns")

@@ -41,7 +41,7 @@ def examine(joulemap: str, case: str, options: argparse.Namespace, folder: Path)
     return {"case": case, **json.loads(out.read_text()), "text": done.stdout}
 
 
-def line_of(result: dict) -> list[str]:
+def result_cells(result: dict) -> list[str]:
     if "failure" in result:
         return [result["case"], "failed", *[""] * 6]
     blocks = [block for block in result["blocks"] if block["share"] >= 0.05 and block["error"] is not None]
@@ -84,7 +84,7 @@ def main() -> int:
             print(json.dumps(results[-1])[:200], file=sys.stderr, flush=True)
             print(results[-1].get("text") or results[-1].get("failure"), file=sys.stderr, flush=True)
     columns = ["case", "pass", "power", "in no block", "RMS error", "by time", "covered", "noise of the truth"]
-    findings.table(columns, [line_of(result) for result in results])
+    findings.table(columns, [result_cells(result) for result in results])
     return findings.conclude(options.markdown)
 
 

@@ -205,9 +205,9 @@ VIT = cut([f"encoder.layers.encoder_layer_{i}" for i in range(12)], 6)
 VGG = {f"features {a}-{b}": [f"features.{i}" for i in range(a, b + 1)]
        for a, b in ((0, 4), (5, 9), (10, 16), (17, 23), (24, 30))}  # fmt: skip
 
-# name: (maker, trains). TUNED was used while attribution was developed. HELD_OUT was evaluated only after larger
-# changes. NEW was evaluated once, with the version of 18 November 2026.
-TUNED = {
+# name: (maker, trains). DEVELOPMENT_CASES was used while attribution was developed. HELD_OUT_CASES was evaluated only
+# after larger changes. NEW was evaluated once, with the version of 18 November 2026.
+DEVELOPMENT_CASES = {
     "llama_inference": (llama, False),
     "llama_training": (llama, True),
     "efficientnet_inference": (vision("efficientnet_b0", 32, EFFICIENT), False),
@@ -215,7 +215,7 @@ TUNED = {
     "resnet18_training": (vision("resnet18", 32, RESNET), True),
     "mixer_inference": (mixer, False),
 }
-HELD_OUT = {
+HELD_OUT_CASES = {
     "mobilenet_training": (vision("mobilenet_v3_large", 32, MOBILE), True),
     "gpt2_inference": (hugging_face("gpt2", 8, 256), False),
     "t5_training": (hugging_face("t5", 8, 256), True),
@@ -236,7 +236,7 @@ NEW = {
     "unet_training": (unet, True),
     "recommender_training": (recommender, True),
 }
-CASES = {**TUNED, **HELD_OUT, **NEW}
+CASES = {**DEVELOPMENT_CASES, **HELD_OUT_CASES, **NEW}
 
 
 def main() -> int:

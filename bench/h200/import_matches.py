@@ -31,7 +31,7 @@ from findings import Findings  # noqa: E402
 
 STEPS = 20
 HOST_COPIES = ("HtoD", "DtoH")
-MAX_APART_OF_A_ROW, MAX_APART_TOGETHER, MIN_SHARE = 0.05, 0.02, 0.01
+MAX_ROW_DIFFERENCE, MAX_TOTAL_DIFFERENCE, MIN_SHARE = 0.05, 0.02, 0.01
 
 
 def train(network: str, trace: str | None) -> None:
@@ -45,7 +45,7 @@ def train(network: str, trace: str | None) -> None:
     session = torch.profiler.profile(with_stack=True, record_shapes=True, acc_events=True)
     with contextlib.nullcontext() if trace is None else session:
         torch.manual_seed(0)
-        model, loss_of, _ = getattr(capture_worker, network)()
+        model, loss_of, _ = capture_worker.NETWORKS[network]()
         step = capture_worker.training_step(loss_of, model)
         for _ in range(STEPS):
             step()
@@ -57,7 +57,7 @@ def train(network: str, trace: str | None) -> None:
         jm.save_module_names(model, f"{trace}.modules")
 
 
-def common_name(row: dict, by: str) -> tuple:
+def normalize_row_name(row: dict, by: str) -> tuple:
     """Normalizes names: Kineto demangles kernels and names copies and fills differently."""
     if by != "kernel":
         return tuple(row["path"])
@@ -74,19 +74,19 @@ def rows_of(joulemap: str, file: Path, by: str) -> dict[tuple, dict]:
     for row in report["rows"]:
         if not row["device"].startswith(device):
             continue
-        known = rows.setdefault(common_name(row, by), {"count": 0, "time_s": 0.0})
+        known = rows.setdefault(normalize_row_name(row, by), {"count": 0, "time_s": 0.0})
         known["count"] += row["count"] or 0
         known["time_s"] += row["time_s"]
     return rows
 
 
-def passes_alone(rows: dict[tuple, dict]) -> dict[tuple, dict]:
+def rows_within_passes(rows: dict[tuple, dict]) -> dict[tuple, dict]:
     """Omits rows outside of the passes: a profiler names them differently."""
     phases = {"forward", "backward", "recompute", "optimizer", "loss"}
     return {path: row for path, row in rows.items() if phases.intersection(path)}
 
 
-def same_count(path: tuple, live: dict, imported: dict) -> bool:
+def counts_match(path: tuple, live: dict, imported: dict) -> bool:
     """Whether the counts of a row agree. Live capture detects training at the first backward pass, so the loss of the
     first step has no phase and is missing from its row."""
     steps_with_phase = STEPS - 1 if "loss" in path else STEPS
@@ -103,10 +103,10 @@ def compare(findings: Findings, by: str, live: dict[tuple, dict], imported: dict
     }
     worst = max(apart, key=lambda path: abs(apart[path])) if apart else ()
     together = imported_s / live_s - 1 if live_s else 1.0
-    recounted = [path for path in sorted(set(live) & set(imported)) if not same_count(path, live[path], imported[path])]
+    recounted = [path for path in sorted(set(live) & set(imported)) if not counts_match(path, live[path], imported[path])]
     same = not missing and not extra
-    good = same and not recounted and all(abs(value) <= MAX_APART_OF_A_ROW for value in apart.values())
-    good = good and abs(together) <= MAX_APART_TOGETHER
+    good = same and not recounted and all(abs(value) <= MAX_ROW_DIFFERENCE for value in apart.values())
+    good = good and abs(together) <= MAX_TOTAL_DIFFERENCE
     findings.add_line(
         f"| {by} | {len(live)} | {len(missing)} | {len(extra)} | {'no' if recounted else 'yes'} | "
         f"{apart.get(worst, 0):+.1%} ({' '.join(worst)[:40]}) | {together:+.2%} | "
@@ -150,7 +150,7 @@ def main() -> int:
         )
         findings.add_line("|---|---|---|---|---|---|---|---|")
         for by in ("layer", "phase"):
-            compare(findings, by, *(passes_alone(rows_of(joulemap, file, by)) for file in (live, imported)))
+            compare(findings, by, *(rows_within_passes(rows_of(joulemap, file, by)) for file in (live, imported)))
         compare(findings, "kernel", *(rows_of(joulemap, file, "kernel") for file in (live, imported)))
     return findings.conclude(options.markdown)
 

@@ -12,15 +12,15 @@ from __future__ import annotations
 import random
 import statistics
 
-from watched_later import RUN
+from delayed_capture import RUN
 
 BEFORE_S, SETTLING_STEPS = 8.0, 400
 MIN_TRIMMED = 0.02
 
 
-def light_cost(bench, network: str, most: float, processes: int, turns_s: float) -> None:
+def write_light_overhead(bench, network: str, most: float, processes: int, turns_s: float) -> None:
     """Writes the table and the bar. `bench` creates workers (capture.py)."""
-    runs = [run for run in (one_process(bench, network, turns_s) for _ in range(processes)) if run is not None]
+    runs = [run for run in (measure_process(bench, network, turns_s) for _ in range(processes)) if run is not None]
     if not runs:
         return
     bench.add_line(f"\n### {network}, light\n")
@@ -31,9 +31,9 @@ def light_cost(bench, network: str, most: float, processes: int, turns_s: float)
             f"| {number} | {1e3 * run['before_s']:.2f} ms | {1e3 * run['alone_s']:.2f} ms | "
             f"{1e3 * run['watched_s']:.2f} ms | {statistics.fmean(run['apart']):+.2%} | "
             f"{len(run['extra_s'])} times | {1e3 * mean(run['extra_s']):.0f} ms | "
-            f"{together(run['apart'], run['extra_s'], run['captured_s']):+.2%} |"
+            f"{combine_overheads(run['apart'], run['extra_s'], run['captured_s']):+.2%} |"
         )
-    overhead, low, high = over_processes(runs)
+    overhead, low, high = bootstrap_over_processes(runs)
     verdict = bench.bar(f"{network}, joulemap light: added time", overhead <= most)
     bench.add_line(
         f"\n{len(runs)} processes, {turns_s:.0f} s each: **{overhead:+.2%}** ({low:+.2%} to {high:+.2%}), "
@@ -41,7 +41,7 @@ def light_cost(bench, network: str, most: float, processes: int, turns_s: float)
     )
 
 
-def one_process(bench, network: str, turns_s: float) -> dict | None:
+def measure_process(bench, network: str, turns_s: float) -> dict | None:
     worker = bench.recorded(network, "auto", "joulemap-later")[0]
     if not worker.is_ready():
         bench.add_line(f"light mode of {network}: did not start: {worker.failure}")
@@ -51,10 +51,11 @@ def one_process(bench, network: str, turns_s: float) -> dict | None:
     worker.run(SETTLING_STEPS)  # detects that steps are launch-bound and switches to light mode
     steps = worker.ask(f"turns {turns_s}")["steps"]
     worker.end()
-    return {"before_s": before_s, "captured_s": sum(step[0] for step in steps if step[1]), **compared(steps)}
+    captured_s = sum(step[0] for step in steps if step[1])
+    return {"before_s": before_s, "captured_s": captured_s, **compare_neighbouring_runs(steps)}
 
 
-def compared(steps: list) -> dict:
+def compare_neighbouring_runs(steps: list) -> dict:
     """Takes (seconds, captured, traced) per step. Returns relative differences of neighbouring runs without traced
     steps, and the added time of runs with traced steps."""
     runs = [steps[at : at + RUN] for at in range(0, len(steps) - RUN + 1, RUN)]
@@ -89,11 +90,11 @@ def mean(values: list[float]) -> float:
     return statistics.fmean(values) if values else 0.0
 
 
-def together(apart: list[float], extra_s: list[float], captured_s: float) -> float:
+def combine_overheads(apart: list[float], extra_s: list[float], captured_s: float) -> float:
     return statistics.fmean(apart) + sum(extra_s) / captured_s
 
 
-def over_processes(runs: list[dict]) -> tuple[float, float, float]:
+def bootstrap_over_processes(runs: list[dict]) -> tuple[float, float, float]:
     """Returns the mean and its 95 % interval by a bootstrap over processes and over values within each."""
     lot = random.Random(1)
 
@@ -101,9 +102,9 @@ def over_processes(runs: list[dict]) -> tuple[float, float, float]:
         drawn = []
         for run in lot.choices(runs, k=len(runs)):
             extra_s = lot.choices(run["extra_s"], k=len(run["extra_s"])) if run["extra_s"] else []
-            drawn.append(together(lot.choices(run["apart"], k=len(run["apart"])), extra_s, run["captured_s"]))
+            drawn.append(combine_overheads(lot.choices(run["apart"], k=len(run["apart"])), extra_s, run["captured_s"]))
         return statistics.fmean(drawn)
 
     drawn = sorted(draw() for _ in range(1000))
-    overhead = statistics.fmean(together(run["apart"], run["extra_s"], run["captured_s"]) for run in runs)
+    overhead = statistics.fmean(combine_overheads(run["apart"], run["extra_s"], run["captured_s"]) for run in runs)
     return overhead, drawn[25], drawn[-26]

@@ -45,7 +45,7 @@ def graph_of(call):
     return graph.replay
 
 
-def kinds_a() -> dict:
+def make_kernels_a() -> dict:
     big, half, wide = randn(64 << 20), randn(8192, 8192, dtype=torch.bfloat16), randn(4096, 4096)
     rows, small, other = randn(16384, 4096), randn(128, 128), torch.empty(64 << 20, device="cuda")
     image, weight = randn(32, 128, 56, 56), randn(128, 128, 3, 3)
@@ -68,7 +68,7 @@ def kinds_a() -> dict:
     }
 
 
-def kinds_b() -> dict:
+def make_kernels_b() -> dict:
     big, half, rows = randn(64 << 20), randn(4096, 4096, dtype=torch.float16), randn(8192, 8192)
     q = randn(16, 12, 512, 64, dtype=torch.bfloat16)
     image, depthwise, one = randn(32, 256, 56, 56), randn(256, 1, 3, 3), randn(64, 256, 1, 1)
@@ -98,9 +98,9 @@ class Load:
     def __init__(self, kinds: dict, seed: int) -> None:
         self.kinds, self.random, self.counter = kinds, random.Random(seed), Counter()
         self.calls: dict[str, int] = {}  # number of calls by region
-        self.call_s = {name: self._time_of(call) for name, call in kinds.items()}
+        self.call_s = {name: self._call_time_s(call) for name, call in kinds.items()}
 
-    def _time_of(self, call) -> float:
+    def _call_time_s(self, call) -> float:
         """Mean time of a call when calls run back to back, s. For tiny kernels it is the time of a launch."""
         for _ in range(3):
             call()
@@ -120,7 +120,7 @@ class Load:
         torch.cuda.synchronize()
         self.calls[region or name] = self.calls.get(region or name, 0) + calls
 
-    def in_company(self, name: str | None, length_s: float) -> dict:
+    def measure_with_companion(self, name: str | None, length_s: float) -> dict:
         """Measures bursts of a kind, of the companion kind and idle time in random order, between two updates of the
         counter. `name` None measures idle time beside the companion; the companion's own name measures the companion
         alone."""
@@ -181,12 +181,12 @@ def main() -> None:
     torch.manual_seed(options.seed)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     with torch.no_grad():
-        load = Load({"A": kinds_a, "B": kinds_b}[options.kinds](), options.seed)
+        load = Load({"A": make_kernels_a, "B": make_kernels_b}[options.kinds](), options.seed)
         load.mixture(3)  # warm-up
         order = [None, *load.kinds]
-        truth = [load.in_company(name, options.truth_s) for name in order]
+        truth = [load.measure_with_companion(name, options.truth_s) for name in order]
         mixture = load.mixture(options.mix_s)
-        truth += [load.in_company(name, options.truth_s) for name in reversed(order)]
+        truth += [load.measure_with_companion(name, options.truth_s) for name in reversed(order)]
     with open(options.out, "w") as file:
         json.dump({"kinds": options.kinds, "seed": options.seed, "truth": truth, "mixture": mixture}, file)
 

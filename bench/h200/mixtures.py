@@ -34,9 +34,9 @@ COMPANION = "add"  # as in mixture_load.py
 MODES = ["regress", "integral", "hold"]
 MAX_RMS, MAX_RMS_CAPPED = 0.025, 0.08
 MAX_HALF_WIDTH, MIN_SHARE = 0.06, 0.02
-MIN_COVERED, MAX_COVERED, MIN_WINDOWS = 0.85, 0.95, 200
+MIN_COVERAGE, MAX_COVERAGE, MIN_WINDOWS = 0.85, 0.95, 200
 # If the power of a kind exceeds this multiple of the power limit, the limit may have throttled its bursts.
-CAPPED = 1.0
+MAX_POWER_LIMIT_RATIO = 1.0
 
 
 class Recording:
@@ -78,7 +78,7 @@ class Recording:
         mean = {row["path"][-1]: row["time_s"] / row["count"] for row in rows if row["device"].startswith("gpu")}
         return {kind: mean[f"{kind} alone"] for kind in self.kinds()}
 
-    def truth_w(self) -> tuple[dict[str, list[float]], float]:
+    def true_powers_w(self) -> tuple[dict[str, list[float]], float]:
         """Power while a kind's kernels run, one value per measurement, and idle power between bursts, W."""
         call_s, companion = self.call_s(), f"{COMPANION} alone"
         known: dict[str | None, float] = {None: 0.0, COMPANION: 0.0}
@@ -134,7 +134,7 @@ def binomial_interval(good: int, count: int) -> tuple[float, float]:
     return center - half, center + half
 
 
-class Tally:
+class KindErrors:
     """Results of windows by kind, over all recordings."""
 
     def __init__(self) -> None:
@@ -147,9 +147,9 @@ class Tally:
         self.bases: dict[str, int] = {}
 
     def add(self, recording: Recording, window_s: float) -> None:
-        truth, idle_w = recording.truth_w()
+        truth, idle_w = recording.true_powers_w()
         mean_w = {kind: statistics.mean(values) for kind, values in truth.items()}
-        self.capped |= {kind for kind, watts in mean_w.items() if watts > CAPPED * recording.limit_w}
+        self.capped |= {kind for kind, watts in mean_w.items() if watts > MAX_POWER_LIMIT_RATIO * recording.limit_w}
         print(f"{recording.file.name}: idle {idle_w:.1f} W; " + ", ".join(
             f"{kind} {'/'.join(f'{w:.0f}' for w in values)}" for kind, values in sorted(truth.items())))
         begin, end = recording.windows(1)[0][0], recording.windows(1)[-1][1]
@@ -176,7 +176,7 @@ class Tally:
                 self.half_widths.append((row["high_j"] - row["low_j"]) / 2 / row["energy_j"])
 
 
-def write_results(findings: Findings, tally: Tally, window_s: float) -> None:
+def write_results(findings: Findings, tally: KindErrors, window_s: float) -> None:
     findings.add_line(
         f"\nJoules of a kernel: mean error of whole mixtures, and root mean square error over windows of {window_s:g} s. "
         "Clocks fall a little while kinds at the power limit take their turns, which makes others slower: the column "
@@ -206,7 +206,7 @@ def write_results(findings: Findings, tally: Tally, window_s: float) -> None:
     narrow = findings.bar("half width", width <= MAX_HALF_WIDTH)
     findings.add_line(f"| median half width of kinds above 2 % | {width:.1%} | <= 6%: {narrow} |")
     share, (low, high) = tally.held / tally.count, binomial_interval(tally.held, tally.count)
-    good = MIN_COVERED <= share <= MAX_COVERED and tally.count >= MIN_WINDOWS
+    good = MIN_COVERAGE <= share <= MAX_COVERAGE and tally.count >= MIN_WINDOWS
     findings.add_line(
         f"| 90 % intervals that hold the truth | {share:.1%} of {tally.count} (95 %: {low:.1%} to {high:.1%}) | "
         f"85-95 % of 200: {findings.bar('coverage', good)} |"
@@ -226,7 +226,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="keep recordings there, or use those that are there")
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
-    joulemap, findings, tally = str(options.joulemap.resolve()), Findings(), Tally()
+    joulemap, findings, tally = str(options.joulemap.resolve()), Findings(), KindErrors()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(exist_ok=True)

@@ -11,8 +11,8 @@ wasteful and a fixed variant, which compute the same results or results of the s
 20 s a waste on an H200; --recorded analyses such recordings, also on another machine. The table lists the measured
 difference of a step, the cause that `diff` states first, and whether it is the known one.
 
-The rules for causes were adjusted to the wastes in TUNED; those in HELD_OUT were looked at once, afterwards. In
-`unchanged` both variants are equal: `diff` must state no cause. Goals: the right cause in 80 % of either set.
+The rules for causes were adjusted to the wastes in DEVELOPMENT_CASES; those in HELD_OUT_CASES were looked at once,
+afterwards. In `unchanged` both variants are equal: `diff` must state no cause. Goals: the right cause in 80 % of either set.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
 MAX_S = 120
-MIN_RIGHT = 0.8
+MIN_CORRECT_SHARE = 0.8
 # Waste: cause codes of diff that state it, and the kinds of operations that are concerned.
-TUNED = {
+DEVELOPMENT_CASES = {
     "full_precision": ({"precision"}, {"matmul"}),
     "unfused_normalization": ({"unfused"}, {"normalization", "elementwise", "reduction"}),
     "needless_recompute": ({"recompute"}, {"matmul", "elementwise", "normalization", "attention"}),
     "memory_layout": ({"layout"}, {"layout conversion"}),
     "host_copies": ({"host_copies"}, {"host copy"}),
 }
-HELD_OUT = {
+HELD_OUT_CASES = {
     "explicit_attention": ({"unfused"}, {"attention", "matmul", "softmax", "elementwise"}),
     "padding": ({"shapes"}, {"matmul", "attention", "elementwise", "normalization"}),
     "cache_concatenation": ({"copies", "layout"}, {"copy"}),
@@ -373,7 +373,7 @@ def line_of(case: str, expected: tuple[set, set], result: dict) -> tuple[list[st
 
 def analyse(options: argparse.Namespace, cases: list[str]) -> int:
     findings = Findings()
-    for name, expected in (("adjusted to", TUNED), ("looked at once", HELD_OUT)):
+    for name, expected in (("adjusted to", DEVELOPMENT_CASES), ("looked at once", HELD_OUT_CASES)):
         chosen = {case: expected[case] for case in cases if case in expected}
         if not chosen:
             continue
@@ -382,8 +382,8 @@ def analyse(options: argparse.Namespace, cases: list[str]) -> int:
         head = ["waste", "difference", "group that grew most", "cause stated", "right"]
         findings.table(head, [line for line, _ in results])
         right = sum(is_right for _, is_right in results)
-        met = findings.bar(f"causes, {name}", right >= MIN_RIGHT * len(results))
-        findings.add_line(f"wastes {name}: {right} of {len(results)} right; goal {MIN_RIGHT:.0%}: {met}")
+        met = findings.bar(f"causes, {name}", right >= MIN_CORRECT_SHARE * len(results))
+        findings.add_line(f"wastes {name}: {right} of {len(results)} right; goal {MIN_CORRECT_SHARE:.0%}: {met}")
     return findings.conclude(options.markdown)
 
 
@@ -392,7 +392,7 @@ def main() -> int:
     parser.add_argument("--joulemap", type=Path, default=Path("joulemap"))
     parser.add_argument("--folder", type=Path, help="record all cases into this folder")
     parser.add_argument("--recorded", type=Path, help="analyse the recordings in this folder")
-    parser.add_argument("--cases", default=",".join([*TUNED, *HELD_OUT]))
+    parser.add_argument("--cases", default=",".join([*DEVELOPMENT_CASES, *HELD_OUT_CASES]))
     parser.add_argument("--seconds", type=float, default=3.5, help="time in which a program repeats its step")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--markdown", type=Path)

@@ -24,11 +24,11 @@ sys.path.append(str(HERE.parent.parent / "python" / "joulemap"))
 import _validate_statistics as doubled  # noqa: E402  pure computation
 
 # Time that the recorder needs after its command ends, to join parts and to learn powers of kernels.
-RECORDER_ENDS_S = 6
+RECORDER_EXIT_S = 6
 # Lag of a GPU's energy counter at an update: 5.6 ms (2.4 to 8.7) on an H200, by bench/h200/calibrate.py.
 COUNTER_LAG_NS = 6_000_000
 # Errors that incomplete or invalid data of a folder cause in an analysis.
-UNREADABLE = (OSError, ValueError, LookupError, ArithmeticError, subprocess.SubprocessError)
+INVALID_DATA_ERRORS = (OSError, ValueError, LookupError, ArithmeticError, subprocess.SubprocessError)
 
 
 class EnergyUse(NamedTuple):
@@ -57,7 +57,7 @@ class Recording:
     def drawn(self, span: dict, device: str) -> EnergyUse:
         late_ns = 0 if device == "cpu" else COUNTER_LAG_NS
         report = self.report([], {edge: span[edge] + late_ns for edge in ("begin_ns", "end_ns")})
-        widths = [one["uncertainty_j"] or 0.0 for one in report["domains"] if is_of(one, device)]
+        widths = [one["uncertainty_j"] or 0.0 for one in report["domains"] if is_domain_of(one, device)]
         seconds = (span["end_ns"] - span["begin_ns"]) * 1e-9
         return EnergyUse(doubled.device_total_j(report, device), sum(widths), seconds)
 
@@ -79,7 +79,7 @@ class Recording:
         return None
 
 
-def is_of(domain: dict, device: str) -> bool:
+def is_domain_of(domain: dict, device: str) -> bool:
     if not domain["counted"] or domain["measured_j"] is None:
         return False
     return domain["name"] == device if device != "cpu" else not domain["name"].startswith("gpu")
@@ -88,7 +88,7 @@ def is_of(domain: dict, device: str) -> bool:
 def collect(options: argparse.Namespace, name: str, load: list[str], seconds: float, *record: str) -> bool:
     """Records one load into FOLDER/NAME.joule and passes it its deadline. True when recording succeeds."""
     options.folder.mkdir(parents=True, exist_ok=True)
-    until_ns = time.monotonic_ns() + int(max(1.0, seconds - RECORDER_ENDS_S) * 1e9)
+    until_ns = time.monotonic_ns() + int(max(1.0, seconds - RECORDER_EXIT_S) * 1e9)
     common = ["--out", str(options.folder / f"{name}.json"), "--until-ns", str(until_ns), "--device", options.device]
     command = [str(options.joulemap.resolve()), "record", *record, "-o", str(options.folder / f"{name}.joule"), "--"]
     command += [sys.executable, *load, *common]
@@ -104,12 +104,12 @@ def collect(options: argparse.Namespace, name: str, load: list[str], seconds: fl
     return good
 
 
-def rested(span: dict) -> dict:
+def trim_rest(span: dict) -> dict:
     """Returns a rest without its first third, in which power still falls."""
     return {**span, "begin_ns": span["begin_ns"] + (span["end_ns"] - span["begin_ns"]) // 3}
 
 
-def load_diary(folder: Path, name: str) -> dict:
+def read_load_log(folder: Path, name: str) -> dict:
     return json.loads((folder / f"{name}.json").read_text())
 
 
@@ -126,7 +126,7 @@ def run_study(
             return 1 if findings.missed else 0
     try:
         analyse(options, findings)
-    except UNREADABLE as error:
+    except INVALID_DATA_ERRORS as error:
         findings.add_line(f"**Not analysed**: {why(error)}")
         findings.missed.append("analysis")
     return findings.conclude(options.markdown)

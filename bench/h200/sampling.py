@@ -26,9 +26,9 @@ sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 from gpu_load import Counter  # noqa: E402
 
-AGREEMENT = 0.005
-MAX_OF_A_CORE = 0.01
-STEP_KNOWN_TO_S = 0.002
+MAX_DISAGREEMENT = 0.005
+MAX_CORE_SHARE = 0.01
+MAX_UPDATE_UNCERTAINTY_S = 0.002
 WINDOW_NS = 1500
 
 
@@ -82,7 +82,7 @@ def nvml_cost(overhead: dict) -> dict:
     return next(sensor for sensor in overhead["sensors"] if sensor["sensor"].startswith("nvml"))
 
 
-def against_the_hand(bench: Bench, rounds: int, seconds: float) -> None:
+def compare_with_direct_reads(bench: Bench, rounds: int, seconds: float) -> None:
     bench.add_line(f"\n## `stat` around a {seconds:.0f} s GPU load against the counter read by hand\n")
     bench.add_line(
         "The hand reads right after a step, before and after the load; what `stat` covers beyond that is idle.\n"
@@ -101,7 +101,7 @@ def against_the_hand(bench: Bench, rounds: int, seconds: float) -> None:
         # 75 to 140 W.
         expected_j = hand["joules"] + outside_s * 110
         difference = gpu["joules"] / expected_j - 1
-        good = abs(difference) <= AGREEMENT
+        good = abs(difference) <= MAX_DISAGREEMENT
         bench.add_line(
             f"| {number} | {gpu['joules']:.1f} J | {gpu['uncertainty_j']:.1f} J | {hand['joules']:.1f} J | "
             f"{100 * difference:+.2f} % | {bench.bar('stat agrees with the hand', good)} | "
@@ -109,7 +109,7 @@ def against_the_hand(bench: Bench, rounds: int, seconds: float) -> None:
         )
 
 
-def steps_seen_densely() -> tuple[float, float, float]:
+def find_update_bounds() -> tuple[float, float, float]:
     """Reads the counter back to back for 3 s. Returns bounds of one update, with a period of 100 ms, and their
     number."""
     counter = Counter()
@@ -130,7 +130,7 @@ def steps_seen_densely() -> tuple[float, float, float]:
 def recording(bench: Bench, name: str, command: list, bytes_bar: bool) -> None:
     file = bench.folder / f"{name}.joule"
     result = bench.last_json("record", "--json", "-o", file, "--", *command)
-    low_ns, high_ns, seen = steps_seen_densely()
+    low_ns, high_ns, seen = find_update_bounds()
     report = bench.last_json("report", "--json", file)
     cost = nvml_cost(result["overhead"])
     share = cost["cpu_s"] / result["elapsed_s"]
@@ -138,7 +138,7 @@ def recording(bench: Bench, name: str, command: list, bytes_bar: bool) -> None:
     size = f"{report['samples']} samples, {report['file_bytes']} bytes"
     bench.add_line(f"\n## Recording, {name}: {result['elapsed_s']:.1f} s, {size}\n")
     bench.add_line("| what | measured | bar | met |\n|---|---|---|---|")
-    cheap = bench.bar(name + ": cost", share < MAX_OF_A_CORE)
+    cheap = bench.bar(name + ": cost", share < MAX_CORE_SHARE)
     bench.add_line(f"| CPU time of sampling the GPU | {100 * share:.2f} % of a core | 1 % | {cheap} |")
     whole = result["overhead"]["share"]
     bench.add_line(f"| CPU time of joulemap altogether | {100 * whole:.2f} % of a core | - | - |")
@@ -155,7 +155,7 @@ def recording(bench: Bench, name: str, command: list, bytes_bar: bool) -> None:
     midpoint_ns = (low_ns + high_ns) / 2
     ahead = round((midpoint_ns - steps["last_step_monotonic_ns"]) / period_ns)
     error_ns = steps["last_step_monotonic_ns"] + ahead * period_ns - midpoint_ns
-    known = bench.bar(name + ": steps", steps["half_width_s"] <= STEP_KNOWN_TO_S)
+    known = bench.bar(name + ": steps", steps["half_width_s"] <= MAX_UPDATE_UNCERTAINTY_S)
     width = f"+-{1e3 * steps['half_width_s']:.2f} ms ({steps['slips']} slips)"
     bench.add_line(f"| counter steps known to | {width} | 2 ms | {known} |")
     bench.add_line(
@@ -203,7 +203,7 @@ def main() -> int:
         bench = Bench(arguments.joulemap.resolve(), Path(folder))
         sections = [
             lambda: calibration(bench),
-            lambda: against_the_hand(bench, arguments.rounds, arguments.seconds),
+            lambda: compare_with_direct_reads(bench, arguments.rounds, arguments.seconds),
             lambda: recording(
                 bench, "under load", [sys.executable, HERE / "gpu_load.py", "--seconds", 45, "--out", "/dev/null"], True
             ),

@@ -16,17 +16,17 @@ import traceback
 from pathlib import Path
 from typing import Any, Callable
 
-BEGUN_S = time.monotonic()
+START_TIME_S = time.monotonic()
 # Synchronizing after every pass would leave the device partly idle.
-BETWEEN_WAITS_S = 0.05
+SYNCHRONIZE_INTERVAL_S = 0.05
 MIN_SPAN_S = 0.3
 
 
 def progress(text: str) -> None:
-    print(f"  {time.monotonic() - BEGUN_S:6.1f} s  {text}", file=sys.stderr, flush=True)
+    print(f"  {time.monotonic() - START_TIME_S:6.1f} s  {text}", file=sys.stderr, flush=True)
 
 
-class Diary:
+class LoadLog:
     """Log of what was done and when. It is written to disk after every entry, so that an interrupted load loses
     nothing."""
 
@@ -38,7 +38,7 @@ class Diary:
         self.document["entries"].append(entry)
         self._write()
 
-    def fail(self, what: str) -> None:
+    def log_exception(self, what: str) -> None:
         """Logs the current exception; call it from an exception handler. The other parts of the load continue."""
         progress(f"{what} failed:\n{traceback.format_exc()}")
         self.document["failed"].append(f"{what}: {sys.exc_info()[1]!r}"[:300])
@@ -69,7 +69,7 @@ class Device:
                 call()
             self.wait()
             passes += at_once
-            at_once = max(1, int(BETWEEN_WAITS_S * passes * 1e9 / (time.monotonic_ns() - begin_ns + 1)))
+            at_once = max(1, int(SYNCHRONIZE_INTERVAL_S * passes * 1e9 / (time.monotonic_ns() - begin_ns + 1)))
         return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": passes}
 
     def rest(self, seconds: float) -> dict:
@@ -80,13 +80,13 @@ class Device:
         time.sleep(seconds)
         return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": 0}
 
-    def forget(self) -> None:
+    def free_memory(self) -> None:
         """Frees memory for the next network."""
         if self.name == "cuda":
             self.torch.cuda.empty_cache()
 
 
-def left_s(options: argparse.Namespace) -> float:
+def remaining_s(options: argparse.Namespace) -> float:
     return options.until_ns * 1e-9 - time.monotonic()
 
 

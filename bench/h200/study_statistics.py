@@ -33,24 +33,24 @@ class Interval(NamedTuple):
     def as_text(self, form: str) -> str:
         return f"{self.value:{form}} ({self.low:{form}} to {self.high:{form}})"
 
-    def times(self, factor: float) -> Interval:
+    def scaled_by(self, factor: float) -> Interval:
         return Interval(self.value * factor, *sorted((self.low * factor, self.high * factor)))
 
-    def over(self, other: Interval) -> Interval:
+    def ratio_to(self, other: Interval) -> Interval:
         """Ratio with an interval from the extremes of both intervals: conservative, rather too wide than too narrow."""
         if other.low <= 0:
             return Interval(self.value / other.value if other.value else math.inf, -math.inf, math.inf)
         return Interval(self.value / other.value, self.low / other.high, self.high / other.low)
 
 
-def verdict(found: Interval, least: float) -> str:
+def verdict_above(found: Interval, least: float) -> str:
     """Verdict on the claim that the value is above `least`."""
     if found.low > least:
         return CONFIRMED
     return REFUTED if found.high < least else NOT_SHOWN
 
 
-def within_verdict(found: Interval, low: float, high: float) -> str:
+def verdict_within(found: Interval, low: float, high: float) -> str:
     """Verdict on the claim that the value lies between `low` and `high`."""
     if low <= found.low and found.high <= high:
         return CONFIRMED
@@ -137,7 +137,7 @@ class Trend(NamedTuple):
     tau: float
     inflation: float  # factor of the test's variance due to autocorrelation
 
-    def is_shown(self) -> bool:
+    def is_significant(self) -> bool:
         return self.p < 0.05 and (self.slope.low > 0 or self.slope.high < 0)
 
 
@@ -146,7 +146,7 @@ def theil_sen(values: Sequence[float]) -> float:
     return statistics.median(pairs)
 
 
-def trend_of(values: Sequence[float]) -> Trend:
+def mann_kendall_trend(values: Sequence[float]) -> Trend:
     """Mann-Kendall test with the variance of autocorrelated values (Hamed and Rao 1998), and the Theil-Sen slope with
     an interval from a block bootstrap of the residuals."""
     count = len(values)
@@ -160,7 +160,7 @@ def trend_of(values: Sequence[float]) -> Trend:
     z = (score - sign(score)) / math.sqrt(variance)
     median = statistics.median(flat)
     drawn = []
-    for noise in block_draws([one - median for one in flat]):
+    for noise in block_bootstrap_samples([one - median for one in flat]):
         drawn.append(theil_sen_of_draw(slope, noise))
     low, high = interval_center(drawn)
     p = math.erfc(abs(z) / math.sqrt(2))
@@ -205,7 +205,7 @@ def autocorrelation(values: Sequence[float], lag: int) -> float:
     return sum((a - mean) * (b - mean) for a, b in zip(values, values[lag:])) / whole if whole else 0.0
 
 
-def block_draws(values: Sequence[float], replicates: int = 400) -> list[list[float]]:
+def block_bootstrap_samples(values: Sequence[float], replicates: int = 400) -> list[list[float]]:
     """Draws resamples of the same length in blocks, which preserves autocorrelation."""
     chance, count = random.Random(SEED), len(values)
     length = max(1, round(count ** (1 / 3) * (2 if autocorrelation(values, 1) > 0.2 else 1)))

@@ -24,14 +24,14 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from coverage import Coverage  # noqa: E402
+from coverage import KernelTimeCoverage  # noqa: E402
 from findings import Findings  # noqa: E402
 from gpu_programs import PROGRAMS  # noqa: E402
 
 # Least share of kernel time with a phase and with a layer, where less than usual is possible: compiled code has no
 # layers.
-LEAST = {"compiled": (0.95, 0.0), "jax": (0.95, 0.95), "cuda": (0.0, 0.0)}
-USUAL = (0.97, 0.9)
+MIN_COVERAGE_BY_PROGRAM = {"compiled": (0.95, 0.0), "jax": (0.95, 0.95), "cuda": (0.0, 0.0)}
+DEFAULT_MIN_COVERAGE = (0.97, 0.9)
 MIN_KERNELS = {"profiled": 300_000}  # most of its kernels start after the profiler has ended
 
 CUDA_PROGRAM = r"""
@@ -62,7 +62,7 @@ def commands(folder: Path, wanted: list[str]) -> dict[str, list[str]]:
     return {name: command for name, command in chosen.items() if not wanted or name in wanted}
 
 
-def survive(findings: Findings, joulemap: str, name: str, command: list[str], folder: Path) -> None:
+def check_survival(findings: Findings, joulemap: str, name: str, command: list[str], folder: Path) -> None:
     file = folder / f"{name}.joule"
     alone = run(command)
     recorded = run([joulemap, "record", "--trace", "full", "-o", str(file), "--", *command])
@@ -73,8 +73,8 @@ def survive(findings: Findings, joulemap: str, name: str, command: list[str], fo
         return findings.add_line(
             f"| {name} | {findings.bar(name, False)} | no recording: {recorded.stderr[-300:]!r} | | | | |"
         )
-    cover = Coverage(joulemap, file)
-    least_phase, least_module = LEAST.get(name, USUAL)
+    cover = KernelTimeCoverage(joulemap, file)
+    least_phase, least_module = MIN_COVERAGE_BY_PROGRAM.get(name, DEFAULT_MIN_COVERAGE)
     covered = (
         cover.kernels >= MIN_KERNELS.get(name, 1)
         and cover.phase >= least_phase
@@ -108,7 +108,7 @@ def main() -> int:
 
         def one(entry: tuple[str, list[str]]) -> None:
             try:
-                survive(findings, str(options.joulemap.resolve()), *entry, Path(folder))
+                check_survival(findings, str(options.joulemap.resolve()), *entry, Path(folder))
             except subprocess.TimeoutExpired as late:
                 findings.add_line(
                     f"| {entry[0]} | {findings.bar(entry[0], False)} | ran past {late.timeout} s | | | | |"

@@ -32,7 +32,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 COUNTER_LAG_NS = 6_000_000  # of an H200's energy counter at an update, by bench/h200/calibrate.py
 MAX_ERROR = 0.05  # of avoidable energy and of phases
-MAX_LOST = 0.02  # of tokens per second
+MAX_THROUGHPUT_LOSS = 0.02  # of tokens per second
 SHARES = ("avoidable", "shapley", "token", "time")
 
 
@@ -208,7 +208,7 @@ def summarize(results: list[dict]) -> bool:
     if losses:
         print(f"- tokens per s lost to recording: at most {max(losses):.1%}")
     worst = max(abs(error(case["avoidable"], case["saved_j"])) for case in cases)
-    return worst <= MAX_ERROR and worst_phase <= MAX_ERROR and max(losses, default=0) <= MAX_LOST
+    return worst <= MAX_ERROR and worst_phase <= MAX_ERROR and max(losses, default=0) <= MAX_THROUGHPUT_LOSS
 
 
 def main() -> int:

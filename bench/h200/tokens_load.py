@@ -22,7 +22,7 @@ from engine import SHAPES, Engine, Request  # noqa: E402
 # Prompt and output tokens of each class.
 CLASSES = {"short": (256, 48), "prompt": (3072, 24), "output": (64, 128)}
 # Arrivals of each class per step.
-MIXES = {
+ARRIVAL_RATES = {
     "even": {"short": 0.3, "prompt": 0.04, "output": 0.1},
     "chat": {"short": 0.5, "prompt": 0.02, "output": 0.15},
     "retrieval": {"short": 0.15, "prompt": 0.12, "output": 0.05},
@@ -33,7 +33,7 @@ MIXES = {
 # Batch size, prompt and output tokens of static batches.
 PHASES = ((1, 4096, 96), (4, 1024, 96), (16, 512, 96), (64, 128, 64))
 WARM_UP = "warm-up"
-BETWEEN_S = 0.4  # pause between runs, so that the counter shows their edges
+PAUSE_BETWEEN_RUNS_S = 0.4  # pause between runs, so that the counter shows their edges
 
 
 class Load:
@@ -57,9 +57,9 @@ class Load:
 
     def request(self, name: str, draw: random.Random) -> Request:
         prompt, output = (max(2, round(tokens * self.scale * draw.uniform(0.6, 1.4))) for tokens in CLASSES[name])
-        return self.made(name, prompt, output, draw)
+        return self.make_request(name, prompt, output, draw)
 
-    def made(self, name: str, prompt: int, output: int, draw: random.Random) -> Request:
+    def make_request(self, name: str, prompt: int, output: int, draw: random.Random) -> Request:
         """A request whose tenant is its class and the number of the run: labels of the report distinguish runs."""
         self.serial += 1
         tokens = [draw.randrange(self.shape.vocabulary) for _ in range(prompt)]
@@ -69,7 +69,7 @@ class Load:
         """Arrival step and class of each request."""
         draw = random.Random(seed)
         arrivals = []
-        for name, rate in MIXES[mix].items():
+        for name, rate in ARRIVAL_RATES[mix].items():
             at = draw.expovariate(rate)
             arrivals += [(0, name)]
             while at < steps:
@@ -77,14 +77,16 @@ class Load:
                 at += draw.expovariate(rate)
         return sorted(arrivals)
 
-    def serve(self, arrivals: list[tuple[int, str]], left_out: str | None, seed: int, most_steps: int = 10**9) -> dict:
+    def serve_arrivals(
+        self, arrivals: list[tuple[int, str]], left_out: str | None, seed: int, most_steps: int = 10**9
+    ) -> dict:
         """Serves the requests and returns the times of the run and its tokens."""
         pending = []
         for number, (step, name) in enumerate(arrivals):  # a request is the same with and without the others
             request = self.request(name, random.Random(seed * 1_000_003 + number))
             if name != left_out:
                 pending.append((step, request))
-        time.sleep(BETWEEN_S)
+        time.sleep(PAUSE_BETWEEN_RUNS_S)
         begin_ns = time.monotonic_ns()
         step, tokens, at = 0, 0, 0
         while (at < len(pending) or self.engine.has_work()) and step < most_steps:
@@ -104,17 +106,17 @@ class Load:
         self.label = WARM_UP
         steps = 60 if self.scale == 1 else 20
         for _ in range(2):  # kernels of new shapes are loaded at first
-            run = self.serve(self.plan(mix, steps, 1), None, 1, most_steps=steps)
+            run = self.serve_arrivals(self.plan(mix, steps, 1), None, 1, most_steps=steps)
         return (run["end_ns"] - run["begin_ns"]) * 1e-9 / steps
 
     def replay(self, mix: str, seed: int) -> None:
         """The mixture, then without each class; several times, because a shared host stalls now and then."""
         arrivals = self.plan(mix, max(30, round(self.run_s / self.step_s(mix))), seed)
         self.label = WARM_UP
-        self.serve(arrivals, None, seed)
+        self.serve_arrivals(arrivals, None, seed)
         for left_out in (None, *CLASSES) * self.repeats:
             self.label = str(len(self.runs))
-            run = self.serve(arrivals, left_out, seed)
+            run = self.serve_arrivals(arrivals, left_out, seed)
             self.runs.append({"kind": "replay", "mix": mix, "left_out": left_out, **run})
 
     def phases(self, batch: int, prompt: int, output: int) -> None:
@@ -123,13 +125,13 @@ class Load:
         prompt, output = max(2, round(prompt * self.scale)), max(2, round(output * self.scale))
         for phase in (None, "both", "prefill", "decode"):
             self.label = WARM_UP if phase is None else str(len(self.runs))
-            time.sleep(BETWEEN_S)
+            time.sleep(PAUSE_BETWEEN_RUNS_S)
             begin_ns = time.monotonic_ns()
             rounds = 0
             while rounds < 1 or (phase is not None and (time.monotonic_ns() - begin_ns) * 1e-9 < self.run_s):
                 draw = random.Random(rounds)
                 for _ in range(batch):
-                    request = self.made(phase or WARM_UP, prompt, 1 if phase == "prefill" else output, draw)
+                    request = self.make_request(phase or WARM_UP, prompt, 1 if phase == "prefill" else output, draw)
                     if phase == "decode":  # its prompt counts as computed: the cache contains other tokens
                         self.engine.cache.reserve(request, prompt + output)
                         request.computed, request.output = prompt, [0]
@@ -142,15 +144,17 @@ class Load:
             if phase is None:
                 continue
             run = {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "rounds": rounds}
-            self.runs.append({"kind": "phases", "batch": batch, "phase": phase, "prompt": prompt, "output": output, **run})
+            self.runs.append(
+                {"kind": "phases", "batch": batch, "phase": phase, "prompt": prompt, "output": output, **run}
+            )
 
     def throughput(self) -> None:
         """Tokens per second of a fixed mixture, for runs with and without a recording."""
         arrivals = self.plan("even", 150 if self.scale == 1 else 20, 7)
-        self.serve(arrivals, None, 7)
+        self.serve_arrivals(arrivals, None, 7)
         for _ in range(5):
             self.label = str(len(self.runs))
-            run = self.serve(arrivals, None, 7)
+            run = self.serve_arrivals(arrivals, None, 7)
             self.runs.append({"kind": "throughput", **run})
 
 
@@ -162,7 +166,7 @@ def main() -> None:
     parser.add_argument("--run-s", type=float, default=4.0)
     parser.add_argument("--repeats", type=int, default=3, help="runs of each mixture and of each without a class")
     parser.add_argument("--scale", type=float, default=1.0, help="factor of prompt and output lengths")
-    parser.add_argument("--mixes", default=",".join(MIXES))
+    parser.add_argument("--mixes", default=",".join(ARRIVAL_RATES))
     parser.add_argument("--cache-blocks", type=int, default=24_000)
     parser.add_argument("--only-throughput", action="store_true")
     parser.add_argument("--only-replays", action="store_true")

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 ATTENTION, FEED_FORWARD = "self-attention", "feed-forward"
-EMBEDDING, POOLER, HEAD, UPDATE, REST = "embedding", "pooler", "heads and loss", "update", "rest"
+EMBEDDING, POOLER, HEAD, UPDATE, OTHER_PARTS = "embedding", "pooler", "heads and loss", "update", "rest"
 LAYER_PARTS = (ATTENTION, FEED_FORWARD)
-PARTS = (ATTENTION, FEED_FORWARD, EMBEDDING, POOLER, HEAD, UPDATE, REST)
+TRANSFORMER_PARTS = (ATTENTION, FEED_FORWARD, EMBEDDING, POOLER, HEAD, UPDATE, OTHER_PARTS)
 UPDATE_PHASES = {"optimizer", "zero_grad", "gradients"}
 PASSES = {"forward", "backward", "recompute"}
 HEADS = ("cls", "predictions", "sop_classifier", "classifier", "dropout")
@@ -15,7 +15,7 @@ HEADS = ("cls", "predictions", "sop_classifier", "classifier", "dropout")
 ALBERT_LAYER = "albert_layers."
 
 
-def part_of(path: list[str]) -> str:
+def transformer_part_of(path: list[str]) -> str:
     """Returns the part of a row. `path`: mode, phase, layer."""
     if UPDATE_PHASES.intersection(path):
         return UPDATE
@@ -23,7 +23,7 @@ def part_of(path: list[str]) -> str:
         return HEAD
     layer = path[-1]
     if layer in PASSES or not PASSES.intersection(path):
-        return REST
+        return OTHER_PARTS
     names = layer.split(".")
     if "attention" in names:
         return ATTENTION
@@ -35,4 +35,4 @@ def part_of(path: list[str]) -> str:
         return HEAD
     if ALBERT_LAYER in layer or "intermediate" in names or "output" in names:
         return FEED_FORWARD
-    return REST
+    return OTHER_PARTS

@@ -19,7 +19,7 @@ from typing import Callable, NamedTuple
 
 import torch
 import transformers
-from study_load import MIN_SPAN_S, Device, Diary, left_s, load_parser, progress
+from study_load import MIN_SPAN_S, Device, LoadLog, remaining_s, load_parser, progress
 
 BATCH, LENGTH = 32, 128
 HIDDEN, LAYERS = [128, 256, 512, 768, 1024], [2, 4, 8, 12]
@@ -60,7 +60,7 @@ def albert_config(sizes: Sizes):
     )
 
 
-class Work:
+class TaskModel:
     """A model with one task: `step` runs one step, `forward` the same without the backward pass and the update."""
 
     def __init__(self, config, task: str, sizes: Sizes, device: str, half: bool = False) -> None:
@@ -102,9 +102,9 @@ class Study:
         self.options, self.device = options, Device(torch, options.device)
         self.sizes = Sizes(2, 8, 100, 64, 2) if options.tiny else Sizes(BATCH, LENGTH, 30522, 768, 12)
         facts = {"sizes": self.sizes._asdict(), "transformers": transformers.__version__, "seed": options.seed}
-        self.diary = Diary(options.out, options.device, **facts)
+        self.diary = LoadLog(options.out, options.device, **facts)
 
-    def _play(self, what: dict, make: Callable[[], Work], seconds: float, forward_s: float) -> None:
+    def _play(self, what: dict, make: Callable[[], TaskModel], seconds: float, forward_s: float) -> None:
         try:
             work = make()
             self.device.run(work.step, min(WARM_S, seconds / 4))
@@ -117,12 +117,12 @@ class Study:
                 )
             progress(str(what))
         except Exception:  # noqa: BLE001 - a case that fails must not stop the others
-            self.diary.fail(str(what))
+            self.diary.log_exception(str(what))
         work = None
         gc.collect()
-        self.device.forget()
+        self.device.free_memory()
 
-    def _probe(self, make: Callable[[], Work], seconds: float) -> None:
+    def _probe_modules(self, make: Callable[[], TaskModel], seconds: float) -> None:
         """Replays the modules of one training to measure the powers of its kernels, which the other trainings share."""
         try:
             import joulemap as jm  # the package that record puts on the path
@@ -135,8 +135,8 @@ class Study:
                 self.device.wait()
             progress("probed")
         except Exception:  # noqa: BLE001 - results without probing remain valid
-            self.diary.fail("probing")
-        self.device.forget()
+            self.diary.log_exception("probing")
+        self.device.free_memory()
 
     def cases(self) -> None:
         bert = bert_config(self.sizes, self.sizes.hidden, self.sizes.layers)
@@ -145,16 +145,16 @@ class Study:
         for at, (task, name, half) in enumerate(plan):
             forward = FORWARD_SHARE if task != "prediction" else 0.0
             probe_s = self.options.probe_s + SET_UP_S if at == 0 and self.options.probe_s > 0 else 0.0
-            share_s = (left_s(self.options) - probe_s) / (len(plan) - at) - SET_UP_S * (not self.options.tiny)
+            share_s = (remaining_s(self.options) - probe_s) / (len(plan) - at) - SET_UP_S * (not self.options.tiny)
             seconds = share_s / (1 + forward)
             if seconds < MIN_SPAN_S:
                 progress("out of time")
                 return
             what = {"model": name, "task": task, "precision": "bf16" if half else "fp32"}
-            make = lambda: Work(models[name], task, self.sizes, self.options.device, half)  # noqa: E731, B023
+            make = lambda: TaskModel(models[name], task, self.sizes, self.options.device, half)  # noqa: E731, B023
             self._play(what, make, seconds, forward * seconds)
             if at == 0 and self.options.probe_s > 0:
-                self._probe(make, self.options.probe_s)
+                self._probe_modules(make, self.options.probe_s)
         self.diary.add(model="none", task="rest", precision="", part="rest", **self.device.rest(0.4))
 
     def sweep(self) -> None:
@@ -164,13 +164,13 @@ class Study:
         random.Random(self.options.seed).shuffle(plan)
         self.diary.add(model="none", task="rest", precision="", part="rest", **self.device.rest(0.4))
         for at, (hidden, layers) in enumerate(plan):
-            seconds = left_s(self.options) / (len(plan) - at) - (0.9 if not self.options.tiny else 0.1)
+            seconds = remaining_s(self.options) / (len(plan) - at) - (0.9 if not self.options.tiny else 0.1)
             if seconds < MIN_SPAN_S:
                 progress("out of time")
                 return
             what = {"model": "BERT", "task": "fine-tuning", "precision": "fp32", "hidden": hidden, "layers": layers}
             config = bert_config(self.sizes, hidden, layers)
-            make = lambda: Work(config, "fine-tuning", self.sizes, self.options.device)  # noqa: E731, B023
+            make = lambda: TaskModel(config, "fine-tuning", self.sizes, self.options.device)  # noqa: E731, B023
             self._play(what, make, seconds, 0.0)
 
 

@@ -18,12 +18,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from findings import Findings
-from recordings import HERE, UNREADABLE, EnergyUse, Recording, collect, run_study, study_parser, load_diary, why
-from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval, power_law, sum_interval, verdict
-from transformer_parts import ATTENTION, FEED_FORWARD, LAYER_PARTS, PARTS, part_of
+from recordings import (
+    HERE,
+    INVALID_DATA_ERRORS,
+    EnergyUse,
+    Recording,
+    collect,
+    run_study,
+    study_parser,
+    read_load_log,
+    why,
+)
+from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval, power_law, sum_interval, verdict_above
+from transformer_parts import ATTENTION, FEED_FORWARD, LAYER_PARTS, TRANSFORMER_PARTS, transformer_part_of
 
 CASES, SWEEP = "cases", "sweep"
-CASES_SHARE = 0.57  # share of the time for the recording of cases
+CASES_TIME_SHARE = 0.57  # share of the time for the recording of cases
 ABOUT_HALF = 0.65
 MIN_SHARE = 0.01
 TENSORS = 10
@@ -43,14 +53,14 @@ class Case(NamedTuple):
 
     @property
     def step_j(self) -> Interval:
-        return per_pass(self.step, self.passes)
+        return energy_per_pass(self.step, self.passes)
 
     @property
     def name(self) -> str:
         return f"{self.model}, {self.task}" + ("" if self.precision == "fp32" else f", {self.precision}")
 
 
-def per_pass(drawn: EnergyUse, passes: int) -> Interval:
+def energy_per_pass(drawn: EnergyUse, passes: int) -> Interval:
     half = drawn.half_width_j
     return Interval(*(joules / passes for joules in (drawn.joules, drawn.joules - half, drawn.joules + half)))
 
@@ -70,13 +80,13 @@ def interval_of(row: dict) -> Interval:
 def grouped(rows: list[dict], key, passes: int) -> dict[str, Interval]:
     groups: dict[str, list[Interval]] = {}
     for row in rows:
-        groups.setdefault(key(row["path"]), []).append(interval_of(row).times(1 / passes))
+        groups.setdefault(key(row["path"]), []).append(interval_of(row).scaled_by(1 / passes))
     return {name: sum_interval(parts) for name, parts in groups.items()}
 
 
 class Cases:
     def __init__(self, options) -> None:
-        self.diary = load_diary(options.folder, CASES)
+        self.diary = read_load_log(options.folder, CASES)
         self.recording = Recording(str(options.joulemap.resolve()), options.folder / f"{CASES}.joule")
         library = options.library or options.folder / "kernels.joule"
         self._known = ["--library", str(library)] if library.exists() else []
@@ -102,15 +112,18 @@ class Cases:
             entry["precision"],
             recording.drawn(entry, device),
             passes,
-            per_pass(recording.drawn(forward[0], device), forward[0]["passes"]) if forward else None,
-            grouped(layers, part_of, passes),
-            {name: one.value for name, one in grouped(rows("layer", "--mode", "integral"), part_of, passes).items()},
+            energy_per_pass(recording.drawn(forward[0], device), forward[0]["passes"]) if forward else None,
+            grouped(layers, transformer_part_of, passes),
+            {
+                name: one.value
+                for name, one in grouped(rows("layer", "--mode", "integral"), transformer_part_of, passes).items()
+            },
             grouped(rows("phase", *self._known), lambda path: path[-1], passes),
             sorted(rows("tensor", *self._known), key=lambda row: -row["energy_j"])[:TENSORS],
         )
 
 
-def together(verdicts: list[str]) -> str:
+def combine_verdicts(verdicts: list[str]) -> str:
     """Combines verdicts: the claim must hold in all of them."""
     if verdicts and all(one == CONFIRMED for one in verdicts):
         return CONFIRMED
@@ -127,7 +140,7 @@ def write_parts(findings: Findings, cases: list[Case]) -> None:
         total_j, time_j = (
             sum(values) or 1.0 for values in ([one.value for one in case.parts.values()], case.by_time.values())
         )
-        for part in [name for name in PARTS if name in case.parts]:
+        for part in [name for name in TRANSFORMER_PARTS if name in case.parts]:
             found = case.parts[part]
             by_time = case.by_time.get(part, 0.0) / time_j
             rows.append(
@@ -143,21 +156,21 @@ def write_backward(findings: Findings, cases: list[Case]) -> None:
     for case in cases:
         if "backward" not in case.phases or "forward" not in case.phases:
             continue
-        ratio = case.phases["backward"].over(case.phases["forward"])
-        verdicts.append(verdict(ratio, 1.0))
+        ratio = case.phases["backward"].ratio_to(case.phases["forward"])
+        verdicts.append(verdict_above(ratio, 1.0))
         by_counter = "-"
         if case.forward_j is not None:
             forward, step = case.forward_j, case.step_j
-            rest = Interval(step.value - forward.value, step.low - forward.high, step.high - forward.low).over(forward)
-            counted.append(verdict(rest, 1.0))
+            rest = Interval(step.value - forward.value, step.low - forward.high, step.high - forward.low).ratio_to(forward)
+            counted.append(verdict_above(rest, 1.0))
             by_counter = rest.as_text(".2f")
         rows.append([case.name, ratio.as_text(".2f"), verdicts[-1], by_counter])
     findings.add_line("\n### Backward against forward\n")
     head = ["", "backward / forward, attributed", "above 1", "(backward + update) / forward, by the counter"]
     findings.table(head, rows)
     findings.add_line(
-        f"**The backward pass dominates: {together(verdicts)}** by attribution; with the update, by the counter "
-        f"alone: {together(counted)}."
+        f"**The backward pass dominates: {combine_verdicts(verdicts)}** by attribution; with the update, by the counter "
+        f"alone: {combine_verdicts(counted)}."
     )
 
 
@@ -166,19 +179,19 @@ def write_attention(findings: Findings, cases: list[Case]) -> None:
     for case in cases:
         if ATTENTION not in case.parts or FEED_FORWARD not in case.parts:
             continue
-        ratio = case.parts[ATTENTION].over(case.parts[FEED_FORWARD])
-        others = [case.parts[name] for name in PARTS if name in case.parts and name not in LAYER_PARTS]
+        ratio = case.parts[ATTENTION].ratio_to(case.parts[FEED_FORWARD])
+        others = [case.parts[name] for name in TRANSFORMER_PARTS if name in case.parts and name not in LAYER_PARTS]
         encoder = sum_interval([case.parts[name] for name in LAYER_PARTS if name in case.parts])
-        outside = encoder.over(sum_interval(others)) if others else None
-        against.append(verdict(ratio, 1.0))
-        layers += [verdict(outside, 1.0)] if outside else []
+        outside = encoder.ratio_to(sum_interval(others)) if others else None
+        against.append(verdict_above(ratio, 1.0))
+        layers += [verdict_above(outside, 1.0)] if outside else []
         rows.append([case.name, ratio.as_text(".2f"), against[-1], outside.as_text(".1f") if outside else "-"])
     findings.add_line("\n### Self-attention\n")
     findings.table(["", "self-attention / feed-forward", "above 1", "transformer layers / all else"], rows)
     findings.add_line(
-        f"**Self-attention dominates, against the feed-forward part of the same layers: {together(against)}.** That "
+        f"**Self-attention dominates, against the feed-forward part of the same layers: {combine_verdicts(against)}.** That "
         f"transformer layers, "
-        f"both parts together, outweigh embeddings, pooler, heads and update: {together(layers)}."
+        f"both parts together, outweigh embeddings, pooler, heads and update: {combine_verdicts(layers)}."
     )
 
 
@@ -190,9 +203,9 @@ def write_albert(findings: Findings, cases: list[Case]) -> None:
         if model != "BERT" or albert is None:
             continue
         total_j = sum(one.value for one in bert.parts.values())
-        for part in [name for name in PARTS if name in bert.parts and name in albert.parts]:
-            ratio = albert.parts[part].over(bert.parts[part])
-            half = verdict(ratio.times(-1), -ABOUT_HALF)
+        for part in [name for name in TRANSFORMER_PARTS if name in bert.parts and name in albert.parts]:
+            ratio = albert.parts[part].ratio_to(bert.parts[part])
+            half = verdict_above(ratio.scaled_by(-1), -ABOUT_HALF)
             if bert.parts[part].value >= MIN_SHARE * total_j:
                 large.append(half)
                 halves += [f"{part} ({task})"] if half == CONFIRMED else []
@@ -202,7 +215,7 @@ def write_albert(findings: Findings, cases: list[Case]) -> None:
                 task,
                 "**all**, by the counter",
                 f"{bert.step_j.value:.3f} J",
-                albert.step_j.over(bert.step_j).as_text(".2f"),
+                albert.step_j.ratio_to(bert.step_j).as_text(".2f"),
                 "",
             ]
         )
@@ -236,7 +249,7 @@ def write_tensors(findings: Findings, cases: list[Case]) -> None:
 
 
 def write_sweep(findings: Findings, options) -> None:
-    diary = load_diary(options.folder, SWEEP)
+    diary = read_load_log(options.folder, SWEEP)
     recording = Recording(str(options.joulemap.resolve()), options.folder / f"{SWEEP}.joule")
     entries = sorted(
         (one for one in diary["entries"] if one["part"] == "step"), key=lambda one: (one["hidden"], one["layers"])
@@ -251,7 +264,7 @@ def write_sweep(findings: Findings, options) -> None:
                 str(e["layers"]),
                 f"{e['parameters'] / 1e6:.1f} M",
                 f"{1e3 * d.seconds / e['passes']:.2f} ms",
-                f"{per_pass(d, e['passes']).as_text('.3f')} J",
+                f"{energy_per_pass(d, e['passes']).as_text('.3f')} J",
                 f"{d.watts:.0f} W",
             ]
             for e, d in zip(entries, drawn)
@@ -269,9 +282,9 @@ def write_sweep(findings: Findings, options) -> None:
         f"Energy of a step grows as hidden size to the {energy.coefficient(1).as_text('.2f')} and layers to the "
         f"{energy.coefficient(2).as_text('.2f')}; power as {power.coefficient(1).as_text('.2f')} and "
         f"{power.coefficient(2).as_text('.2f')}.\n\n"
-        f"**Hidden size outweighs layers, size for size: {verdict(difference, 0.0)}** (exponents differ by "
+        f"**Hidden size outweighs layers, size for size: {verdict_above(difference, 0.0)}** (exponents differ by "
         f"{difference.as_text('.2f')}); "
-        f"in power: {verdict(power.combined([0, 1, -1]), 0.0)}."
+        f"in power: {verdict_above(power.combined([0, 1, -1]), 0.0)}."
     )
 
 
@@ -281,12 +294,12 @@ def analyse(options, findings: Findings) -> None:
         write_parts(findings, cases)
         for write_section in (write_backward, write_attention, write_albert, write_tensors):
             write_section(findings, cases)
-    except UNREADABLE as error:
+    except INVALID_DATA_ERRORS as error:
         findings.add_line(f"\n**Cases not analysed**: {why(error)}")
         findings.missed.append(CASES)
     try:
         write_sweep(findings, options)
-    except UNREADABLE as error:
+    except INVALID_DATA_ERRORS as error:
         findings.add_line(f"\n**The sweep not analysed**: {why(error)}")
         findings.missed.append(SWEEP)
 
@@ -297,7 +310,7 @@ def main() -> int:
     parser.add_argument("--library", type=Path, help="of kernels; else kernels.joule in the folder")
     options = parser.parse_args()
     more = ["--probe-s", str(options.probe_s), *(["--tiny"] if options.device == "cpu" else [])]
-    load, full_s = str(HERE / "transformers_load.py"), options.seconds * CASES_SHARE
+    load, full_s = str(HERE / "transformers_load.py"), options.seconds * CASES_TIME_SHARE
     plan = [(CASES, full_s, ["--trace", "full"]), (SWEEP, options.seconds - full_s, ["--trace", "off"])]
 
     def collect_all() -> list[str]:

@@ -8,7 +8,7 @@ import itertools
 import os
 import tempfile
 
-from user_program_loop import Loop, of_module, torch_set_up
+from user_program_loop import Loop, checksum_of_module, torch_set_up
 
 
 class Pictures:
@@ -44,7 +44,7 @@ def image_training(seconds: float, architecture: str, compiled: bool) -> None:
         )
         for name, count in (("train", 1024), ("validation", 256))
     }
-    loop = Loop(seconds, of_module(model))
+    loop = Loop(seconds, checksum_of_module(model))
     steps = iter(loop)
     with tempfile.TemporaryDirectory() as folder:
         for epoch in itertools.count():
@@ -109,7 +109,7 @@ def unet(seconds: float) -> None:
     optimizer = torch.optim.Adam(model.parameters())
     pictures = torch.randn(16, 3, 256, 256, device="cuda")
     masks = (torch.rand(16, 2, 256, 256, device="cuda") > 0.5).float()  # 2D cross entropy is not deterministic
-    loop = Loop(seconds, of_module(model))
+    loop = Loop(seconds, checksum_of_module(model))
     for _ in loop:
         optimizer.zero_grad()
         loss = nn.functional.binary_cross_entropy_with_logits(model(pictures), masks)
@@ -137,7 +137,7 @@ def gan(seconds: float) -> None:
     real = torch.randn(256, 3, 32, 32, device="cuda")
     ones, zeros = torch.ones(256, 1, device="cuda"), torch.zeros(256, 1, device="cuda")
     criterion = nn.BCEWithLogitsLoss()
-    loop = Loop(seconds, of_module(maker))
+    loop = Loop(seconds, checksum_of_module(maker))
     for _ in loop:
         made = maker(torch.randn(256, 100, 1, 1, device="cuda"))
         of_judge.zero_grad()
@@ -158,7 +158,7 @@ def gradient_accumulation(seconds: float) -> None:
     model = nn.Sequential(nn.Linear(64, 768), nn.TransformerEncoder(layer, 6), nn.Linear(768, 10)).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     batches = [(torch.randn(16, 128, 64, device="cuda"), torch.randn(16, 128, 10, device="cuda")) for _ in range(4)]
-    loop = Loop(seconds, of_module(model))
+    loop = Loop(seconds, checksum_of_module(model))
     for _ in loop:
         for inputs, targets in batches:
             with torch.autocast("cuda", dtype=torch.bfloat16):
@@ -182,7 +182,7 @@ def attach(seconds: float) -> None:
         import joulemap
 
         run = joulemap.attach(model, optimizer=optimizer, file=target)
-    loop = Loop(seconds, of_module(model))
+    loop = Loop(seconds, checksum_of_module(model))
     for _ in loop:
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(model(pictures), labels)
@@ -202,7 +202,7 @@ def lightning(seconds: float) -> None:
         def __init__(self) -> None:
             super().__init__()
             self.network = torchvision.models.resnet18(num_classes=100)
-            self.loop = Loop(seconds, of_module(self.network))
+            self.loop = Loop(seconds, checksum_of_module(self.network))
             self.steps = iter(self.loop)
 
         def training_step(self, batch, index):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tempfile
 
-from user_program_loop import Loop, of_module, of_tensors, torch_set_up
+from user_program_loop import Loop, checksum_of_module, checksum_of_tensors, torch_set_up
 
 
 def llama(torch, width: int, layers: int, heads: int, vocabulary: int = 32000):
@@ -71,7 +71,7 @@ def train_llama(seconds: float, width: int, layers: int, batch: int, length: int
     model = llama(torch, width, layers, width // 64).cuda().bfloat16()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     tokens = torch.randint(0, 32000, (batch, length + 1), device="cuda")
-    loop = Loop(seconds, of_module(model))
+    loop = Loop(seconds, checksum_of_module(model))
     for _ in loop:
         loss = torch.nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1).float(), tokens[:, 1:].flatten())
         loss.backward()
@@ -95,7 +95,7 @@ def small_llm_inference(seconds: float) -> None:
     model = llama(torch, 512, 8, 8).cuda().bfloat16().eval()
     tokens = torch.randint(0, 32000, (8, 512), device="cuda")
     logits = None
-    loop = Loop(seconds, lambda: of_tensors([logits]))
+    loop = Loop(seconds, lambda: checksum_of_tensors([logits]))
     with torch.inference_mode():
         for _ in loop:
             logits = model(tokens)
@@ -119,7 +119,7 @@ def transformers_llm_training(seconds: float) -> None:
     model = hf_llama(torch, 1024, 12)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     tokens = torch.randint(0, 32000, (8, 512), device="cuda")
-    loop = Loop(seconds, of_module(model))
+    loop = Loop(seconds, checksum_of_module(model))
     for _ in loop:
         loss = model(input_ids=tokens, labels=tokens).loss
         loss.backward()
@@ -133,7 +133,7 @@ def large_llm_inference(seconds: float) -> None:
     model = hf_llama(torch, 4096, 16).eval()
     tokens = torch.randint(0, 32000, (8, 1024), device="cuda")
     logits = None
-    loop = Loop(seconds, lambda: of_tensors([logits[:, -1]]))
+    loop = Loop(seconds, lambda: checksum_of_tensors([logits[:, -1]]))
     with torch.inference_mode():
         for _ in loop:
             logits = model(input_ids=tokens).logits
@@ -146,7 +146,7 @@ def generate(seconds: float) -> None:
     model = hf_llama(torch, 1024, 12).eval()
     prompt = torch.randint(0, 32000, (4, 64), device="cuda")
     tokens = None
-    loop = Loop(seconds, lambda: of_tensors([tokens]))
+    loop = Loop(seconds, lambda: checksum_of_tensors([tokens]))
     with torch.inference_mode():
         for _ in loop:
             tokens = model.generate(
@@ -164,7 +164,7 @@ def trainer(seconds: float) -> None:
         {"input_ids": torch.randint(0, 30000, (128,)), "attention_mask": torch.ones(128).long(), "labels": index % 2}
         for index in range(2048)
     ]
-    loop = Loop(seconds, of_module(model))
+    loop = Loop(seconds, checksum_of_module(model))
     steps = iter(loop)
 
     class Stop(TrainerCallback):

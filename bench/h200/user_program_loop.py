@@ -41,15 +41,15 @@ class Loop:
         print(json.dumps(result), flush=True)
 
 
-def of_tensors(tensors) -> str:
+def checksum_of_tensors(tensors) -> str:
     digest = hashlib.sha256()
     for tensor in tensors:
         digest.update(tensor.detach().float().cpu().numpy().tobytes())
     return digest.hexdigest()[:16]
 
 
-def of_module(module):
-    return lambda: of_tensors(module.state_dict().values())
+def checksum_of_module(module):
+    return lambda: checksum_of_tensors(module.state_dict().values())
 
 
 def torch_set_up():

@@ -35,7 +35,7 @@ PHASES["jax"] = {"forward", "backward"}
 # Largest share of GPU energy that may be background when no other process uses the GPU.
 MAX_BACKGROUND = 0.01
 # Least share of GPU energy with an owner: what ran, or what the GPU waited for.
-MIN_OWNED = 0.98
+MIN_ATTRIBUTED_SHARE = 0.98
 
 
 def run(command: list[str], **variables: str) -> tuple[subprocess.CompletedProcess, dict]:
@@ -108,7 +108,7 @@ def examine(joulemap: str, name: str, options: argparse.Namespace, folder: Path,
     findings.bar(f"{name}: bit-equal", equal or not repeats)
     findings.bar(f"{name}: phases {missing}", not missing)
     findings.bar(f"{name}: background", energy.background <= MAX_BACKGROUND)
-    findings.bar(f"{name}: owner of {energy.with_owner:.3f}", energy.with_owner >= MIN_OWNED)
+    findings.bar(f"{name}: owner of {energy.with_owner:.3f}", energy.with_owner >= MIN_ATTRIBUTED_SHARE)
     pairs = [(plain, result)]
     pairs += [(run(command)[1], record(joulemap, name, command, file)[1]) for _ in range(options.rounds - 1)]
     return {

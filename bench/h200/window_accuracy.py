@@ -36,7 +36,7 @@ MAX_ERROR = 0.02
 PERIOD_NS = 100_000_000
 COUNTER_LAG_S = 0.010  # kUsualCounterLag_ns of src/energy/edge_rules.h
 # When to read after an update, in ns: a read takes 4 ms, so it certainly shows this update and not the next one.
-AFTER_UPDATE_NS = 25_000_000
+READ_DELAY_NS = 25_000_000
 UPDATES_TO_LOCK = 25
 
 
@@ -49,7 +49,7 @@ class UpdateReader:
         self.updates: list[tuple[int, int]] = []  # index of the update, mJ
         self.origin_ns = 0
 
-    def lock(self) -> None:
+    def find_update_phase(self) -> None:
         """Finds the time of an update from back-to-back reads. It lies after the start of the last read with the old
         value and before the end of the first read with the new one."""
         last_ns, last = time.monotonic_ns(), self.counter.read_mj()
@@ -68,11 +68,11 @@ class UpdateReader:
     def update_ns(self, number: int) -> int:
         return self.origin_ns + (self.low_ns + self.high_ns) // 2 + number * PERIOD_NS
 
-    def follow(self, until_s: float) -> None:
+    def read_after_updates(self, until_s: float) -> None:
         """Reads once after each update; a read that is too late for its update is dropped."""
         number = (time.monotonic_ns() - self.update_ns(0)) // PERIOD_NS + 1
         while time.monotonic() < until_s:
-            wait_ns = self.update_ns(number) + AFTER_UPDATE_NS - time.monotonic_ns()
+            wait_ns = self.update_ns(number) + READ_DELAY_NS - time.monotonic_ns()
             if wait_ns > 0:
                 time.sleep(wait_ns / 1e9)
             begun_ns = time.monotonic_ns()
@@ -84,8 +84,8 @@ class UpdateReader:
 
 def read_densely(seconds: float, out: Path) -> None:
     reader = UpdateReader(Counter())
-    reader.lock()
-    reader.follow(time.monotonic() + seconds)
+    reader.find_update_phase()
+    reader.read_after_updates(time.monotonic() + seconds)
     late = [number for (number, _), (other, _) in zip(reader.updates, reader.updates[1:]) if other != number + 1]
     out.write_text(
         json.dumps(

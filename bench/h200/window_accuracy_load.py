@@ -13,7 +13,7 @@ import random
 import time
 
 
-def kinds() -> list:
+def make_work_kinds() -> list:
     """Returns kinds of work with different power; each call takes less than a few milliseconds."""
     import torch
 
@@ -37,7 +37,7 @@ def main() -> None:
     import torch
 
     chance = random.Random(arguments.seed)
-    works = kinds()
+    works = make_work_kinds()
     for work in works:
         work()
     torch.cuda.synchronize()

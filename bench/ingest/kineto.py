@@ -26,15 +26,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trace_maker import write_trace
-from whole_command import import_once
+from whole_command import run_import
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 MIN_RATIO = 20.0
-SMALLEST = 20_000_000  # bytes; no bar applies to smaller traces
+MIN_TRACE_BYTES = 20_000_000  # bytes; no bar applies to smaller traces
 MAX_BYTES = 64 << 20
-MAX_BYTES_AN_EVENT = 48
-MADE_BYTES = 64_000_000
+MAX_BYTES_PER_EVENT = 48
+GENERATED_TRACE_BYTES = 64_000_000
 
 HTA = """
 import contextlib, io, json, logging, sys, time
@@ -67,7 +67,7 @@ def seconds_of_json_loads(text: bytes) -> float:
     return time.perf_counter() - begin
 
 
-def ours(program: Path, trace: Path) -> dict:
+def run_joulemap(program: Path, trace: Path) -> dict:
     done = subprocess.run([str(program), str(trace)], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
 
@@ -95,7 +95,7 @@ def seconds_of_hta(python: Path | None, trace: Path) -> float | None:
     return json.loads(done.stdout)["seconds"]
 
 
-def both_forms(trace: Path, folder: Path) -> tuple[Path, Path]:
+def plain_and_compressed(trace: Path, folder: Path) -> tuple[Path, Path]:
     """Returns the trace plain and compressed, whichever form was given."""
     plain, packed = folder / "trace.json", folder / "trace.json.gz"
     is_packed = trace.read_bytes()[:2] == b"\x1f\x8b"
@@ -109,23 +109,23 @@ def both_forms(trace: Path, folder: Path) -> tuple[Path, Path]:
 
 
 def verdict(result: dict, ratio: float, text_bytes: int, events: int) -> str:
-    is_lean = result["peak_bytes"] <= MAX_BYTES + MAX_BYTES_AN_EVENT * events
-    is_fast = ratio >= MIN_RATIO or text_bytes < SMALLEST
+    is_lean = result["peak_bytes"] <= MAX_BYTES + MAX_BYTES_PER_EVENT * events
+    is_fast = ratio >= MIN_RATIO or text_bytes < MIN_TRACE_BYTES
     return "met" if is_lean and is_fast else "MISSED"
 
 
 def compare(trace: Path, arguments: argparse.Namespace, hta: Path | None) -> list[Row]:
     reader, command = (arguments.build / "bin" / name for name in ("bench_read_trace", "joulemap"))
     with tempfile.TemporaryDirectory() as folder:
-        forms = both_forms(trace, Path(folder))
+        forms = plain_and_compressed(trace, Path(folder))
         text = forms[0].read_bytes()
         loads_s = float("inf")
         reads, imports = ([{"seconds": float("inf")}] * 2 for _ in range(2))
         for _ in range(arguments.repeats):
             loads_s = min(loads_s, seconds_of_json_loads(text))
             for i, form in enumerate(forms):
-                reads[i] = min(reads[i], ours(reader, form), key=lambda result: result["seconds"])
-                imports[i] = min(imports[i], import_once(command, "kineto", form), key=lambda result: result["seconds"])
+                reads[i] = min(reads[i], run_joulemap(reader, form), key=lambda result: result["seconds"])
+                imports[i] = min(imports[i], run_import(command, "kineto", form), key=lambda result: result["seconds"])
         size, events = len(text) / 1e6, reads[0]["events"]
 
         def row_of(name: str, result: dict) -> Row:
@@ -145,7 +145,7 @@ def compare(trace: Path, arguments: argparse.Namespace, hta: Path | None) -> lis
 
 
 def print_table(rows: list[Row]) -> None:
-    memory = f"64 MiB and {MAX_BYTES_AN_EVENT} bytes an event"
+    memory = f"64 MiB and {MAX_BYTES_PER_EVENT} bytes an event"
     print(f"Bars, for traces above 20 MB: {MIN_RATIO:.0f} times json.loads; {memory}.\n")
     print("| trace | MB | events | reader | seconds | MB/s | times json.loads | peak MB | bar | whole command |")
     print("|---|--:|--:|---|--:|--:|--:|--:|---|---|")
@@ -171,7 +171,7 @@ def main() -> int:
         traces = arguments.traces
         if not traces:
             traces = [Path(folder) / "made.json"]
-            write_trace(traces[0], MADE_BYTES)
+            write_trace(traces[0], GENERATED_TRACE_BYTES)
         for trace in traces:
             rows += compare(trace, arguments, hta)
     print_table(rows)

@@ -12,8 +12,18 @@ from typing import Iterator
 
 PROCESS = 461
 AUTOGRAD_THREAD = 487
-OPS = ["aten::conv2d", "aten::_convolution", "aten::cudnn_convolution", "aten::batch_norm", "aten::relu_", "aten::add_",
-       "aten::empty_like", "aten::addmm", "aten::copy_", "aten::max_pool2d"]
+OPS = [
+    "aten::conv2d",
+    "aten::_convolution",
+    "aten::cudnn_convolution",
+    "aten::batch_norm",
+    "aten::relu_",
+    "aten::add_",
+    "aten::empty_like",
+    "aten::addmm",
+    "aten::copy_",
+    "aten::max_pool2d",
+]
 NODES = ["ConvolutionBackward0", "CudnnBatchNormBackward0", "ReluBackward0", "AddmmBackward0"]
 KERNELS = [
     "void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, float, false, true, (cudnnKernelDataType_t)2>"
@@ -52,14 +62,16 @@ class TraceMaker:
     def _moment(self, ns: int) -> str:
         return f"{ns // 1000}.{ns % 1000:03}"
 
-    def _complete(self, category: str, name: str, tid: int, start_ns: int, duration_ns: int, args: str, pid=PROCESS) -> str:
+    def _complete_event(
+        self, category: str, name: str, tid: int, start_ns: int, duration_ns: int, args: str, pid=PROCESS
+    ) -> str:
         return (
             f'  {{\n    "ph": "X", "cat": "{category}", "name": "{name}", "pid": {pid}, "tid": {tid},\n'
             f'    "ts": {self._moment(start_ns)}, "dur": {self._moment(duration_ns)},\n'
             f'    "args": {{\n      {args}\n    }}\n  }}'
         )
 
-    def _flow(self, phase: str, pid: int, tid: int, number: int, start_ns: int) -> str:
+    def _flow_event(self, phase: str, pid: int, tid: int, number: int, start_ns: int) -> str:
         end = ', "bp": "e"' if phase == "f" else ""
         return (
             f'  {{\n    "ph": "{phase}", "id": {number}, "pid": {pid}, "tid": {tid},\n'
@@ -71,13 +83,17 @@ class TraceMaker:
         self.correlation += self.random.choice((1, 2, 5))
         number, start_ns = self.correlation, self.now_ns
         ids = f'"External id": {self.index}, "cbid": 211, "correlation": {number}'
-        yield self._complete("cuda_runtime", "cudaLaunchKernel", tid, start_ns, self.random.randrange(3000, 9000), ids)
-        yield self._flow("s", PROCESS, tid, number, start_ns)
+        yield self._complete_event(
+            "cuda_runtime", "cudaLaunchKernel", tid, start_ns, self.random.randrange(3000, 9000), ids
+        )
+        yield self._flow_event("s", PROCESS, tid, number, start_ns)
         begin_ns, duration_ns = start_ns + 40_000, self.random.randrange(1500, 400_000)
         queue = f'"device": 0, "context": 1, "stream": 7, "correlation": {number}'
         if self.random.random() < 0.1:
-            args = f'"External id": {self.index}, {queue}, "bytes": {4 << number % 20}, "memory bandwidth (GB/s)": 0.005'
-            yield self._complete("gpu_memset", "Memset (Device)", 7, begin_ns, duration_ns, args, pid=0)
+            args = (
+                f'"External id": {self.index}, {queue}, "bytes": {4 << number % 20}, "memory bandwidth (GB/s)": 0.005'
+            )
+            yield self._complete_event("gpu_memset", "Memset (Device)", 7, begin_ns, duration_ns, args, pid=0)
         else:
             grid = self.random.choice((1, 64, 2048, 12544))
             args = (
@@ -85,8 +101,8 @@ class TraceMaker:
                 f'      "shared memory": 4224,\n      "blocks per SM": 760.242432,\n      "warps per SM": 6081.939453,\n'
                 f'      "grid": [{grid}, 1, 1],\n      "block": [256, 1, 1],\n      "est. achieved occupancy %": 62'
             )
-            yield self._complete("kernel", self.random.choice(KERNELS), 7, begin_ns, duration_ns, args, pid=0)
-        yield self._flow("f", 0, 7, number, begin_ns)
+            yield self._complete_event("kernel", self.random.choice(KERNELS), 7, begin_ns, duration_ns, args, pid=0)
+        yield self._flow_event("f", 0, 7, number, begin_ns)
 
     def _operation(self, step: int) -> Iterator[str]:
         self.index += 1
@@ -105,15 +121,15 @@ class TraceMaker:
             f'"Input Dims": [[32, {n}, 56, 56], [{n}, {n}, 3, 3], [], [], [], [], []], '
         )
         args = f'"External id": {self.index},{sequence}"Record function id": 0, {shapes}"Ev Idx": {self.index}'
-        yield self._complete("cpu_op", name, tid, self.now_ns, self.random.randrange(5_000, 90_000), args)
+        yield self._complete_event("cpu_op", name, tid, self.now_ns, self.random.randrange(5_000, 90_000), args)
         module = f"nn.Module: Conv2d_{self.index % 53}"
         for depth, function in enumerate((f"torch/nn/modules/module.py({1700 + self.index % 90}): _call_impl", module)):
             args = f'"Python parent id": {self.index}, "Python id": {self.index + depth}, "Ev Idx": {self.index}'
-            yield self._complete("python_function", function, PROCESS, self.now_ns, 95_000, args)
+            yield self._complete_event("python_function", function, PROCESS, self.now_ns, 95_000, args)
         yield from self._launch(tid)
         if self.index % 500 == 1:
             name = f"ProfilerStep#{step}"
-            yield self._complete("user_annotation", name, PROCESS, self.now_ns, 40_000_000, '"External id": 1')
+            yield self._complete_event("user_annotation", name, PROCESS, self.now_ns, 40_000_000, '"External id": 1')
 
     def events(self) -> Iterator[str]:
         step = 0

@@ -19,7 +19,7 @@ print(json.dumps({"seconds": seconds, "peak_bytes": resource.getrusage(resource.
 """
 
 
-def import_once(program: Path, format_name: str, trace: Path) -> dict:
+def run_import(program: Path, format_name: str, trace: Path) -> dict:
     """Returns its duration ("seconds") and peak memory ("peak_bytes"), and deletes its output."""
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "import", format_name, trace, "-o", Path(folder) / "run.joule"]

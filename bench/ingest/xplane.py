@@ -20,12 +20,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from whole_command import import_once
+from whole_command import run_import
 from xplane_maker import write_profile
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MIN_MB_PER_S = 200.0
-SMALLEST = 20_000_000  # bytes; no bar applies to smaller profiles
+MIN_TRACE_BYTES = 20_000_000  # bytes; no bar applies to smaller profiles
 
 
 def read_once(program: Path, profile: Path) -> dict:
@@ -45,11 +45,11 @@ def measure(programs: Path, profile: Path, repeats: int) -> bool:
     for _ in range(repeats):
         summaries.append(read_once(programs / "trace_summary", profile))
         plain_s.append(seconds_of_bytes(profile))
-        command_s.append(import_once(programs / "joulemap", "xplane", profile)["seconds"])
+        command_s.append(run_import(programs / "joulemap", "xplane", profile)["seconds"])
     best = min(summaries, key=lambda one: one["read_s"])
     speed = megabytes / best["read_s"]
     command_speed = megabytes / min(command_s)
-    is_small = profile.stat().st_size < SMALLEST
+    is_small = profile.stat().st_size < MIN_TRACE_BYTES
     verdicts = ["met" if is_small or some >= MIN_MB_PER_S else "MISSED" for some in (speed, command_speed)]
     numbers = [f"{megabytes:.1f}", best["events_read"], f"{best['read_s']:.3f}", f"{speed:.0f}", f"{best['cpu_s']:.3f}",
                f"{min(plain_s):.3f}", f"{best['peak_rss_bytes'] / 1e6:.0f}"]

@@ -10,7 +10,7 @@ from pathlib import Path
 KERNEL_VALUES = ("correlation_id", "context_id", "theoretical_occupancy_pct", "occupancy_min_grid_size",
                  "occupancy_suggested_block_size", "kernel_details", "tf_op", "name", "hlo_op", "unique_hlo_op_id",
                  "hlo_module", "program_id")
-DETAILS = "regs:{} static_shared:0 dynamic_shared:16384 grid:{},1,1 block:128,1,1 occ_pct:43.75"
+KERNEL_DETAILS = "regs:{} static_shared:0 dynamic_shared:16384 grid:{},1,1 block:128,1,1 occ_pct:43.75"
 
 
 def varint(number: int) -> bytes:
@@ -65,7 +65,7 @@ def gpu_plane(kernels: int) -> bytes:
     events = []
     for i in range(kernels):
         layer = i % 240
-        details = (i + 1, "$$1", 44, 264, 1024, DETAILS.format(16 + layer % 96, layer), "XlaModule:",
+        details = (i + 1, "$$1", 44, 264, 1024, KERNEL_DETAILS.format(16 + layer % 96, layer), "XlaModule:",
                    f"jit(step)/jvp(Net)/block_{layer}/Dense_0/dot_general", f"gemm_fusion_dot.{layer}", 115964117000 + layer,
                    "jit_step", 10605)
         values = b"".join(plane.value(key, value) for key, value in zip(KERNEL_VALUES, details))

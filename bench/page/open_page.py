@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BINARIES = ROOT / "build" / "bin"
-SHAPE = ("2700", "125", "4")  # steps, layers, kernels per layer and pass
+RECORDING_SHAPE = ("2700", "125", "4")  # steps, layers, kernels per layer and pass
 ROUNDS = 5
 OPENED = "performance.now()"
 ABOUT = (
@@ -30,7 +30,7 @@ ABOUT = (
 )
 
 
-def timed(*command: object) -> tuple[float, float]:
+def time_command(*command: object) -> tuple[float, float]:
     """Returns wall time and CPU time, s."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.monotonic()
@@ -68,11 +68,11 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         recording, page = Path(folder) / "large.joule", Path(folder) / "large.html"
-        subprocess.run([BINARIES / "joulemap-made-recording", recording, *SHAPE], check=True)
+        subprocess.run([BINARIES / "joulemap-made-recording", recording, *RECORDING_SHAPE], check=True)
         layers, pages = [], []
         for _ in range(ROUNDS):
-            layers.append(timed(BINARIES / "joulemap", "report", "--by", "layer", recording))
-            pages.append(timed(BINARIES / "joulemap", "report", "--html", page, recording))
+            layers.append(time_command(BINARIES / "joulemap", "report", "--by", "layer", recording))
+            pages.append(time_command(BINARIES / "joulemap", "report", "--html", page, recording))
         ratio = statistics.median(mine[1] / theirs[1] for mine, theirs in zip(pages, layers))
         print(f"{recording.stat().st_size / 1e6:.1f} MB of recording, 2.7 million kernels")
         lines = ["## The report and its page\n", f"{ABOUT}\n", "| | time | CPU time |\n|---|---:|---:|"]

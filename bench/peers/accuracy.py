@@ -5,7 +5,7 @@ import os
 from typing import Any, Callable, Dict, List
 
 from machine import Law, MachineFailed, Truth
-from scene import MeterPlan, Round, Scene, play
+from scene import MeterPlan, Round, Scene, run_scene_on_simulated_machine
 
 METERS = [
     MeterPlan("joulemap", "joulemap", ["--sensors", "powercap"]),
@@ -22,27 +22,27 @@ BEYOND_S = 0.2
 STEP_S = 0.3
 PATIENCE_S = 60.0
 SECONDS_PER_WRAP = 2.0
-REAL_RANGE_UJ = 262_143_328_850  # max_energy_range_uj of most Intel packages: 2**32 units of 61 uJ
+INTEL_COUNTER_RANGE_UJ = 262_143_328_850  # max_energy_range_uj of most Intel packages: 2**32 units of 61 uJ
 
 
-def _seconds(base_s: float, repetition: int) -> float:
+def _load_duration_s(base_s: float, repetition: int) -> float:
     return base_s + BEYOND_S + STEP_S * (repetition % 3)
 
 
 def _plain_scene(base_s: float, repetitions: int, law: Law) -> Scene:
     rounds = [
-        Round(load, _seconds(base_s, repetition))
+        Round(load, _load_duration_s(base_s, repetition))
         for repetition in range(repetitions)
         for load in ["steady", "bursts", "full", "idle"]
     ]
-    return play(METERS, rounds, law, patience_s=PATIENCE_S)
+    return run_scene_on_simulated_machine(METERS, rounds, law, patience_s=PATIENCE_S)
 
 
 def _scene_of_many_wraps(base_s: float, repetitions: int, law: Law, power_w: float) -> Scene:
     wrap_uj = round(power_w * SECONDS_PER_WRAP * 1e6)
-    rounds = [Round("steady", _seconds(base_s, repetition)) for repetition in range(repetitions)]
+    rounds = [Round("steady", _load_duration_s(base_s, repetition)) for repetition in range(repetitions)]
     options = ["--wrap-uj", str(wrap_uj), "--start-uj", str(wrap_uj // 2)]
-    return play(METERS, rounds, law, options, patience_s=PATIENCE_S)
+    return run_scene_on_simulated_machine(METERS, rounds, law, options, patience_s=PATIENCE_S)
 
 
 def _scene_of_one_wrap(base_s: float, repetition: int, law: Law, power_w: float, warm_up_j: float) -> Scene:
@@ -51,12 +51,14 @@ def _scene_of_one_wrap(base_s: float, repetition: int, law: Law, power_w: float,
     The machine uses about warm_up_j until the peers have started; the rest of the range is used up before the load.
     """
     ahead_j = power_w * base_s / 2
-    this = Round("steady", _seconds(base_s, repetition), wrap_ahead_j=ahead_j)
-    start_uj = round(REAL_RANGE_UJ - (1.5 * warm_up_j + ahead_j) * 1e6)
-    return play(METERS, [this], law, ["--wrap-uj", str(REAL_RANGE_UJ), "--start-uj", str(start_uj)])
+    this = Round("steady", _load_duration_s(base_s, repetition), wrap_ahead_j=ahead_j)
+    start_uj = round(INTEL_COUNTER_RANGE_UJ - (1.5 * warm_up_j + ahead_j) * 1e6)
+    return run_scene_on_simulated_machine(
+        METERS, [this], law, ["--wrap-uj", str(INTEL_COUNTER_RANGE_UJ), "--start-uj", str(start_uj)]
+    )
 
 
-def _with_errors(result: Dict[str, Any], load: Dict[str, Any], truth: Truth) -> Dict[str, Any]:
+def _add_errors(result: Dict[str, Any], load: Dict[str, Any], truth: Truth) -> Dict[str, Any]:
     """Adds the true energy to a meter's result: over the load, and over the meter's own window."""
     full = dict(result)
     if "begin_ns" in result:
@@ -79,12 +81,12 @@ def _collect(scene: Scene, into: Dict[str, List[Dict[str, Any]]], name_of: Calla
     for this in scene.rounds:
         begin_ns, end_ns = this["begin_ns"], this["end_ns"]
         seconds = (end_ns - begin_ns) * 1e-9
-        meters = {name: _with_errors(result, this, scene.truth) for name, result in this["meters"].items()}
+        meters = {name: _add_errors(result, this, scene.truth) for name, result in this["meters"].items()}
         into.setdefault(name_of(this["load"]), []).append(
             {
                 "seconds": seconds,
                 "mean_w": scene.truth.joules("package-0", begin_ns, end_ns) / seconds,
-                "longest_gap_ms": scene.truth.longest_gap_ns(begin_ns, end_ns) * 1e-6,
+                "longest_gap_ms": scene.truth.longest_tick_interval_ns(begin_ns, end_ns) * 1e-6,
                 "meters": meters,
             }
         )

@@ -7,11 +7,11 @@ from typing import Any, Dict, List, Optional
 from accuracy import LOADS, METERS, SECONDS_PER_WRAP, results_of
 from tables import Bar, Section, Table, median_and_spread
 
-LIMIT_PERCENT = 0.5
+MAX_ERROR_PERCENT = 0.5
 LIMIT_HOLDS_FOR_S = 10.0
-FAR_APART_PERCENT = 1.0  # for repetitions that differ by more, the median is not meaningful
-FAR_OFF_PERCENT = 2.0
-STATED_INTERVAL = 0.95
+MAX_SPREAD_PERCENT = 1.0  # for repetitions that differ by more, the median is not meaningful
+LARGE_ERROR_PERCENT = 2.0
+STATED_COVERAGE = 0.95
 
 _WHY = [
     "No real counter wraps every few seconds: 262 kJ last for 44 minutes at 100 W. Many wraps represents "
@@ -50,7 +50,7 @@ def _error_cell(results: List[Dict[str, Any]], domain: str, key: str) -> str:
     if negative:
         return f"{_energy_text(min(negative))} ({len(negative)} of {len(values)})"
     errors = [result[key] for result in results]
-    if max(errors) - min(errors) > FAR_APART_PERCENT:
+    if max(errors) - min(errors) > MAX_SPREAD_PERCENT:
         return f"{min(errors):+.2f} to {max(errors):+.2f}"
     return median_and_spread(errors, "{:+.2f}")
 
@@ -73,16 +73,16 @@ def _failures(measured: Dict[str, Any]) -> List[str]:
     return list(found)
 
 
-def _far_off(measured: Dict[str, Any]) -> List[str]:
+def _large_error_notes(measured: Dict[str, Any]) -> List[str]:
     """Counts large errors of each tool, which a median hides."""
     parts = []
     for plan in METERS:
         results = [result for load in LOADS for result in results_of(measured, load, plan.name)]
         errors = [abs(result.get("package_own_error_percent", float("inf"))) for result in results]
-        parts.append(f"{plan.name} {sum(error > FAR_OFF_PERCENT for error in errors)}")
+        parts.append(f"{plan.name} {sum(error > LARGE_ERROR_PERCENT for error in errors)}")
     count = len(LOADS) * measured["repetitions"]
     return [
-        f"Package energies that are off by more than {FAR_OFF_PERCENT:.0f} %, of {count}: {', '.join(parts)}."
+        f"Package energies that are off by more than {LARGE_ERROR_PERCENT:.0f} %, of {count}: {', '.join(parts)}."
     ]
 
 
@@ -94,7 +94,7 @@ def _median_error(measured: Dict[str, Any], load: str) -> Optional[float]:
 
 def _bars(measured: Dict[str, Any]) -> List[Bar]:
     # The time to open a window does not depend on the load's length, so half the length gives twice the relative error.
-    limit = LIMIT_PERCENT * max(1.0, LIMIT_HOLDS_FOR_S / measured["seconds"])
+    limit = MAX_ERROR_PERCENT * max(1.0, LIMIT_HOLDS_FOR_S / measured["seconds"])
     bars = []
     for load in LOADS:
         error = _median_error(measured, load)
@@ -125,10 +125,10 @@ def _interval_note(measured: Dict[str, Any]) -> List[str]:
     ]
 
 
-def _shortfalls(measured: Dict[str, Any]) -> List[str]:
+def _unfavourable_results(measured: Dict[str, Any]) -> List[str]:
     with_interval = _with_interval(measured)
     inside = sum(map(_inside, with_interval))
-    if inside >= STATED_INTERVAL * len(with_interval):
+    if inside >= STATED_COVERAGE * len(with_interval):
         return []
     worst = max(
         abs(result["package_j"] - result["package_own_true_j"]) / result["package_uncertainty_j"]
@@ -136,7 +136,7 @@ def _shortfalls(measured: Dict[str, Any]) -> List[str]:
     )
     return [
         f"The interval that joulemap states for a measured energy held the truth in {inside} of "
-        f"{len(with_interval)} runs; it is meant to hold {STATED_INTERVAL:.0%} of them. The worst error was "
+        f"{len(with_interval)} runs; it is meant to hold {STATED_COVERAGE:.0%} of them. The worst error was "
         f"{worst:.1f} times the half width."
     ]
 
@@ -198,10 +198,10 @@ def report(measured: Dict[str, Any]) -> Section:
             cells,
             *_failures(measured),
             *_WHY,
-            *_far_off(measured),
+            *_large_error_notes(measured),
             *_interval_note(measured),
             *_arrangement_notes(measured),
         ],
         _bars(measured),
-        _shortfalls(measured),
+        _unfavourable_results(measured),
     )

@@ -55,7 +55,7 @@ class Zeus:
         windows."""
         self._monitor.begin_window("trial")
         self._monitor.end_window("trial")
-        _wait_until_children_rest()
+        _wait_until_helpers_idle()
 
     def begin(self) -> None:
         self._monitor.begin_window("load")
@@ -103,7 +103,7 @@ PEERS: Dict[str, Callable[[Dict[str, Any]], Any]] = {
 }
 
 
-def _wait_until_children_rest(most_s: float = 60) -> None:
+def _wait_until_helpers_idle(most_s: float = 60) -> None:
     """Waits until helper processes have started: they then use hardly any CPU time for half a second."""
     pids = [child.pid for child in multiprocessing.active_children() if child.pid]
     deadline = time.monotonic() + most_s
@@ -116,7 +116,7 @@ def _wait_until_children_rest(most_s: float = 60) -> None:
         time.sleep(0.5)
 
 
-class _LastWords(logging.Handler):
+class _LastErrorHandler(logging.Handler):
     """Keeps the last error: codecarbon logs errors instead of raising them."""
 
     def __init__(self) -> None:
@@ -127,12 +127,12 @@ class _LastWords(logging.Handler):
         self.lines.append(record.getMessage().strip())
 
 
-def serve(name: str, settings: Dict[str, Any]) -> None:
+def answer_requests(name: str, settings: Dict[str, Any]) -> None:
     """Answers requests until standard input ends."""
     # Peers print to standard output, which is reserved for the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
-    words = _LastWords()
+    words = _LastErrorHandler()
     logging.getLogger("codecarbon").addHandler(words)
     peer: Any = None
     broken: Optional[str] = None  # first error of this round
@@ -162,4 +162,4 @@ def serve(name: str, settings: Dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], json.loads(sys.argv[2]))
+    answer_requests(sys.argv[1], json.loads(sys.argv[2]))

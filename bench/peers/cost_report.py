@@ -24,7 +24,7 @@ def _cells(measured: Dict[str, Any], load: str, meter: str) -> List[str]:
     return [f"{statistics.median(shares) * 3600:.1f}", median_and_spread(percent, "{:.3f}")]
 
 
-def _shortfalls(measured: Dict[str, Any]) -> List[str]:
+def _unfavourable_results(measured: Dict[str, Any]) -> List[str]:
     medians = {
         plan.name: 3600 * statistics.median(_shares(measured, "idle", plan.name))
         for plan in METERS
@@ -69,5 +69,5 @@ def report(measured: Dict[str, Any]) -> Section:
         f"repetitions of about {measured['seconds']:.0f} s, on an idle machine and under the steady load.",
         [Table("CPU time", ["", *columns], rows)],
         notes,
-        shortfalls=_shortfalls(measured),
+        unfavourable_results=_unfavourable_results(measured),
     )

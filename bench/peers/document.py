@@ -6,7 +6,7 @@ from typing import Any, Dict, List
 
 from tables import Bar, Section, bars_table, section_as_markdown, table_as_markdown
 
-_HOW_SIMULATED = """\
+_SIMULATION_TEXT = """\
 ## What the simulated machine is, and is not
 
 `joulemap-simulated-machine` (in `tests/simulated_machine`) shows counters at `/sys/class/powercap` that
@@ -28,14 +28,14 @@ truth holds for all. Unlike hardware:
 """
 
 
-def shortfalls(sections: List[Section], bars: List[Bar]) -> List[str]:
+def unfavourable_results(sections: List[Section], bars: List[Bar]) -> List[str]:
     """Lists all results unfavourable to joulemap: missed bars first."""
     missed = [f"{bar.what}: {bar.measured} against {bar.limit}." for bar in bars if not bar.met]
-    return missed + [text for section in sections for text in section.shortfalls]
+    return missed + [text for section in sections for text in section.unfavourable_results]
 
 
 # Output of bench/page/open_page.py --markdown.
-_OF_THE_PAGE = Path(__file__).resolve().parent.parent / "page" / "figures.md"
+_PAGE_FIGURES_PATH = Path(__file__).resolve().parent.parent / "page" / "figures.md"
 
 
 def markdown(sections: List[Section], bars: List[Bar], figures: Dict[str, Any]) -> str:
@@ -43,7 +43,7 @@ def markdown(sections: List[Section], bars: List[Bar], figures: Dict[str, Any]) 
     machine, versions = figures["machine"], figures["versions"]
     tools = ", ".join(f"{name} {version}" for name, version in versions.items())
     quick = " with `--quick`: shorter loads, fewer rounds" if figures["quick"] else ""
-    short = shortfalls(sections, bars)
+    short = unfavourable_results(sections, bars)
     return "\n\n".join(
         [
             "# Benchmarks against the peers",
@@ -60,7 +60,7 @@ def markdown(sections: List[Section], bars: List[Bar], figures: Dict[str, Any]) 
             "## Where joulemap falls short",
             "\n".join(f"- {text}" for text in short) if short else "Nothing found by this benchmark.",
             *map(section_as_markdown, sections),
-            _HOW_SIMULATED,
-            *([_OF_THE_PAGE.read_text().rstrip("\n")] if _OF_THE_PAGE.exists() else []),
+            _SIMULATION_TEXT,
+            *([_PAGE_FIGURES_PATH.read_text().rstrip("\n")] if _PAGE_FIGURES_PATH.exists() else []),
         ]
     )

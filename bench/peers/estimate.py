@@ -16,14 +16,14 @@ from tables import Section, Table
 
 LOADS = {"idle": 0.0, "half": 0.5, "full": 1.0}
 LIMIT_W = 100.0
-STATED_INTERVAL = 0.95
+STATED_COVERAGE = 0.95
 METERS = [
     MeterPlan("joulemap", "joulemap", ["--sensors", "estimate"]),
     MeterPlan("codecarbon", "codecarbon", {"force_cpu_power": LIMIT_W, "measure_power_secs": 1}),
 ]
 
 
-class Kind(NamedTuple):
+class MachineKind(NamedTuple):
     """A kind of machine; powers are fractions of its limit."""
 
     name: str
@@ -37,12 +37,12 @@ class Kind(NamedTuple):
 
 
 KINDS = [
-    Kind("server, linear", 0.35, 1.0, 1.0),
-    Kind("server, concave", 0.35, 1.0, 0.6),
-    Kind("desktop, linear", 0.08, 1.0, 1.0),
-    Kind("desktop, concave", 0.08, 1.0, 0.6),
-    Kind("stays below its limit", 0.12, 0.65, 0.8),
-    Kind("goes beyond its limit", 0.15, 1.3, 0.8),
+    MachineKind("server, linear", 0.35, 1.0, 1.0),
+    MachineKind("server, concave", 0.35, 1.0, 0.6),
+    MachineKind("desktop, linear", 0.08, 1.0, 1.0),
+    MachineKind("desktop, concave", 0.08, 1.0, 0.6),
+    MachineKind("stays below its limit", 0.12, 0.65, 0.8),
+    MachineKind("goes beyond its limit", 0.15, 1.3, 0.8),
 ]
 
 
@@ -64,7 +64,7 @@ def _compare(result: Dict[str, Any], true_w: float) -> Dict[str, Any]:
 def measure(seconds: float, print_progress: Callable[[str], None]) -> Dict[str, Any]:
     """Measures every kind of machine under every load."""
     print_progress("estimate")
-    rounds = estimate_scene.play(METERS, list(LOADS.values()), LIMIT_W, seconds)
+    rounds = estimate_scene.run_scene_on_simulated_machine(METERS, list(LOADS.values()), LIMIT_W, seconds)
     cases: List[Dict[str, Any]] = []
     for kind in KINDS:
         for load, this in zip(LOADS, rounds):
@@ -88,7 +88,7 @@ def _row(case: Dict[str, Any]) -> List[str]:
     return [name, f"{case['true_w']:.1f}", *_cells(own), stated, inside, *_cells(case["codecarbon"])]
 
 
-def _count_inside(cases: List[Dict[str, Any]], load: Optional[str] = None) -> Tuple[int, int]:
+def _count_covered(cases: List[Dict[str, Any]], load: Optional[str] = None) -> Tuple[int, int]:
     chosen = [case["joulemap"].get("inside") for case in cases if load in (None, case["load"])]
     return sum(1 for inside in chosen if inside), len(chosen)
 
@@ -98,14 +98,14 @@ def _mean_error(cases: List[Dict[str, Any]], name: str) -> str:
     return f"{statistics.mean(errors):.0f} %" if errors else "no figure"
 
 
-def _shortfalls(cases: List[Dict[str, Any]]) -> List[str]:
-    inside, count = _count_inside(cases)
-    if inside >= STATED_INTERVAL * count:
+def _unfavourable_results(cases: List[Dict[str, Any]]) -> List[str]:
+    inside, count = _count_covered(cases)
+    if inside >= STATED_COVERAGE * count:
         return []
     outside = [f"{case['kind']}, {case['load']}" for case in cases if not case["joulemap"].get("inside")]
     return [
         f"The interval that joulemap states for its estimate held the truth in {inside} of {count} cases and "
-        f"not in: {'; '.join(outside)}. It is meant to hold {STATED_INTERVAL:.0%} of them."
+        f"not in: {'; '.join(outside)}. It is meant to hold {STATED_COVERAGE:.0%} of them."
     ]
 
 
@@ -114,9 +114,9 @@ def report(measured: Dict[str, Any]) -> Section:
     cases = measured["cases"]
     columns = ["machine, load", "true W", "joulemap W", "error %", "+- stated %", "inside"]
     columns += ["codecarbon W", "error %"]
-    per_load = ", ".join("{} {} of {}".format(load, *_count_inside(cases, load)) for load in LOADS)
+    per_load = ", ".join("{} {} of {}".format(load, *_count_covered(cases, load)) for load in LOADS)
     notes = [
-        "Inside of joulemap's stated interval: {} of {} ({}).".format(*_count_inside(cases), per_load),
+        "Inside of joulemap's stated interval: {} of {} ({}).".format(*_count_covered(cases), per_load),
         f"Mean size of the errors: joulemap {_mean_error(cases, 'joulemap')}, codecarbon "
         f"{_mean_error(cases, 'codecarbon')}. It depends on the choice of machines and is no property of a "
         "tool.",
@@ -139,5 +139,5 @@ def report(measured: Dict[str, Any]) -> Section:
         "and 1.3 of it under full load. Half is a busy share of 0.5.",
         [Table("Error of estimates", columns, [_row(case) for case in cases])],
         notes,
-        shortfalls=_shortfalls(cases),
+        unfavourable_results=_unfavourable_results(cases),
     )

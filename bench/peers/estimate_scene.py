@@ -23,7 +23,7 @@ _ZONE = Path("/sys/class/powercap/intel-rapl:0")
 _UPDATE_PERIOD_S = 0.005
 
 
-class PretendedCpus:
+class FakeProcStat:
     """/proc/stat of a machine with a given utilisation."""
 
     def __init__(self, file: Path) -> None:
@@ -40,7 +40,7 @@ class PretendedCpus:
             raise OSError(ctypes.get_errno(), "mount over /proc/stat")
         threading.Thread(target=self._run, daemon=True).start()
 
-    def set_share(self, share: float) -> None:
+    def set_utilisation(self, share: float) -> None:
         """Sets the utilisation from now on."""
         self._update()
         self._share = share
@@ -68,18 +68,18 @@ class PretendedCpus:
         return line("cpu", self._cpus) + "".join(line(f"cpu{cpu}", 1) for cpu in range(self._cpus))
 
 
-def play_here(plan_path: Path, result_path: Path) -> None:
+def run_scene(plan_path: Path, result_path: Path) -> None:
     """Runs on the simulated machine."""
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     for name in ["power_limit", "max_power"]:
         (_ZONE / f"constraint_0_{name}_uw").write_text(f"{plan['limit_w'] * 1e6:.0f}\n", encoding="ascii")
-    cpus = PretendedCpus(result_path.parent / "stat")
+    cpus = FakeProcStat(result_path.parent / "stat")
     meters = open_meters([MeterPlan(*meter) for meter in plan["meters"]], result_path.parent)
     results: List[Dict[str, Any]] = []
     for share in plan["shares"]:
         for meter in meters:
             meter.prepare()
-        cpus.set_share(share)
+        cpus.set_utilisation(share)
         open_windows(meters)
         time.sleep(plan["seconds"])
         results.append({"busy_share": share, "meters": close_windows(meters)})
@@ -88,7 +88,7 @@ def play_here(plan_path: Path, result_path: Path) -> None:
     result_path.write_text(json.dumps(results), encoding="utf-8")
 
 
-def play(
+def run_scene_on_simulated_machine(
     meters: List[MeterPlan], shares: List[float], limit_w: float, seconds: float
 ) -> List[Dict[str, Any]]:
     """Runs outside: returns each meter's estimate at each utilisation, on a machine that states a limit."""
@@ -102,4 +102,4 @@ def play(
 
 
 if __name__ == "__main__":
-    play_here(Path(sys.argv[1]), Path(sys.argv[2]))
+    run_scene(Path(sys.argv[1]), Path(sys.argv[2]))

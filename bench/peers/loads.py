@@ -50,7 +50,7 @@ def _work(activity: str, seconds: float) -> None:
             time.sleep(max(0.0, min(BURST_IDLE_S, deadline - time.monotonic())))
 
 
-def serve() -> None:
+def run_load_process() -> None:
     """Runs one process: for each line "activity seconds", does it and prints begin and end."""
     for line in sys.stdin:
         activity, seconds = line.split()
@@ -99,4 +99,4 @@ class LoadProcesses:
 
 
 if __name__ == "__main__":
-    serve()
+    run_load_process()

@@ -65,7 +65,7 @@ class Joulemap:
             text=True,
         )
 
-    def await_begun(self) -> None:
+    def wait_until_begun(self) -> None:
         assert self._process and self._process.stdout
         self._process.stdout.readline()
 
@@ -77,7 +77,7 @@ class Joulemap:
         except BrokenPipeError:
             pass  # joulemap has failed; its output comes with the result
 
-    def await_result(self) -> Dict[str, Any]:
+    def wait_for_result(self) -> Dict[str, Any]:
         assert self._process
         _, words = self._process.communicate(timeout=30)
         if self._process.returncode != 0 or not self._output.exists():
@@ -133,13 +133,13 @@ class Agent:
     def send_begin(self) -> None:
         self._send("begin")
 
-    def await_begun(self) -> None:
+    def wait_until_begun(self) -> None:
         self._answer()
 
     def send_end(self) -> None:
         self._send("end")
 
-    def await_result(self) -> Dict[str, Any]:
+    def wait_for_result(self) -> Dict[str, Any]:
         return self._answer()
 
     def pids(self) -> List[int]:

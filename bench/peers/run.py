@@ -19,7 +19,7 @@ import accuracy_report
 import cost_report
 import estimate
 import startup
-from document import markdown, shortfalls
+from document import markdown, unfavourable_results
 from machine import (
     EXIT_NOT_PERMITTED,
     JOULEMAP,
@@ -29,7 +29,7 @@ from machine import (
     check_permission,
     describe_this_machine,
 )
-from tables import Bar, Section, as_list, bars_table, section_as_text, table_as_text
+from tables import Bar, Section, format_list, bars_table, section_as_text, table_as_text
 
 
 def _print_progress(text: str) -> None:
@@ -96,9 +96,9 @@ def main() -> int:
     sections = _sections(figures)
     bars: List[Bar] = [bar for section in sections for bar in section.bars]
     print("\n\n".join([*map(section_as_text, sections), table_as_text(bars_table(bars))]))
-    short = shortfalls(sections, bars)
+    short = unfavourable_results(sections, bars)
     if short:
-        print(f"\n  Where joulemap falls short\n\n{as_list(short)}")
+        print(f"\n  Where joulemap falls short\n\n{format_list(short)}")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     if options.markdown:

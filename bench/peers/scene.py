@@ -100,21 +100,21 @@ def open_windows(meters: List[Meter]) -> None:
                 meter.send_begin()
         for meter in meters:
             if isinstance(meter, kind):
-                meter.await_begun()
+                meter.wait_until_begun()
 
 
 def close_windows(meters: List[Meter]) -> Dict[str, Dict[str, Any]]:
     """Closes all windows at the same time; returns the results by name."""
     for meter in meters:
         meter.send_end()
-    return {meter.name: meter.await_result() for meter in meters}
+    return {meter.name: meter.wait_for_result() for meter in meters}
 
 
 def _cpu_of(meters: List[Meter]) -> Dict[str, Dict[int, float]]:
     return {meter.name: {pid: cpu_s(pid) for pid in meter.pids()} for meter in meters}
 
 
-def _play(this: Round, meters: List[Meter], loads: LoadProcesses) -> Dict[str, Any]:
+def _run_round(this: Round, meters: List[Meter], loads: LoadProcesses) -> Dict[str, Any]:
     if this.wrap_ahead_j is not None:
         _burn_until_wrap_is_near(loads, this.wrap_ahead_j)
     open_windows(meters)
@@ -128,7 +128,7 @@ def _play(this: Round, meters: List[Meter], loads: LoadProcesses) -> Dict[str, A
     return {"load": this.load, "begin_ns": span.begin_ns, "end_ns": span.end_ns, "meters": results}
 
 
-def play_here(plan_path: Path, result_path: Path) -> None:
+def run_scene(plan_path: Path, result_path: Path) -> None:
     """Runs a plan on the machine of this process."""
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     complete_powercap_tree()
@@ -140,7 +140,7 @@ def play_here(plan_path: Path, result_path: Path) -> None:
             for meter in meters:
                 meter.prepare()
             patience_s = _wait_for_quiet(patience_s)
-            rounds.append(_play(Round(*this), meters, loads))
+            rounds.append(_run_round(Round(*this), meters, loads))
     finally:
         for meter in meters:
             meter.close()
@@ -148,7 +148,7 @@ def play_here(plan_path: Path, result_path: Path) -> None:
     result_path.write_text(json.dumps(rounds), encoding="utf-8")
 
 
-def play(
+def run_scene_on_simulated_machine(
     meters: List[MeterPlan],
     rounds: List[Round],
     law: Law,
@@ -171,4 +171,4 @@ def play(
 
 
 if __name__ == "__main__":
-    play_here(Path(sys.argv[1]), Path(sys.argv[2]))
+    run_scene(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -20,7 +20,7 @@ from typing import Any, Dict, List
 from machine import HERE, JOULEMAP, Law, complete_powercap_tree, run_on_simulated_machine, scratch_folder
 from tables import Bar, Section, Table, median_and_quartiles
 
-LIMIT_MS = 30.0
+MAX_STARTUP_MS = 30.0
 TRUE = "true"
 JOULEMAP_STAT = "joulemap stat -- true"
 
@@ -73,7 +73,7 @@ def commands() -> Dict[str, List[str]]:
     return known
 
 
-def _failure(command: List[str], folder: str, environment: Dict[str, str]) -> str:
+def _failure_message(command: List[str], folder: str, environment: Dict[str, str]) -> str:
     """Runs a command once, which also warms up caches. Returns the last line of output if it fails, otherwise empty."""
     try:
         done = subprocess.run(
@@ -111,7 +111,7 @@ def measure_here(rounds: int) -> Dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="joulemap-bench-startup-") as folder:
         environment = {**os.environ, "HOME": folder}
         known = commands()
-        failures = {name: _failure(command, folder, environment) for name, command in known.items()}
+        failures = {name: _failure_message(command, folder, environment) for name, command in known.items()}
         runnable = {name: command for name, command in known.items() if not failures[name]}
         times_ms: Dict[str, List[float]] = {name: [] for name in runnable}
         for _ in range(rounds):
@@ -130,7 +130,7 @@ def measure_on_simulated_machine(rounds: int) -> Dict[str, Any]:
         return json.loads(result.read_text(encoding="utf-8"))
 
 
-def extra_ms(measured: Dict[str, Any], name: str) -> List[float]:
+def added_startup_ms(measured: Dict[str, Any], name: str) -> List[float]:
     """Time added to true, by round, ms."""
     times = measured["times_ms"]
     return [with_tool - alone for with_tool, alone in zip(times[name], times[TRUE])]
@@ -139,7 +139,7 @@ def extra_ms(measured: Dict[str, Any], name: str) -> List[float]:
 def _cell(measured: Dict[str, Any], name: str) -> str:
     if name in measured["failures"]:
         return "fails"
-    return median_and_quartiles(extra_ms(measured, name), "{:.1f}")
+    return median_and_quartiles(added_startup_ms(measured, name), "{:.1f}")
 
 
 def measure(rounds: int) -> Dict[str, Any]:
@@ -181,11 +181,11 @@ def report(measured: Dict[str, Any]) -> Section:
 
 
 def _bar(where: str, machine: Dict[str, Any]) -> Bar:
-    what, limit = f"start-up on {where}", f"{LIMIT_MS:.0f} ms over true"
+    what, limit = f"start-up on {where}", f"{MAX_STARTUP_MS:.0f} ms over true"
     if JOULEMAP_STAT in machine["failures"]:
         return Bar(what, limit, "fails", False)
-    median_ms = statistics.median(extra_ms(machine, JOULEMAP_STAT))
-    return Bar(what, limit, f"{median_ms:.1f} ms", median_ms <= LIMIT_MS)
+    median_ms = statistics.median(added_startup_ms(machine, JOULEMAP_STAT))
+    return Bar(what, limit, f"{median_ms:.1f} ms", median_ms <= MAX_STARTUP_MS)
 
 
 if __name__ == "__main__":

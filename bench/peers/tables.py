@@ -41,7 +41,7 @@ class Section:
     tables: List[Table]
     notes: List[str] = field(default_factory=list)
     bars: List[Bar] = field(default_factory=list)
-    shortfalls: List[str] = field(default_factory=list)  # unfavourable results of joulemap, with or without a bar
+    unfavourable_results: List[str] = field(default_factory=list)  # unfavourable results of joulemap, with or without a bar
 
 
 def median_and_spread(values: Sequence[float], form: str) -> str:
@@ -56,7 +56,7 @@ def median_and_quartiles(values: Sequence[float], form: str) -> str:
     return f"{form.format(median_value)} ({form.format(low)} to {form.format(high)})"
 
 
-def as_list(texts: Sequence[str]) -> str:
+def format_list(texts: Sequence[str]) -> str:
     """Formats a list for the terminal."""
     return "\n".join(
         textwrap.fill(text, WIDTH, initial_indent="  - ", subsequent_indent="    ") for text in texts
@@ -96,7 +96,7 @@ def section_as_text(section: Section) -> str:
     """A section for the terminal."""
     parts = [section.title.upper(), textwrap.fill(section.intro, WIDTH), *map(table_as_text, section.tables)]
     if section.notes:
-        parts.append(as_list(section.notes))
+        parts.append(format_list(section.notes))
     return "\n\n".join(parts)
 
 

@@ -35,14 +35,14 @@ from splits import Fold
 
 # Splits in which a model is used. The forest on joules is as slow as the one on logarithms and never better, so it is
 # used only beside DAML's own numbers (seed) and for larger sizes.
-ONLY_IN = {"rf-joules": ("seed", "larger")}
+MODEL_SPLITS = {"rf-joules": ("seed", "larger")}
 LAYER_MODELS = (*models.FITS, "flops", "tdp-roofline")
 ALL_MODELS = (*LAYER_MODELS, "rf-scaled", *networks.MODEL_WISE)
-NO_PREDICTIONS = {"compare.py", "metrics.py", "studies.py", "test_compare.py", "test_splits.py"}
+FILES_WITHOUT_PREDICTIONS = {"compare.py", "metrics.py", "studies.py", "test_compare.py", "test_splits.py"}
 COLUMNS = ["model", "split", "fold", "key", "predicted_j"]
 
 
-class Wanted(NamedTuple):
+class PredictionJob(NamedTuple):
     """Lines of one kind to predict by models that are trained without the `unseen` lines."""
 
     kind: str
@@ -51,18 +51,20 @@ class Wanted(NamedTuple):
     names: tuple  # names of models
 
 
-def layer_wise(data: Data, folds: Iterable[Fold], chosen: Iterable[str], jobs: int) -> tuple[pandas.DataFrame, dict]:
+def predict_by_layer(
+    data: Data, folds: Iterable[Fold], chosen: Iterable[str], jobs: int
+) -> tuple[pandas.DataFrame, dict]:
     """Returns predictions for tested operations, and by fold and model the joules of every operation needed, including
-    listed ones. The fold EVERYTHING contains the operations of all networks, predicted by models of all rows."""
+    listed ones. The fold FOLD_OF_ALL contains the operations of all networks, predicted by models of all rows."""
     tables, ids = features.tables(data), networks.keys_by_id(data)
-    needs = {fold: needed(fold, data, ids) for fold in [*folds, EVERYTHING]}
-    wanted = gather(tables, needs, [name for name in chosen if name in models.FITS])
+    needs = {fold: needed_operation_keys(fold, data, ids) for fold in [*folds, FOLD_OF_ALL]}
+    wanted = make_prediction_jobs(tables, needs, [name for name in chosen if name in models.FITS])
     wanted.sort(key=lambda one: -len(tables[one.kind].flops))  # longest first, for load balance
     done = Parallel(n_jobs=jobs, batch_size=1)(delayed(predicted)(tables[one.kind], one) for one in wanted)
     by_case = {(one.kind, one.unseen): of_models for one, of_models in zip(wanted, done)}
     lines, sums = [], {}
     for fold, keys in needs.items():
-        joules = assembled(tables, fold, keys, by_case)
+        joules = assemble_predictions(tables, fold, keys, by_case)
         if "flops" in chosen:
             joules["flops"] = by_flops(tables, fold, keys)
         if "tdp-roofline" in chosen:
@@ -77,39 +79,41 @@ def layer_wise(data: Data, folds: Iterable[Fold], chosen: Iterable[str], jobs: i
     return pandas.DataFrame(lines, columns=COLUMNS), sums
 
 
-EVERYTHING = Fold("everything", "all", frozenset(), frozenset())
+FOLD_OF_ALL = Fold("everything", "all", frozenset(), frozenset())
 
 
-def needed(fold: Fold, data: Data, ids: dict[int, str]) -> frozenset:
+def needed_operation_keys(fold: Fold, data: Data, ids: dict[int, str]) -> frozenset:
     """Keys of operations whose predictions a fold needs."""
-    named = data.lists if fold is EVERYTHING else fold.test
+    named = data.lists if fold is FOLD_OF_ALL else fold.test
     listed = {ids[number] for key in named for number, _ in data.lists.get(key, ())}
     return frozenset(listed | (fold.test & set(data.operations.index)))
 
 
-def gather(tables: dict[str, Table], needs: dict[Fold, frozenset], names: list[str]) -> list[Wanted]:
+def make_prediction_jobs(
+    tables: dict[str, Table], needs: dict[Fold, frozenset], names: list[str]
+) -> list[PredictionJob]:
     lines: dict = defaultdict(set)
     some: dict = defaultdict(set)
     for fold, keys in needs.items():
         for kind, table in tables.items():
             asked = {table.place[key] for key in keys if key in table.place}
             if asked:
-                lines[kind, unseen_lines(table, fold)] |= asked
-                some[kind, unseen_lines(table, fold)] |= set(names_of(fold, names))
-    return [Wanted(*case, frozenset(asked), tuple(sorted(some[case]))) for case, asked in lines.items()]
+                lines[kind, held_out_lines(table, fold)] |= asked
+                some[kind, held_out_lines(table, fold)] |= set(names_of(fold, names))
+    return [PredictionJob(*case, frozenset(asked), tuple(sorted(some[case]))) for case, asked in lines.items()]
 
 
 def names_of(fold: Fold, names: Iterable[str]) -> list[str]:
-    return [name for name in names if fold.split in ONLY_IN.get(name, (fold.split,))]
+    return [name for name in names if fold.split in MODEL_SPLITS.get(name, (fold.split,))]
 
 
-def unseen_lines(table: Table, fold: Fold) -> frozenset:
-    return frozenset(table.place[key] for key in fold.untrained if key in table.place)
+def held_out_lines(table: Table, fold: Fold) -> frozenset:
+    return frozenset(table.place[key] for key in fold.excluded_keys if key in table.place)
 
 
-def predicted(table: Table, one: Wanted) -> dict[str, dict[int, float]]:
+def predicted(table: Table, one: PredictionJob) -> dict[str, dict[int, float]]:
     """Joules by model and line. A kind with fewer than 8 measured rows for training has no prediction."""
-    train = numpy.array(seen_lines(table, one.unseen), int)
+    train = numpy.array(training_lines(table, one.unseen), int)
     if len(train) < 8:
         return {}
     lines = numpy.array(sorted(one.lines), int)
@@ -119,15 +123,17 @@ def predicted(table: Table, one: Wanted) -> dict[str, dict[int, float]]:
     return {name: dict(zip(lines.tolist(), joules.tolist())) for name, joules in found.items()}
 
 
-def seen_lines(table: Table, unseen: frozenset) -> list[int]:
+def training_lines(table: Table, unseen: frozenset) -> list[int]:
     """Measured lines without those excluded from training."""
     return [line for line in numpy.flatnonzero(numpy.isfinite(table.energy_j)).tolist() if line not in unseen]
 
 
-def assembled(tables: dict[str, Table], fold: Fold, keys: frozenset, by_case: dict) -> dict[str, dict[str, float]]:
+def assemble_predictions(
+    tables: dict[str, Table], fold: Fold, keys: frozenset, by_case: dict
+) -> dict[str, dict[str, float]]:
     joules: dict = defaultdict(dict)
     for kind, table in tables.items():
-        of_models = by_case.get((kind, unseen_lines(table, fold)), {})
+        of_models = by_case.get((kind, held_out_lines(table, fold)), {})
         asked = [key for key in keys if key in table.place]
         for model in names_of(fold, of_models):
             of_line = of_models[model]
@@ -136,7 +142,7 @@ def assembled(tables: dict[str, Table], fold: Fold, keys: frozenset, by_case: di
 
 
 def by_flops(tables: dict[str, Table], fold: Fold, keys: frozenset) -> dict[str, float]:
-    seen = [(table, seen_lines(table, unseen_lines(table, fold))) for table in tables.values()]
+    seen = [(table, training_lines(table, held_out_lines(table, fold))) for table in tables.values()]
     flops = numpy.concatenate([table.flops[lines] for table, lines in seen])
     line = models.fit_flops(flops, numpy.concatenate([table.energy_j[lines] for table, lines in seen]))
     found = {}
@@ -150,17 +156,17 @@ def by_roofline(tables: dict[str, Table], keys: frozenset) -> Iterable[tuple[str
     for table in tables.values():
         asked = [key for key in keys if key in table.place]
         rows_ = table.at(numpy.array([table.place[key] for key in asked], int))
-        yield from zip(asked, models.predict_tdp(rows_).tolist())
+        yield from zip(asked, models.predict_from_datasheet(rows_).tolist())
 
 
 def predict_all(data: Data, folds: list[Fold], chosen: Iterable[str] = ALL_MODELS, jobs: int = 0) -> pandas.DataFrame:
     jobs = jobs or os.cpu_count() or 1
     began = time.monotonic()
-    of_layers, sums = layer_wise(data, folds, chosen, jobs)
+    of_layers, sums = predict_by_layer(data, folds, chosen, jobs)
     print(f"baselines: layer by layer {time.monotonic() - began:.0f} s", file=sys.stderr)
-    of_sums = networks.summed(data, folds, sums, chosen) + networks.all_together(data, sums)
+    of_sums = networks.summed(data, folds, sums, chosen) + networks.sums_of_operations(data, sums)
     began = time.monotonic()
-    of_networks = networks.model_wise(data, folds, chosen, jobs)
+    of_networks = networks.predict_by_network(data, folds, chosen, jobs)
     print(f"baselines: network by network {time.monotonic() - began:.0f} s", file=sys.stderr)
     lines = [pandas.DataFrame(some, columns=COLUMNS) for some in (of_sums, of_networks)]
     return pandas.concat([of_layers, *lines], ignore_index=True)
@@ -169,7 +175,7 @@ def predict_all(data: Data, folds: list[Fold], chosen: Iterable[str] = ALL_MODEL
 def state(measured: Path, lists: Path, names: Iterable[str]) -> str:
     """Hash of data and code: predictions of another state are computed again."""
     digest = hashlib.sha256(" ".join(names).encode())
-    code = [path for path in sorted(Path(__file__).parent.glob("*.py")) if path.name not in NO_PREDICTIONS]
+    code = [path for path in sorted(Path(__file__).parent.glob("*.py")) if path.name not in FILES_WITHOUT_PREDICTIONS]
     for path in [*sorted(measured.glob("*.csv.gz")), *sorted(lists.glob("*.csv.gz")), *code]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -29,9 +29,9 @@ import splits
 import studies
 from rows import Data
 
-KEPT = rows.ROOT / "build" / "predict"
-OURS = "joulemap"
-SHOWN = ("rmspe", "mape", "median", "p90", "bias", "tau")
+CACHE_FOLDER = rows.ROOT / "build" / "predict"
+OUR_MODEL = "joulemap"
+SHOWN_MEASURES = ("rmspe", "mape", "median", "p90", "bias", "tau")
 ALL = "**all**"
 
 
@@ -44,7 +44,7 @@ def grouped_rows(data: Data, split: str) -> dict[str, pandas.Index]:
     if split != "seed":
         groups.update({f"*{which}*": some.index for which, some in operations.groupby("pass")})
     else:
-        groups["*DAML's families*"] = operations.index[operations["family"].isin(splits.SEED_FAMILIES)]
+        groups["*DAML's families*"] = operations.index[operations["family"].isin(splits.DAML_FAMILIES)]
         groups["*VGG*"] = operations.index[operations["family"] == "VGG"]
     return {**groups, ALL: operations.index}
 
@@ -89,7 +89,7 @@ def intervals(mine: pandas.DataFrame) -> "tuple[numpy.ndarray, numpy.ndarray] | 
 
 
 def order(names: Iterable[str]) -> list[str]:
-    first = [OURS, *baselines.ALL_MODELS]
+    first = [OUR_MODEL, *baselines.ALL_MODELS]
     return sorted(set(names), key=first.index)
 
 
@@ -125,7 +125,7 @@ def cell(measure: str, measures_of_model: "dict | None", most: int) -> str:
 def interval_text(measures_by_split: dict[str, dict[str, dict]]) -> list[str]:
     lines = []
     for name, of_models in measures_by_split.items():
-        one = of_models.get(OURS, {})
+        one = of_models.get(OUR_MODEL, {})
         if one.get("coverage") is not None:
             lines.append(f"| {name} | {one['rows']} | {one['coverage']:.1f} % | {one['half_width']:.1f} % |")
     return ["| intervals | rows | cover | half-width, median |", "|---|---:|---:|---:|", *lines, ""] if lines else []
@@ -149,9 +149,9 @@ def baseline_predictions(data: Data, folds: list, given: argparse.Namespace) -> 
     return pandas.read_csv(kept)
 
 
-def our_predictions(path: Path, folds: list) -> pandas.DataFrame:
+def read_our_predictions(path: Path, folds: list) -> pandas.DataFrame:
     """Reads predictions; rejects keys that no fold tests, which would be evaluated on other rows than the baselines."""
-    ours = pandas.read_csv(path).assign(model=OURS)
+    ours = pandas.read_csv(path).assign(model=OUR_MODEL)
     tested = {(fold.split, key) for fold in folds for key in fold.test}
     strange = [pair for pair in zip(ours["split"], ours["key"]) if pair not in tested]
     if strange:
@@ -178,7 +178,7 @@ def main() -> int:
             return 0
     found = baseline_predictions(data, folds, given)
     if given.predictions:
-        found = pandas.concat([found, our_predictions(given.predictions, folds)])
+        found = pandas.concat([found, read_our_predictions(given.predictions, folds)])
     measures_by_split = {split: measures(data, found, split) for split in dict.fromkeys(fold.split for fold in folds)}
     lines = [f"{len(data.operations)} operations, {len(data.networks)} settings of networks, once each; "
              f"{sum(key in data.lists for key in data.networks.index)} of them with their list of operations. "
@@ -202,7 +202,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=rows.MEASURED)
     parser.add_argument("--lists", type=Path, default=rows.LISTS)
-    parser.add_argument("--kept", type=Path, default=KEPT, help="where predictions of baselines are kept")
+    parser.add_argument("--kept", type=Path, default=CACHE_FOLDER, help="where predictions of baselines are kept")
     parser.add_argument("--predictions", type=Path)
     parser.add_argument(
         "--folds", type=Path, help="writes split,fold,key,role (test, out); what is not listed is trained on"
@@ -210,7 +210,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--models", default="")
     parser.add_argument("--splits", default="")
-    parser.add_argument("--measures", default=",".join(SHOWN))
+    parser.add_argument("--measures", default=",".join(SHOWN_MEASURES))
     parser.add_argument("--seed", type=int, default=splits.SEED)
     parser.add_argument("--jobs", type=int, default=0, help="as many as there are processors")
     return parser.parse_args()

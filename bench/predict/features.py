@@ -11,7 +11,7 @@ import numpy
 import pandas
 
 import work
-from rows import OPERATION_KEY, Data, joined, parse
+from rows import OPERATION_KEY, Data, join_columns, parse
 
 TEXTS = ("form", "to", "over", "way", "dtype", "pass")
 
@@ -31,18 +31,18 @@ class Table(NamedTuple):
     time_s: numpy.ndarray
 
     def at(self, lines: numpy.ndarray) -> "Table":
-        picked = {name: getattr(self, name)[lines] for name in LINED}
+        picked = {name: getattr(self, name)[lines] for name in PER_LINE_FIELDS}
         return self._replace(place={}, **picked)
 
 
-LINED = ("features", "flops", "bytes", "roofline_s", "energy_j", "time_s")
+PER_LINE_FIELDS = ("features", "flops", "bytes", "roofline_s", "energy_j", "time_s")
 
 
 def tables(data: Data) -> dict[str, Table]:
     measured = data.operations[[*OPERATION_KEY, "energy_j", "time_s"]]
     every = pandas.concat([measured, listed_operations(data)])
     every = every[~every.index.duplicated()]
-    every = every[~every["kind"].isin(work.NOTHING)]
+    every = every[~every["kind"].isin(work.FREE_KINDS)]
     return {str(kind): table(str(kind), rows) for kind, rows in every.groupby("kind")}
 
 
@@ -51,11 +51,11 @@ def listed_operations(data: Data) -> pandas.DataFrame:
     listed = data.listed.assign(cold="0")
     if listed.empty:
         return pandas.DataFrame(columns=OPERATION_KEY)
-    return listed.assign(key=joined(listed, OPERATION_KEY)).set_index("key")[OPERATION_KEY]
+    return listed.assign(key=join_columns(listed, OPERATION_KEY)).set_index("key")[OPERATION_KEY]
 
 
 def table(kind: str, rows: pandas.DataFrame) -> Table:
-    parameters = [work.canonical(kind, parse(text)) for text in rows["parameters"]]
+    parameters = [work.canonical_parameters(kind, parse(text)) for text in rows["parameters"]]
     costs = [work.sized(kind, *one) for one in zip(parameters, rows["dtype"], rows["pass"])]
     frame = pandas.DataFrame(parameters, index=rows.index)
     frame = frame.assign(dtype=rows["dtype"], cold=rows["cold"].astype(int), **{"pass": rows["pass"]})

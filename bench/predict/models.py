@@ -26,7 +26,7 @@ Predict = Callable[[Table], numpy.ndarray]
 Fit = Callable[[Table], Predict]
 RANDOM_STATE = 1
 TREES = 60  # trees of a forest; there are hundreds of folds
-HELD_BACK = 0.2  # share of training rows for validation of the Lasso's penalty
+VALIDATION_SHARE = 0.2  # share of training rows for validation of the Lasso's penalty
 PENALTIES = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
 
 
@@ -36,7 +36,7 @@ def fit_forest_joules(train: Table) -> Predict:
 
 
 def fit_forest(train: Table) -> Predict:
-    return _of_logarithms(RandomForestRegressor(TREES, random_state=RANDOM_STATE), train)
+    return _fit_logarithms(RandomForestRegressor(TREES, random_state=RANDOM_STATE), train)
 
 
 def fit_xgboost(train: Table) -> Predict:
@@ -45,16 +45,16 @@ def fit_xgboost(train: Table) -> Predict:
     model = XGBRegressor(
         n_estimators=150, max_depth=6, learning_rate=0.15, n_jobs=1, random_state=RANDOM_STATE, tree_method="hist"
     )
-    return _of_logarithms(model, train)
+    return _fit_logarithms(model, train)
 
 
 def fit_catboost(train: Table) -> Predict:
-    return _of_logarithms(_catboost(), train)
+    return _fit_logarithms(_catboost(), train)
 
 
 def fit_catboost_physics(train: Table) -> Predict:
     """A stronger baseline, not from a paper: FLOPs, bytes and roofline in addition to DAML's features."""
-    return _of_logarithms(_catboost(), train, with_physics)
+    return _fit_logarithms(_catboost(), train, features_with_physics)
 
 
 def _catboost():
@@ -70,7 +70,7 @@ def own_features(rows: Table) -> numpy.ndarray:
     return rows.features
 
 
-def with_physics(rows: Table) -> numpy.ndarray:
+def features_with_physics(rows: Table) -> numpy.ndarray:
     amounts = [numpy.log(numpy.maximum(one, least)) for one, least in _amounts(rows)]
     return numpy.column_stack([rows.features, *amounts])
 
@@ -84,12 +84,12 @@ def _amounts(rows: Table) -> list:
     ]
 
 
-def _of_logarithms(model, train: Table, seen: Callable[[Table], numpy.ndarray] = own_features) -> Predict:
+def _fit_logarithms(model, train: Table, seen: Callable[[Table], numpy.ndarray] = own_features) -> Predict:
     model.fit(seen(train), numpy.log(train.energy_j))
     return lambda rows: numpy.exp(model.predict(seen(rows)))
 
 
-class Terms:
+class PolynomialTerms:
     """Monomials of sizes up to a degree, indicators of forms, and further columns, scaled by their training maxima."""
 
     def __init__(self, train: Table, degree: int, logarithms: bool = False, physical: bool = False) -> None:
@@ -111,7 +111,7 @@ class Terms:
 
 def fit_polynomial(train: Table) -> Predict:
     """Polynomial of degree 2, clipped below at the training minimum."""
-    terms = Terms(train, 2)
+    terms = PolynomialTerms(train, 2)
     weight = 1 / train.energy_j**2
     model = Ridge(1e-6 * weight.sum() / len(weight), fit_intercept=False, solver="svd")
     model.fit(terms(train), train.energy_j, sample_weight=weight)
@@ -123,17 +123,17 @@ def fit_neuralpower(train: Table) -> Predict:
     and Lasso. The form is that of the authors. Added here: weights by relative error, and clipping of power to the
     training range."""
     power = train.energy_j / train.time_s
-    seconds = fit_lasso(train, train.time_s, Terms(train, 3, physical=True))
-    watts = fit_lasso(train, power, Terms(train, 2, logarithms=True, physical=True))
+    seconds = fit_lasso(train, train.time_s, PolynomialTerms(train, 3, physical=True))
+    watts = fit_lasso(train, power, PolynomialTerms(train, 2, logarithms=True, physical=True))
     return lambda rows: seconds(rows) * numpy.minimum(watts(rows), power.max())
 
 
-def fit_lasso(train: Table, target: numpy.ndarray, terms: Terms) -> Predict:
+def fit_lasso(train: Table, target: numpy.ndarray, terms: PolynomialTerms) -> Predict:
     """Lasso on relative errors: rows and target are divided by the target. Clipped below at the training minimum."""
     columns = terms(train) / target[:, None]
     norms = numpy.maximum(numpy.sqrt((columns**2).mean(axis=0)), 1e-30)
     columns, ones = columns / norms, numpy.ones(len(target))
-    chosen = numpy.random.default_rng(RANDOM_STATE).random(len(target)) >= HELD_BACK
+    chosen = numpy.random.default_rng(RANDOM_STATE).random(len(target)) >= VALIDATION_SHARE
 
     def fitted(penalty: float, rows: numpy.ndarray) -> Lasso:
         with warnings.catch_warnings():
@@ -148,7 +148,7 @@ def fit_lasso(train: Table, target: numpy.ndarray, terms: Terms) -> Predict:
     return lambda rows: numpy.maximum(terms(rows) @ coefficients, target.min())
 
 
-def predict_tdp(rows: Table) -> numpy.ndarray:
+def predict_from_datasheet(rows: Table) -> numpy.ndarray:
     """Data sheet's power times roofline time from its peaks; nothing is fitted."""
     return work.TDP_W * numpy.maximum(rows.roofline_s, 1e-12)
 

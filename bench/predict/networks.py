@@ -19,11 +19,11 @@ from joblib import Parallel, delayed
 import features
 import models
 import work
-from rows import OPERATION_KEY, Data, joined, parse
+from rows import OPERATION_KEY, Data, join_columns, parse
 from splits import Fold, folds_of
 
 MODEL_WISE = ("mlp", "rnn", "embedded-rnn")
-FAMILY_GROUPS = 5
+FAMILY_FOLD_COUNT = 5
 MAX_STEPS = 160
 KINDS = sorted({*work.OPERATION_KINDS, "view", "unknown"})
 DTYPES = ("fp32", "tf32", "fp16", "bf16")
@@ -48,7 +48,7 @@ SIZES = (
 def keys_by_id(data: Data) -> dict[int, str]:
     if data.listed.empty:
         return {}
-    return dict(zip(data.listed.index, joined(data.listed.assign(cold="0"), OPERATION_KEY)))
+    return dict(zip(data.listed.index, join_columns(data.listed.assign(cold="0"), OPERATION_KEY)))
 
 
 def summed(data: Data, folds: Iterable[Fold], sums: dict, chosen: Iterable[str]) -> list[tuple]:
@@ -62,12 +62,12 @@ def summed(data: Data, folds: Iterable[Fold], sums: dict, chosen: Iterable[str])
             found = by_total_flops(data, fold, flops) if model == "flops" else total(data, ids, joules, tested)
             lines += [(model, fold.split, fold.name, key, found[key]) for key in tested if key in found]
             if model == "rf" and "rf-scaled" in chosen:
-                scaled = times_factor(data, fold, whole, found)
+                scaled = scale_sums(data, fold, whole, found)
                 lines += [("rf-scaled", fold.split, fold.name, key, scaled[key]) for key in tested if key in scaled]
     return lines
 
 
-def all_together(data: Data, sums: dict) -> list[tuple]:
+def sums_of_operations(data: Data, sums: dict) -> list[tuple]:
     """Sums for every network by models of all rows: not a prediction, but the energy of its operations run alone."""
     ids = keys_by_id(data)
     return [
@@ -82,9 +82,9 @@ def total(data: Data, ids: dict[int, str], joules: dict[str, float], keys: "Iter
     return {key: sum(count * joules.get(ids[number], 0.0) for number, count in data.lists[key]) for key in wanted}
 
 
-def times_factor(data: Data, fold: Fold, whole: dict[str, float], found: dict[str, float]) -> dict[str, float]:
+def scale_sums(data: Data, fold: Fold, whole: dict[str, float], found: dict[str, float]) -> dict[str, float]:
     """Sums times the median ratio of network energy to sum over training networks, by pass."""
-    trained = data.networks[~data.networks.index.isin(fold.untrained) & data.networks.index.isin(list(whole))]
+    trained = data.networks[~data.networks.index.isin(fold.excluded_keys) & data.networks.index.isin(list(whole))]
     factors = trained["energy_j"] / pandas.Series(whole).reindex(trained.index)
     median_factor = factors.groupby(trained["pass"]).median()
     passes = data.networks["pass"]
@@ -94,7 +94,7 @@ def times_factor(data: Data, fold: Fold, whole: dict[str, float], found: dict[st
 def by_total_flops(data: Data, fold: Fold, flops: dict[str, float]) -> dict[str, float]:
     found = {}
     for _, rows in data.networks[data.networks.index.isin(list(flops))].groupby("pass"):
-        train, test = rows[~rows.index.isin(fold.untrained)], rows[rows.index.isin(fold.test)]
+        train, test = rows[~rows.index.isin(fold.excluded_keys)], rows[rows.index.isin(fold.test)]
         if len(train) > 1 and len(test):
             line = models.fit_flops(numpy.array([flops[key] for key in train.index]), train["energy_j"].to_numpy())
             found.update(zip(test.index, line(numpy.array([flops[key] for key in test.index])).tolist()))
@@ -111,7 +111,7 @@ class Seen(NamedTuple):
     target: numpy.ndarray  # logarithm of joules
 
 
-def model_wise(data: Data, folds: Iterable[Fold], chosen: Iterable[str], jobs: int) -> list[tuple]:
+def predict_by_network(data: Data, folds: Iterable[Fold], chosen: Iterable[str], jobs: int) -> list[tuple]:
     names = [name for name in MODEL_WISE if name in chosen]
     seen = see(data)
     if not seen.keys or not names:
@@ -126,10 +126,10 @@ def model_wise(data: Data, folds: Iterable[Fold], chosen: Iterable[str], jobs: i
 
 
 def grouped(folds: Iterable[Fold]) -> list[Fold]:
-    """Merges the folds of families into FAMILY_GROUPS folds; keeps other network folds."""
+    """Merges the folds of families into FAMILY_FOLD_COUNT folds; keeps other network folds."""
     folds = list(folds)
     one_by_one = folds_of(folds, "network-family")
-    groups = [one_by_one[first::FAMILY_GROUPS] for first in range(FAMILY_GROUPS)]
+    groups = [one_by_one[first::FAMILY_FOLD_COUNT] for first in range(FAMILY_FOLD_COUNT)]
     together = [
         Fold("network-family", f"group {number}", frozenset().union(*(fold.test for fold in group)), frozenset())
         for number, group in enumerate(groups)
@@ -165,7 +165,7 @@ def describe(kind: str, text: str, dtype: str, which: str) -> "tuple[int, list[f
     """Kind, features of a step, input and output size; None for views."""
     if kind == "view":
         return None
-    parameters = work.canonical(kind, parse(text))
+    parameters = work.canonical_parameters(kind, parse(text))
     cost = work.sized(kind, parameters, dtype, which)
     sizes = [
         math.log1p(float(parameters[name])) if isinstance(parameters.get(name), (int, float)) else 0.0 for name in SIZES
@@ -189,7 +189,7 @@ def by_kind(listed: list) -> list[float]:
 def predicted(seen: Seen, fold: Fold, name: str) -> list[tuple[str, float]]:
     from recurrent import fit_mlp, fit_recurrent
 
-    train = [number for number, key in enumerate(seen.keys) if key not in fold.untrained]
+    train = [number for number, key in enumerate(seen.keys) if key not in fold.excluded_keys]
     test = [number for number, key in enumerate(seen.keys) if key in fold.test]
     if len(train) < 8 or not test:
         return []

@@ -13,7 +13,7 @@ MLP_EPOCHS, RNN_EPOCHS = 400, 20
 HIDDEN, EMBEDDED, BATCH = 48, 8, 32
 
 
-def standard(values: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
+def mean_and_scale(values: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Mean and standard deviation, which is 1 for columns that are constant in training."""
     spread = values.std(axis=0)
     return values.mean(axis=0), numpy.where(spread < 1e-3, 1.0, spread)
@@ -21,7 +21,7 @@ def standard(values: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
 
 def fit_mlp(train: numpy.ndarray, target: numpy.ndarray, test: numpy.ndarray) -> numpy.ndarray:
     start()
-    (mean, spread), (center, width) = standard(train), standard(target)
+    (mean, spread), (center, width) = mean_and_scale(train), mean_and_scale(target)
     x, y = tensor((train - mean) / spread), tensor((target - center) / width)
     model = nn.Sequential(nn.Linear(x.shape[1], 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=1e-2)
@@ -52,7 +52,7 @@ class Recurrent(nn.Module):
 def fit_recurrent(kinds, steps, target, test_kinds, test_steps, count: int, embedded: bool) -> numpy.ndarray:
     """Trains on batches of sequences with similar lengths, which limits padding."""
     start()
-    (mean, spread), (center, width) = standard(numpy.concatenate(steps)), standard(target)
+    (mean, spread), (center, width) = mean_and_scale(numpy.concatenate(steps)), mean_and_scale(target)
 
     def padded(some_kinds, some_steps):
         lengths = torch.tensor([len(one) for one in some_kinds])

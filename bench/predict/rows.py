@@ -16,7 +16,7 @@ import pandas
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED, LISTS = ROOT / "data" / "h200", ROOT / "data" / "networks"
 
-DESIGNED = "designed"  # sampled shapes, of no family
+DESIGNED_SHAPES = "designed"  # sampled shapes, of no family
 # Held-out families: nothing is fitted to them, and the data must not contain rows of them.
 HELD_OUT = {"ConvNeXt", "DenseNet", "RegNet", "Swin", "MaxViT", "ShuffleNet", "ALBERT", "T5", "GPT-NeoX"}
 
@@ -47,7 +47,7 @@ def _named(pair: str) -> tuple[str, object]:
     return name, {"True": 1, "False": 0}.get(value, value)
 
 
-def joined(frame: pandas.DataFrame, columns: list[str]) -> pandas.Series:
+def join_columns(frame: pandas.DataFrame, columns: list[str]) -> pandas.Series:
     return frame[columns].astype(str).agg("|".join, axis=1)
 
 
@@ -61,11 +61,12 @@ def read(measured: Path = MEASURED, lists: Path = LISTS) -> Data:
         )
     listed, by_network = read_lists(lists)
     return Data(
-        distinct(operations, OPERATION_KEY + ["flops", "bytes"]), distinct(networks, NETWORK_KEY), raw, listed, by_network
+        mean_per_key(operations, OPERATION_KEY + ["flops", "bytes"]), mean_per_key(networks, NETWORK_KEY),
+        raw, listed, by_network,
     )  # fmt: skip
 
 
-def distinct(raw: pandas.DataFrame, kept: list[str]) -> pandas.DataFrame:
+def mean_per_key(raw: pandas.DataFrame, kept: list[str]) -> pandas.DataFrame:
     """One row per key: means over its measurements, sorted by key and independent of the file's order."""
     grouped = raw.groupby("key", sort=True)
     rows = grouped[[*kept, "source"]].first().rename(columns={"source": "family"})
@@ -75,14 +76,14 @@ def distinct(raw: pandas.DataFrame, kept: list[str]) -> pandas.DataFrame:
 
 def _operations(folder: Path) -> pandas.DataFrame:
     raw = pandas.read_csv(folder / "operations.csv.gz", dtype={"cold": str})
-    return raw.assign(key=joined(raw, OPERATION_KEY))
+    return raw.assign(key=join_columns(raw, OPERATION_KEY))
 
 
 # The same limits as in src/predict/model/network_tables.cc, which contains the reasons.
 UNDISTURBED, EXPLAINED, BUSY, AHEAD = 1.25, 1.3, 0.9, 0.5
 
 
-def while_left_alone(raw: pandas.DataFrame, busy_s: pandas.Series) -> pandas.DataFrame:
+def undisturbed_measurements(raw: pandas.DataFrame, busy_s: pandas.Series) -> pandas.DataFrame:
     """Selects the measurements of networks for training and evaluation: for each setting the rows with an undisturbed
     host. If there are none, it keeps settings whose time did not depend on the host."""
     busy = raw["key"].map(busy_s).fillna(0.0)
@@ -103,7 +104,7 @@ def while_left_alone(raw: pandas.DataFrame, busy_s: pandas.Series) -> pandas.Dat
     return best[best["key"].isin(kept)].drop(columns=["rank", "busy_s"])
 
 
-def _busy(folder: Path) -> pandas.Series:
+def _busy_seconds(folder: Path) -> pandas.Series:
     """GPU busy time by key of a setting, s; the table names settings like "timm/resnet50 8x224 fp32 inference"."""
     if not (folder / "busy.csv.gz").exists():
         return pandas.Series(dtype=float)
@@ -116,7 +117,7 @@ def _networks(folder: Path) -> pandas.DataFrame:
     raw = pandas.read_csv(folder / "networks.csv.gz")
     table = pandas.DataFrame([parse(text) for text in raw["parameters"]])
     raw = raw.assign(**{name: table[name].astype(str) for name in ("name", "batch", "size")})
-    return while_left_alone(raw.assign(key=joined(raw, NETWORK_KEY)), _busy(folder))
+    return undisturbed_measurements(raw.assign(key=join_columns(raw, NETWORK_KEY)), _busy_seconds(folder))
 
 
 def read_lists(folder: Path) -> tuple[pandas.DataFrame, dict[str, list[tuple[int, int]]]]:
@@ -126,7 +127,7 @@ def read_lists(folder: Path) -> tuple[pandas.DataFrame, dict[str, list[tuple[int
         return pandas.DataFrame(columns=["kind", "parameters", "dtype", "pass", "phase"]), {}
     listed = pandas.read_csv(folder / "operations.csv.gz", keep_default_na=False).set_index("id")
     settings = pandas.read_csv(folder / "settings.csv.gz", dtype=str).rename(columns={"network": "name"})
-    keys = joined(settings, NETWORK_KEY)
+    keys = join_columns(settings, NETWORK_KEY)
     return listed, {key: counts(text) for key, text in zip(keys, settings["operations"])}
 
 

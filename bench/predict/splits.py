@@ -22,17 +22,17 @@ import numpy
 import pandas
 
 import work
-from rows import DESIGNED, Data
+from rows import DESIGNED_SHAPES, Data
 
 SEED = 20230
-PARTS = 5
-TRAINED_SHARE = 0.7
+FOLD_COUNT = 5
+TRAINING_SHARE = 0.7
 # DAML's layer types, under Joulemap's names.
-SEED_KINDS = (
+DAML_LAYER_KINDS = (
     "dense convolution pooling input padding normalization activation rescaling reshape dropout add multiply concatenate"
 ).split()
 # Keras' applications, of which DAML used 22; its DenseNets are held out here, and NASNet is not measured.
-SEED_FAMILIES = {"VGG", "ResNet", "MobileNet", "EfficientNet", "Inception", "Xception"}
+DAML_FAMILIES = {"VGG", "ResNet", "MobileNet", "EfficientNet", "Inception", "Xception"}
 IDENTITY_COLUMNS = ["kind", "parameters", "dtype", "pass"]
 OPERATION_SPLITS = ("random", "family", "larger", "seed")
 NETWORK_SPLITS = ("network-family", "network-larger", "seed-network")
@@ -45,7 +45,7 @@ class Fold(NamedTuple):
     out: frozenset  # neither tested nor used for training
 
     @property
-    def untrained(self) -> frozenset:
+    def excluded_keys(self) -> frozenset:
         return self.test | self.out
 
 
@@ -53,11 +53,11 @@ def all_folds(data: Data, flops: "dict[str, float] | None" = None, seed: int = S
     """Returns all folds. `flops` is of networks, by key; without it there is no split of networks by size."""
     operations, networks = data.operations, data.networks
     layers = layers_of_networks(data)
-    folds = list(parts("random", operations, seed, by="kind"))
+    folds = list(cross_validation_folds("random", operations, seed, by="kind"))
     folds += families(operations, layers, data)
-    folds.append(larger(operations))
-    taught = operations[operations["kind"].isin(SEED_KINDS) & (operations["pass"] == "forward")]
-    folds += parts("seed", taught, seed, by="kind", out=set(operations.index) - set(taught.index))
+    folds.append(larger_sizes_fold(operations))
+    taught = operations[operations["kind"].isin(DAML_LAYER_KINDS) & (operations["pass"] == "forward")]
+    folds += cross_validation_folds("seed", taught, seed, by="kind", out=set(operations.index) - set(taught.index))
     folds += network_families(networks, operations, layers, data)
     if flops:
         folds.append(larger_networks(networks, flops, out=folds_of(folds, "larger")[0].test))
@@ -69,13 +69,13 @@ def folds_of(folds: Iterable[Fold], split: str) -> list[Fold]:
     return [fold for fold in folds if fold.split == split]
 
 
-def parts(split: str, rows: pandas.DataFrame, seed: int, by: str, out: Iterable = ()) -> Iterator[Fold]:
+def cross_validation_folds(split: str, rows: pandas.DataFrame, seed: int, by: str, out: Iterable = ()) -> Iterator[Fold]:
     """Tests every row once. Rows of a kind or family are distributed in turn, so that each part contains some of
     them."""
     chance = numpy.random.default_rng(seed)
     shuffled = rows.iloc[chance.permutation(len(rows))]
-    turn = shuffled.groupby(by).cumcount() % PARTS
-    for part in range(PARTS):
+    turn = shuffled.groupby(by).cumcount() % FOLD_COUNT
+    for part in range(FOLD_COUNT):
         yield Fold(split, str(part), frozenset(turn.index[turn == part]), frozenset(out))
 
 
@@ -94,7 +94,7 @@ def layers_of_networks(data: Data) -> dict[str, frozenset]:
     }
 
 
-def family_layers(family: str, operations: pandas.DataFrame, layers: dict, networks: pandas.DataFrame) -> frozenset:
+def family_operation_keys(family: str, operations: pandas.DataFrame, layers: dict, networks: pandas.DataFrame) -> frozenset:
     """Operations with this family's name in the data, and operations of other families that its networks contain."""
     own = frozenset(operations.index[operations["family"] == family])
     shared = (layers.get(key, frozenset()) for key in networks.index[networks["family"] == family])
@@ -103,23 +103,23 @@ def family_layers(family: str, operations: pandas.DataFrame, layers: dict, netwo
 
 def families(operations: pandas.DataFrame, layers: dict, data: Data) -> Iterator[Fold]:
     for family, rows in operations.groupby("family"):
-        if family != DESIGNED:
+        if family != DESIGNED_SHAPES:
             test = frozenset(rows.index)
-            yield Fold("family", str(family), test, family_layers(family, operations, layers, data.networks) - test)
+            yield Fold("family", str(family), test, family_operation_keys(family, operations, layers, data.networks) - test)
 
 
 def network_families(networks, operations, layers: dict, data: Data) -> Iterator[Fold]:
     for family, rows in networks.groupby("family"):
-        out = family_layers(family, operations, layers, data.networks)
+        out = family_operation_keys(family, operations, layers, data.networks)
         yield Fold("network-family", str(family), frozenset(rows.index), out)
 
 
 def largest(size: pandas.Series) -> frozenset:
     ordered = size.sort_values(kind="stable")
-    return frozenset(ordered.index[round(TRAINED_SHARE * len(ordered)) :])
+    return frozenset(ordered.index[round(TRAINING_SHARE * len(ordered)) :])
 
 
-def larger(operations: pandas.DataFrame) -> Fold:
+def larger_sizes_fold(operations: pandas.DataFrame) -> Fold:
     size = numpy.log(operations["bytes"].clip(lower=1)) + numpy.log(operations["flops"].clip(lower=1))
     test = frozenset().union(*(largest(some) for _, some in size.groupby(operations["kind"])))
     return Fold("larger", "all", test, frozenset())
@@ -132,8 +132,9 @@ def larger_networks(networks: pandas.DataFrame, flops: dict[str, float], out: fr
 
 
 def seed_networks(networks: pandas.DataFrame, layers: dict, seed: int) -> Iterator[Fold]:
-    taught = networks[networks["family"].isin(SEED_FAMILIES) & (networks["pass"] == "inference")]
-    for fold in parts("seed-network", taught, seed, by="family", out=set(networks.index) - set(taught.index)):
+    taught = networks[networks["family"].isin(DAML_FAMILIES) & (networks["pass"] == "inference")]
+    out = set(networks.index) - set(taught.index)
+    for fold in cross_validation_folds("seed-network", taught, seed, by="family", out=out):
         yield fold._replace(out=fold.out.union(*(layers.get(key, frozenset()) for key in fold.test)))
 
 

@@ -39,17 +39,17 @@ def test_our_predictions_have_a_column_and_intervals(tmp_path):
     ours = pandas.DataFrame({"split": "larger", "key": keys, "predicted_j": joules.to_numpy() * 1.1})
     ours = ours.assign(low_j=ours["predicted_j"] * 0.8, high_j=ours["predicted_j"] * 1.2)
     ours.to_csv(tmp_path / "ours.csv", index=False)
-    found = compare.our_predictions(tmp_path / "ours.csv", folds)
+    found = compare.read_our_predictions(tmp_path / "ours.csv", folds)
     result = compare.measures(data, found, "larger")
-    assert result[compare.ALL][compare.OURS]["rmspe"] == pytest.approx(10)
-    text = "\n".join(compare.split_text("larger", result, compare.SHOWN))
+    assert result[compare.ALL][compare.OUR_MODEL]["rmspe"] == pytest.approx(10)
+    text = "\n".join(compare.split_text("larger", result, compare.SHOWN_MEASURES))
     assert "| dense |" in text and "| 100.0 % | 20.0 % |" in text
 
 
 def test_a_prediction_that_no_fold_tests_is_refused(tmp_path):
     (tmp_path / "ours.csv").write_text("split,key,predicted_j\nlarger,dense|rows=1|fp32|forward|0,1.0\n")
     with pytest.raises(SystemExit, match="write the folds anew"):
-        compare.our_predictions(tmp_path / "ours.csv", [])
+        compare.read_our_predictions(tmp_path / "ours.csv", [])
 
 
 def test_only_measurements_with_an_undisturbed_host_count():
@@ -64,5 +64,5 @@ def test_only_measurements_with_an_undisturbed_host_count():
         ("odd", "s", 9e-3, 5e-3, 6e-6),
     ]
     busy_s = pandas.Series({"waits": 2e-3, "slow": 2e-3, "works": 8.9e-3, "odd": 2e-3})
-    kept = rows.while_left_alone(pandas.DataFrame(measured, columns=columns), busy_s)
+    kept = rows.undisturbed_measurements(pandas.DataFrame(measured, columns=columns), busy_s)
     assert kept[["key", "time_s"]].values.tolist() == [["waits", 5e-3], ["works", 9e-3]]

@@ -46,14 +46,14 @@ def test_every_operation_is_tested_once_by_chance(data, folds):
 
 def test_a_family_that_is_left_out_is_in_no_training_row(data, folds):
     for fold in splits.folds_of(folds, "family") + splits.folds_of(folds, "network-family"):
-        operations = data.operations.drop(index=list(fold.untrained & set(data.operations.index)))
+        operations = data.operations.drop(index=list(fold.excluded_keys & set(data.operations.index)))
         assert fold.name not in set(operations["family"])
     for fold in splits.folds_of(folds, "network-family"):
         assert fold.name not in set(data.networks.drop(index=list(fold.test))["family"])
 
 
 def test_designed_shapes_are_never_tested_by_family(data, folds):
-    designed = set(data.operations.index[data.operations["family"] == rows.DESIGNED])
+    designed = set(data.operations.index[data.operations["family"] == rows.DESIGNED_SHAPES])
     assert not any(fold.test & designed for fold in splits.folds_of(folds, "family"))
 
 
@@ -67,9 +67,9 @@ def test_larger_rows_are_larger_than_all_that_are_trained_on(data, folds):
 
 def test_the_seeds_protocol_has_its_layer_types_and_forward_passes_alone(data, folds):
     for fold in splits.folds_of(folds, "seed"):
-        trained = data.operations.drop(index=list(fold.untrained))
+        trained = data.operations.drop(index=list(fold.excluded_keys))
         for some in (trained, data.operations.loc[list(fold.test)]):
-            assert set(some["kind"]) <= set(splits.SEED_KINDS) and set(some["pass"]) == {"forward"}
+            assert set(some["kind"]) <= set(splits.DAML_LAYER_KINDS) and set(some["pass"]) == {"forward"}
 
 
 def test_a_layer_that_another_family_has_as_well_is_left_out_with_either():
@@ -78,7 +78,7 @@ def test_a_layer_that_another_family_has_as_well_is_left_out_with_either():
     operations = pandas.DataFrame(
         {"kind": "dense", "parameters": ["rows=1;in=2;out=3;bias=0", "rows=4;in=2;out=3;bias=0"], "dtype": "fp32"}
     ).assign(**{"pass": "forward", "cold": "0", "family": ["BERT", "GPT-2"], "flops": 1.0, "bytes": 1.0})
-    operations = operations.set_index(rows.joined(operations, rows.OPERATION_KEY).rename("key"))
+    operations = operations.set_index(rows.join_columns(operations, rows.OPERATION_KEY).rename("key"))
     networks = pandas.DataFrame({"family": ["GPT-2"], "pass": "inference"}, index=["gpt2|1|64|fp32|inference"])
     listed = operations.reset_index(drop=True)[["kind", "parameters", "dtype", "pass"]]
     data = rows.Data(operations, networks, operations, listed, {"gpt2|1|64|fp32|inference": [(0, 12), (1, 1)]})

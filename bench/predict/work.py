@@ -21,7 +21,7 @@ PEAK_FLOPS = {"fp32": 67e12, "tf32": 494e12, "fp16": 989e12, "bf16": 989e12}
 PEAK_BYTES = 4.8e12
 TDP_W = 700.0
 
-NOTHING = {"view"}  # neither moves data nor launches a kernel
+FREE_KINDS = {"view"}  # neither moves data nor launches a kernel
 OVER = {0: "last", 1: "rows", 2: "all"}
 
 
@@ -33,9 +33,9 @@ class Sized(NamedTuple):
 
 
 def sized(kind: str, parameters: dict, dtype: str, which: str) -> Sized:
-    if kind in NOTHING:
+    if kind in FREE_KINDS:
         return Sized(0, 0, 0, 0)
-    p = canonical(kind, parameters)
+    p = canonical_parameters(kind, parameters)
     work = work_of(kind, p)
     cost = operation_cost(work, dtype, which if which != "optimizer" else "forward")
     inputs = work.inputs or work.weights if kind in ("bmm", "attention") else work.inputs
@@ -46,7 +46,7 @@ def roofline_s(cost: "Sized | OperationCost", dtype: str) -> float:
     return max(cost.flops / PEAK_FLOPS[dtype], cost.bytes / PEAK_BYTES)
 
 
-def canonical(kind: str, parameters: dict) -> dict:
+def canonical_parameters(kind: str, parameters: dict) -> dict:
     """Returns the parameters under the collector's names; those that a list of operations omits get their default."""
     p = dict(parameters)
     if kind == "cast":
@@ -69,7 +69,7 @@ def canonical(kind: str, parameters: dict) -> dict:
 
 def signature(kind: str, text: str, dtype: str, which: str) -> tuple:
     """Returns equal values for equal operations, measured or listed, whatever their notation."""
-    parameters = canonical(kind, parse(text))
+    parameters = canonical_parameters(kind, parse(text))
     return kind, dtype, which, frozenset((name, value) for name, value in parameters.items() if value != 0)
 
 

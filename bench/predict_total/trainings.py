@@ -17,8 +17,19 @@ from torch import nn
 from torch.nn import functional
 
 # Seven segments: top, top-left, top-right, centre, bottom-left, bottom-right, bottom.
-SEGMENTS = ["1110111", "0010010", "1011101", "1011011", "0111010", "1101011", "1101111", "1010010", "1111111", "1111011"]
-PLACES = [
+DIGIT_SEGMENTS = [
+    "1110111",
+    "0010010",
+    "1011101",
+    "1011011",
+    "0111010",
+    "1101011",
+    "1101111",
+    "1010010",
+    "1111111",
+    "1111011",
+]
+SEGMENT_SLICES = [
     (slice(4, 7), slice(8, 20)), (slice(4, 15), slice(7, 10)), (slice(4, 15), slice(18, 21)),
     (slice(13, 16), slice(8, 20)), (slice(14, 25), slice(7, 10)), (slice(14, 25), slice(18, 21)),
     (slice(22, 25), slice(8, 20)),
@@ -79,8 +90,8 @@ def draw_digits(count: int, seed: int) -> tuple:
     """Noisy, shifted images of 1 x 28 x 28 pixels, and the digits they show."""
     random = torch.Generator().manual_seed(seed)
     templates = torch.zeros(10, 28, 28)
-    for digit, lit in enumerate(SEGMENTS):
-        for bit, place in zip(lit, PLACES):
+    for digit, lit in enumerate(DIGIT_SEGMENTS):
+        for bit, place in zip(lit, SEGMENT_SLICES):
             templates[digit][place] = float(bit == "1")
     digits = torch.randint(0, 10, (count,), generator=random)
     shifts = torch.randint(-3, 4, (count, 2), generator=random).tolist()
@@ -126,7 +137,9 @@ class Transformer(nn.Module):
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
         self.symbols, self.positions = nn.Embedding(128, width), nn.Embedding(CONTEXT, width)
-        layer = nn.TransformerEncoderLayer(width, max(2, width // 32), 4 * width, 0.0, batch_first=True, norm_first=True)
+        layer = nn.TransformerEncoderLayer(
+            width, max(2, width // 32), 4 * width, 0.0, batch_first=True, norm_first=True
+        )
         self.layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
         self.head = nn.Linear(width, 128)
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(CONTEXT))

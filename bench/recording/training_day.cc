@@ -33,7 +33,7 @@ struct Day {
   std::uint32_t correlation = 0;
 };
 
-void play_step(Day& day, std::uint32_t serial, std::int64_t begin_ns) {
+void simulate_step(Day& day, std::uint32_t serial, std::int64_t begin_ns) {
   day.log.begin_step(serial, serial, begin_ns, true);
   std::int64_t now_ns = begin_ns + 400'000;
   for (std::uint32_t i = 0; i < kKernelsPerStep; ++i) {
@@ -58,7 +58,7 @@ void play_step(Day& day, std::uint32_t serial, std::int64_t begin_ns) {
 void write(Day& day, std::int64_t now_ns, std::int64_t& tallied_ns, bool is_last) {
   Activity activity{.begin_ns = tallied_ns, .end_ns = now_ns};
   const bool tallies = is_last || now_ns - tallied_ns >= capture::tally_period_ns(now_ns);
-  day.log.collect(activity, is_last ? INT64_MAX : now_ns - 2 * kNanosecondsPerSecond, tallies);
+  day.log.collect_kernel_activity(activity, is_last ? INT64_MAX : now_ns - 2 * kNanosecondsPerSecond, tallies);
   if (tallies) {
     for (std::uint32_t scope = 1; scope <= kScopes; ++scope) {
       const auto wall_ns = static_cast<std::int64_t>(200'000'000 + day.random() % 5'000'000);
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   const auto started = std::chrono::steady_clock::now();
   std::int64_t tallied_ns = 0;
   for (std::uint32_t serial = 1; serial <= steps; ++serial) {
-    play_step(day, serial, serial * kStep_ns);
+    simulate_step(day, serial, serial * kStep_ns);
     if (serial % 15 == 0) write(day, serial * kStep_ns, tallied_ns, false);
   }
   write(day, (steps + 1) * kStep_ns, tallied_ns, true);

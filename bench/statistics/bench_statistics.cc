@@ -35,7 +35,7 @@ NumberLists read_lists(const char* path) {
   return lists;
 }
 
-void add_intervals(const NumberLists& lists, Centre centre, unsigned threads,
+void add_intervals(const NumberLists& lists, CentralTendency centre, unsigned threads,
                    std::vector<std::vector<double>>& results) {
   for (const auto& interval : bootstrap_cells(lists, centre, {}, threads)) {
     results.push_back({interval->estimate, interval->low, interval->high});
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
   const auto begin = std::chrono::steady_clock::now();
   const std::clock_t cpu_begin = std::clock();
   if (job == "mean" || job == "median") {
-    add_intervals(lists, job == "mean" ? Centre::mean : Centre::median, threads, results);
+    add_intervals(lists, job == "mean" ? CentralTendency::mean : CentralTendency::median, threads, results);
   } else {
     for (std::size_t i = 0; i + 1 < lists.size(); i += 2) results.push_back(compare_lists(job, lists[i], lists[i + 1]));
   }

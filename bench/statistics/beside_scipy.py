@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 Lists = list[list[float]]
 
 
-def made(count: int, n: int, ties: bool) -> Lists:
+def make_samples(count: int, n: int, ties: bool) -> Lists:
     draw = random.Random(n)
     return [[round(draw.gauss(1000, 10), 0 if ties else 6) for _ in range(n)] for _ in range(count)]
 
@@ -43,7 +43,7 @@ def ours(program: Path, job: str, lists: Lists) -> tuple[float, list[list[float]
     return float(lines[0].split()[0]), [list(map(float, line.split())) for line in lines[1:]]
 
 
-def timed(action: Callable[[], list]) -> tuple[float, list]:
+def time_action(action: Callable[[], list]) -> tuple[float, list]:
     begin = time.process_time()
     results = action()
     return time.process_time() - begin, results
@@ -58,11 +58,11 @@ def scipy_intervals(lists: Lists, statistic: Callable) -> list[list[float]]:
 
 
 def bootstrap_row(program: Path, name: str, statistic: Callable, n: int, rounds: int) -> str:
-    lists = made(100, n, ties=False)
+    lists = make_samples(100, n, ties=False)
     pairs = []
     for _ in range(rounds):
         our_s, our_intervals = ours(program, name, lists)
-        scipy_s, scipy_found = timed(lambda: scipy_intervals(lists, statistic))
+        scipy_s, scipy_found = time_action(lambda: scipy_intervals(lists, statistic))
         pairs.append((our_s, 10 * scipy_s))
     # Intervals of a median may differ more, because it jumps from one value of the sample to another.
     near = 0.1 if name == "mean" else 0.5
@@ -73,11 +73,11 @@ def bootstrap_row(program: Path, name: str, statistic: Callable, n: int, rounds:
 
 
 def test_row(program: Path, job: str, test: Callable, n: int, ties: bool, rounds: int) -> str:
-    lists = made(20 if ties else 1000, n, ties)
+    lists = make_samples(20 if ties else 1000, n, ties)
     pairs = []
     for _ in range(rounds):
         our_s, our_p = ours(program, job, lists)
-        scipy_s, scipy_p = timed(lambda: [test(a, b).pvalue for a, b in zip(lists[::2], lists[1::2])])
+        scipy_s, scipy_p = time_action(lambda: [test(a, b).pvalue for a, b in zip(lists[::2], lists[1::2])])
         pairs.append((our_s, scipy_s))
     if not ties:
         assert max(abs(a[0] - b) for a, b in zip(our_p, scipy_p)) < 1e-9
@@ -92,7 +92,7 @@ def row(what: str, pairs: list[tuple[float, float]]) -> str:
     our_s = statistics.median(a for a, _ in pairs)
     scipy_s = statistics.median(b for _, b in pairs)
     ratio = statistics.median(b / a for a, b in pairs)
-    return f"| {what} | {our_s * 1e3:.3g} ms | {scipy_s * 1e3:.0f} ms | {float(f"{ratio:.2g}"):g} |"
+    return f"| {what} | {our_s * 1e3:.3g} ms | {scipy_s * 1e3:.0f} ms | {float(f'{ratio:.2g}'):g} |"
 
 
 def main() -> None:

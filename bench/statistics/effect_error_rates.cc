@@ -23,13 +23,13 @@ using namespace joulemap::experiment;
 
 namespace {
 
-struct Truth {
+struct TrueEffect {
   std::string_view name;
   double effect = 0;  // mean of the logarithms of the ratios
   double spread = 0;  // their standard deviation between combinations
 };
 
-void print_rates(const FactorialDesign& design, const Truth& truth, std::size_t experiments) {
+void print_rates(const FactorialDesign& design, const TrueEffect& truth, std::size_t experiments) {
   std::size_t general = 0;
   std::size_t differing = 0;
   std::size_t covered = 0;
@@ -42,8 +42,8 @@ void print_rates(const FactorialDesign& design, const Truth& truth, std::size_t 
     const ExperimentTable table = *make_experiment_table(data, std::vector<std::string>{"energy_j"});
     const MainEffect effect =
         analyze_factor_effects(data, table, {.factors = {0}, .thread_count = 1}).main_effects.front();
-    general += effect.generality == Generality::same_direction ? 1 : 0;
-    differing += effect.generality == Generality::direction_differs ? 1 : 0;
+    general += effect.generality == EffectGenerality::same_direction ? 1 : 0;
+    differing += effect.generality == EffectGenerality::direction_differs ? 1 : 0;
     const double percent = 100 * std::expm1(-truth.effect);
     covered += *effect.percent_low <= percent && percent <= *effect.percent_high ? 1 : 0;
   }
@@ -65,7 +65,8 @@ int main(int argc, char** argv) {
     for (const FactorialDesign& design :
          {FactorialDesign{.is_blocked = is_blocked}, FactorialDesign{.repetitions = 5, .is_blocked = is_blocked},
           FactorialDesign{.models = 2, .batches = 2, .repetitions = 5, .is_blocked = is_blocked}}) {
-      for (const Truth& truth : {Truth{"none"}, Truth{"common", std::log(1.05), 0}, Truth{"mixed", 0, 0.1}})
+      for (const TrueEffect& truth :
+           {TrueEffect{"none"}, TrueEffect{"common", std::log(1.05), 0}, TrueEffect{"mixed", 0, 0.1}})
         print_rates(design, truth, experiments);
     }
   }

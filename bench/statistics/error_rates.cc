@@ -28,7 +28,7 @@ constexpr double kNoise = 0.01;
 constexpr double kBlockNoise = 0.05;
 constexpr double kDifference = 0.03;
 
-double p_of_cell(Random& random, Pairing pairing, double difference) {
+double simulate_cell_p(Random& random, Pairing pairing, double difference) {
   std::vector<double> first;
   std::vector<double> second;
   for (std::size_t i = 0; i < kRepetitions; ++i) {
@@ -40,17 +40,18 @@ double p_of_cell(Random& random, Pairing pairing, double difference) {
 }
 
 struct Rates {
-  double any_false = 0;  // fraction of experiments with a false positive
-  double found = 0;      // fraction of the true differences
+  double familywise_error_rate = 0;  // fraction of experiments with a false positive
+  double detection_rate = 0;         // fraction of the true differences
 };
 
-Rates rates_of(Random& random, Pairing pairing, std::size_t family, std::size_t different, std::size_t experiments) {
+Rates simulate_rates(Random& random, Pairing pairing, std::size_t family, std::size_t different,
+                     std::size_t experiments) {
   std::size_t with_false = 0;
   std::size_t found = 0;
   for (std::size_t i = 0; i < experiments; ++i) {
     std::vector<double> p_values;
     for (std::size_t cell = 0; cell < family; ++cell) {
-      p_values.push_back(p_of_cell(random, pairing, cell < different ? kDifference : 0));
+      p_values.push_back(simulate_cell_p(random, pairing, cell < different ? kDifference : 0));
     }
     const std::vector<double> p_adjusted = adjusted_p_values(p_values, Adjustment::holm);
     bool any_false = false;
@@ -81,14 +82,15 @@ int main(int argc, char** argv) {
       "|\n|---|---|---|---|---|\n");
   for (const Pairing pairing : {Pairing::paired, Pairing::unpaired}) {
     for (const std::size_t family : {1U, 6U, 12U, 24U}) {
-      const Rates none = rates_of(random, pairing, family, 0, experiments);
-      const Rates one = rates_of(random, pairing, family, 1, experiments);
-      const Rates all = rates_of(random, pairing, family, family, experiments);
+      const Rates none = simulate_rates(random, pairing, family, 0, experiments);
+      const Rates one = simulate_rates(random, pairing, family, 1, experiments);
+      const Rates all = simulate_rates(random, pairing, family, family, experiments);
       fmt::print("| {} | {} | {:.1f} % | {:.1f} % | {:.1f} % |\n", pairing == Pairing::paired ? "paired" : "unpaired",
-                 family, 100 * none.any_false, 100 * one.found, 100 * all.found);
+                 family, 100 * none.familywise_error_rate, 100 * one.detection_rate, 100 * all.detection_rate);
       // Among 24 comparisons of ten pairs, a single difference is found only when all ten pairs agree.
       const bool reachable = pairing == Pairing::unpaired || family <= 12;
-      good = good && none.any_false <= bound && all.found >= 0.9 && (!reachable || one.found >= 0.9);
+      good = good && none.familywise_error_rate <= bound && all.detection_rate >= 0.9 &&
+             (!reachable || one.detection_rate >= 0.9);
     }
   }
   return good ? 0 : 1;

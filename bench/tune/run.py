@@ -26,8 +26,8 @@ from typing import Any, Callable
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "predict_total"))
 
 import optuna
-from searches import Found, search_optuna, search_tune, search_zeus
-from simulated import BATCH_SIZES, TARGET, WIDTHS, Machine, default_config, make_task, true_cost
+from searches import SearchResult, search_optuna, search_tune, search_zeus
+from simulated import BATCH_SIZES, TARGET, WIDTHS, Machine, default_config, make_task, expected_cost_j
 
 import joulemap as jm
 from joulemap import _tune
@@ -35,7 +35,7 @@ from joulemap import _tune
 METHODS = ("tune", "optuna 5", "optuna 10", "optuna 20", "zeus")
 
 
-def search(method: str, train: Callable, space: dict, default: dict, target: float, runs: int, seed: int) -> Found:
+def search(method: str, train: Callable, space: dict, default: dict, target: float, runs: int, seed: int) -> SearchResult:
     if method == "tune":
         return search_tune(train, space, default, target, runs, seed)
     if method == "zeus":
@@ -43,7 +43,7 @@ def search(method: str, train: Callable, space: dict, default: dict, target: flo
     return search_optuna(train, space, default, target, int(method.split()[1]), seed)
 
 
-def row_of(found: Found, method: str, space: str, seed: int, runs: int, default_j: float, best_j: float) -> dict:
+def row_of(found: SearchResult, method: str, space: str, seed: int, runs: int, default_j: float, best_j: float) -> dict:
     """`default_j` and `best_j`: expected energy of a later run with the default and with what was found."""
     reached = sum(state == "reached" for _, _, state in found.costs)
     net = lambda done: (found.search_j + max(0, runs - done) * best_j) / (runs * default_j)  # noqa: E731
@@ -64,7 +64,7 @@ def run_simulated(options: argparse.Namespace) -> list:
         for seed in range(options.tasks):
             task = make_task(seed)
             default = default_config(task, space)
-            default_j = true_cost(task, default)
+            default_j = expected_cost_j(task, default)
             for method in options.only or METHODS:
                 machine, source = Machine(), random.Random(f"{seed} {method}")
                 _tune.begin = machine.begin
@@ -73,7 +73,7 @@ def run_simulated(options: argparse.Namespace) -> list:
                     task.train(machine, source, config, trial)  # noqa: B023
 
                 found = search(method, train, space, default, TARGET, options.runs, seed)
-                rows.append(row_of(found, method, name, seed, options.runs, default_j, true_cost(task, found.config)))
+                rows.append(row_of(found, method, name, seed, options.runs, default_j, expected_cost_j(task, found.config)))
         print_table([row for row in rows if row["space"] == name])
     return rows
 
@@ -109,7 +109,7 @@ def run_real(options: argparse.Namespace) -> list:
         for config in [default, *(result.config for result in found.values())]:
             values = observed.setdefault(_key(config), [])
             while len(values) < 3:
-                trial = _Quiet(target)
+                trial = _UnmeasuredTraining(target)
                 train(config, trial)
                 values.append(trial.joules)
         mean_j = {key: statistics.fmean(values) for key, values in observed.items()}
@@ -130,7 +130,7 @@ class _Epochs:
         return epoch + 1 == self._epochs
 
 
-class _Quiet:
+class _UnmeasuredTraining:
     """A training to the target, outside of a search."""
 
     def __init__(self, target: float) -> None:

@@ -22,7 +22,7 @@ ZEUS_RETRIES = 20
 
 
 @dataclass
-class Found:
+class SearchResult:
     """What a search found and spent."""
 
     config: dict  # for later runs
@@ -56,16 +56,18 @@ class Run:
         self.joules = self._window.wait().joules or 0.0
 
 
-def search_tune(train: Callable, space: Mapping, default: dict, target: float, runs: int, seed: int) -> Found:
+def search_tune(train: Callable, space: Mapping, default: dict, target: float, runs: int, seed: int) -> SearchResult:
     result = jm.tune(train, space, at_least={"accuracy": target}, default=default, runs_planned=runs, seed=seed)
     config = default if result.best is None else result.best
     best = result.best_trial
     costs = [(row.config, row.energy_j, row.state) for row in result.trials]
-    return Found(config, result.search_j or 0.0, len(result.trials), None if best is None else best.metrics["accuracy"],
-                 reason=result.reason, costs=costs)  # fmt: skip
+    accuracy = None if best is None else best.metrics["accuracy"]
+    return SearchResult(config, result.search_j or 0.0, len(result.trials), accuracy, reason=result.reason, costs=costs)
 
 
-def search_optuna(train: Callable, space: Mapping, default: dict, target: float, trials: int, seed: int) -> Found:
+def search_optuna(
+    train: Callable, space: Mapping, default: dict, target: float, trials: int, seed: int
+) -> SearchResult:
     """Optuna's default sampler minimizes the energy to the target; runs that miss the target count as pruned."""
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
     study.enqueue_trial(default)
@@ -84,10 +86,10 @@ def search_optuna(train: Callable, space: Mapping, default: dict, target: float,
             trial.report(-run.accuracy, 0)
             study.tell(trial, state=optuna.trial.TrialState.PRUNED)
     window.end()
-    return Found(best[1], window.wait().joules or 0.0, trials, best[2], costs=costs)
+    return SearchResult(best[1], window.wait().joules or 0.0, trials, best[2], costs=costs)
 
 
-def search_zeus(train: Callable, batch_sizes: list, default: dict, target: float, runs: int, seed: int) -> Found:
+def search_zeus(train: Callable, batch_sizes: list, default: dict, target: float, runs: int, seed: int) -> SearchResult:
     """`runs` recurrences of the job, each of which trains to the target: simulate_one_job of zeus._legacy.simulate, with
     measured trainings instead of a trace, without power limits, and with energy alone as the cost (eta = 1)."""
     from zeus._legacy.job import Job
@@ -119,4 +121,4 @@ def search_zeus(train: Callable, batch_sizes: list, default: dict, target: float
         if not done:
             break
     window.end()
-    return Found(best[1], window.wait().joules or 0.0, len(costs), best[2], runs_done=done, costs=costs)
+    return SearchResult(best[1], window.wait().joules or 0.0, len(costs), best[2], runs_done=done, costs=costs)

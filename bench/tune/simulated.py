@@ -17,7 +17,7 @@ WIDTHS = [64, 128, 256]
 SAMPLES = 10_000  # of an epoch
 MAX_EPOCHS = 60
 TARGET = 0.9
-TRUTH_RUNS = 40
+TRUE_COST_RUNS = 40
 
 
 class Machine:
@@ -94,7 +94,7 @@ def make_task(seed: int) -> Task:
     )  # fmt: skip
 
 
-class ToTarget:
+class StopAtTarget:
     """Ends a training at the target."""
 
     def __init__(self) -> None:
@@ -105,11 +105,11 @@ class ToTarget:
         return self.reached
 
 
-def true_cost(task: Task, config: dict) -> float:
+def expected_cost_j(task: Task, config: dict) -> float:
     """Expected energy to the target of a later run; of a run that misses it, all its energy, and then the default's."""
     costs = []
-    for run in range(TRUTH_RUNS):
-        machine, source, trial = Machine(), random.Random(f"truth {run}"), ToTarget()
+    for run in range(TRUE_COST_RUNS):
+        machine, source, trial = Machine(), random.Random(f"truth {run}"), StopAtTarget()
         task.train(machine, source, config, trial)
         if not trial.reached:
             task.train(machine, source, {**default_config(task, config)}, trial)

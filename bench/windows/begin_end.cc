@@ -17,7 +17,7 @@ constexpr int kRounds = 100;
 
 // Fastest round, in nanoseconds per call: other load on the machine can only add to it.
 template <class Call>
-double cost_ns(Call call) {
+double fastest_call_ns(Call call) {
   std::vector<double> rounds;
   for (int round = 0; round < kRounds; ++round) {
     const auto start = std::chrono::steady_clock::now();
@@ -35,7 +35,7 @@ void window() {
   window.end();
 }
 
-double cost_beside_ns(unsigned others) {
+double contended_window_ns(unsigned others) {
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < others; ++i) {
@@ -43,7 +43,7 @@ double cost_beside_ns(unsigned others) {
       while (!done) window();
     });
   }
-  const double ns = cost_ns(window);
+  const double ns = fastest_call_ns(window);
   done = true;
   for (std::thread& thread : threads) thread.join();
   return ns;
@@ -56,9 +56,9 @@ int main() {
     std::fprintf(stderr, "begin_end: %s\n", jm_last_error());
     return 1;
   }
-  print("begin, end and free", cost_ns(window));
-  print("begin, end and free, while another thread does the same", cost_beside_ns(1));
-  print("region push and pop, not recorded", cost_ns([] { const joulemap::Region region("region"); }));
-  print("step, not recorded", cost_ns([] { jm_step(nullptr); }));
+  print("begin, end and free", fastest_call_ns(window));
+  print("begin, end and free, while another thread does the same", contended_window_ns(1));
+  print("region push and pop, not recorded", fastest_call_ns([] { const joulemap::Region region("region"); }));
+  print("step, not recorded", fastest_call_ns([] { jm_step(nullptr); }));
   return 0;
 }

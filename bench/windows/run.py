@@ -18,7 +18,7 @@ import timeit
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-BARS_NS = {"C++: begin, end and free": 500, "Python: begin and end": 1500, "Python: with measure": 1500}
+MAX_CALL_NS = {"C++: begin, end and free": 500, "Python: begin and end": 1500, "Python: with measure": 1500}
 CALLS = 5_000
 
 
@@ -70,7 +70,7 @@ def run_on_simulated_machine(build: Path, command: list[str]) -> str:
         return subprocess.run([*machine, *command], env=environment, capture_output=True, text=True, check=True).stdout
 
 
-def peer_rows(build: Path) -> dict[str, float | str]:
+def measure_peers(build: Path) -> dict[str, float | str]:
     """Measures Zeus, pyJoules and codecarbon on the same counters at /sys, which needs root."""
     rows: dict[str, float | str] = {}
     for peer in ("zeus", "pyjoules", "codecarbon"):
@@ -104,10 +104,10 @@ def main() -> int:
     rows.update(python["rows"])
     missed = 0
     for name, ns in rows.items():
-        bar_ns = BARS_NS.get(name)
+        bar_ns = MAX_CALL_NS.get(name)
         missed += bar_ns is not None and ns > bar_ns
         print(f"{name:62} {ns:8.0f} ns" + (f"   (bar {bar_ns} ns)" if bar_ns else ""))
-    for name, ns in peer_rows(build).items():
+    for name, ns in measure_peers(build).items():
         print(f"{name:62} {ns:8.0f} ns" if isinstance(ns, (int, float)) else f"{name:62} {ns}")
     print(f"{'the background thread and the sampler, of one CPU':62} {100 * python['background_share']:8.2f} %")
     return 1 if missed else 0

@@ -9,7 +9,8 @@
 namespace joulemap::python {
 
 struct CaptureState {
-  bool is_on = false;  // module calls are captured: from setup() until turned off, or until one of our functions fails
+  // Module calls are captured: from set_up_module_capture() until turned off, or until one of our functions fails.
+  bool is_on = false;
   ModuleCalls calls;
 };
 

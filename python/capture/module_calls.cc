@@ -51,7 +51,7 @@ bool call_for_bool(PyObject* function, bool& answer) {
 
 bool ModuleCalls::is_in_backward(bool& answer) {
   long long task = -1;
-  if (!call_for_number(torch_functions.graph_task, task)) return false;
+  if (!call_for_number(torch_functions.graph_task_id, task)) return false;
   answer = task != -1;
   return true;
 }
@@ -63,43 +63,43 @@ bool ModuleCalls::on_loop_event(int event) {
   if (sampled == is_sampled_ && traced == is_traced_) return true;
   is_sampled_ = sampled;
   is_traced_ = traced;
-  const OwnedReference result(
-      PyObject_CallFunction(torch_functions.on_step_state, "ii", static_cast<int>(sampled), static_cast<int>(traced)));
+  const OwnedReference result(PyObject_CallFunction(torch_functions.on_step_sampling_change, "ii",
+                                                    static_cast<int>(sampled), static_cast<int>(traced)));
   return static_cast<bool>(result);
 }
 
-const KnownModule* ModuleCalls::find_or_resolve(PyObject* module, const LoopThread& thread) {
+const KnownModule* ModuleCalls::find_or_resolve_module(PyObject* module, const ThreadCaptureState& thread) {
   if (const KnownModule* const found = modules.find(module)) return found;
-  PyObject* outermost = thread.is_outermost() ? Py_None : thread.calls[thread.outermost].module;
+  PyObject* outermost = thread.is_outside_modules() ? Py_None : thread.calls[thread.first_call].module;
   if (modules.find(outermost) == nullptr) outermost = Py_None;  // stale after an interrupt; its module was deleted
   const OwnedReference result(PyObject_CallFunctionObjArgs(torch_functions.resolve_module, module, outermost, nullptr));
   return result ? modules.find(module) : nullptr;
 }
 
-bool ModuleCalls::begin_outermost(LoopThread& thread, const KnownModule& module) {
+bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, const KnownModule& module) {
   const bool is_loss = module.is_loss;  // copied: the calls below may rehash the module table
   bool recomputes = false;
   bool transformed = false;
   bool gradients = false;
-  long long function_modes = 0;
-  if (!is_in_backward(recomputes) || !call_for_bool(torch_functions.is_transformed, transformed)) return false;
+  long long function_mode_count = 0;
+  if (!is_in_backward(recomputes) || !call_for_bool(torch_functions.is_in_transform, transformed)) return false;
   if (!call_for_bool(torch_functions.is_grad_enabled, gradients) ||
-      !call_for_number(torch_functions.function_modes, function_modes))
+      !call_for_number(torch_functions.function_mode_count, function_mode_count))
     return false;
   thread.is_unrecorded = transformed;
-  thread.hides_queries = function_modes > own_function_modes;
+  thread.must_hide_grad_fn_reads = function_mode_count > own_function_mode_count;
   if (transformed) return true;
   if (recomputes) {
     thread.pass = Pass::recompute;
     return true;
   }
   thread.end_phase_gap();
-  thread.mode = gradients ? Mode::train : Mode::inference;
+  thread.mode = gradients ? ModelMode::train : ModelMode::inference;
   thread.pass = gradients ? (is_loss ? Pass::loss : Pass::forward) : (is_loss ? Pass::inference_loss : Pass::inference);
   return is_loss || on_loop_event(gradients ? JMC_FORWARD_TRAIN : JMC_FORWARD_INFER);
 }
 
-void ModuleCalls::end_outermost(LoopThread& thread) {
+void ModuleCalls::end_outermost_call(ThreadCaptureState& thread) {
   if (thread.is_unrecorded || thread.pass == Pass::recompute) return;
   if (thread.pass == Pass::forward || thread.pass == Pass::inference) jmc_on_event(JMC_FORWARD_DONE);
   const bool gradients = thread.pass == Pass::forward || thread.pass == Pass::loss;
@@ -116,27 +116,27 @@ void ModuleCalls::remember_model_type(PyObject* module) {
 
 // An interrupt (Ctrl-C) ends module calls without running their hooks. The stale calls are detected here, at the next
 // call of the outermost module.
-bool ModuleCalls::drop_stale_calls(LoopThread& thread, PyObject* module) {
-  if (thread.is_outermost() || thread.calls[thread.outermost].module != module) return true;
+bool ModuleCalls::drop_stale_calls(ThreadCaptureState& thread, PyObject* module) {
+  if (thread.is_outside_modules() || thread.calls[thread.first_call].module != module) return true;
   const OwnedReference result(PyObject_CallFunctionObjArgs(torch_functions.is_running, module, nullptr));
   if (!result) return false;
   if (PyObject_IsTrue(result.get()) == 1) return true;
-  jmc_leave_to(thread.calls[thread.outermost].depth);
-  thread.calls.resize(thread.outermost);
+  jmc_leave_to(thread.calls[thread.first_call].depth);
+  thread.calls.resize(thread.first_call);
   return true;
 }
 
 bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
-  LoopThread& thread = LoopThread::of_this_thread();
+  ThreadCaptureState& thread = ThreadCaptureState::of_this_thread();
   if (!drop_stale_calls(thread, module)) return false;
-  const bool is_outermost = thread.is_outermost();
-  if (!is_outermost && (!traces_modules || thread.is_unrecorded)) return true;
-  const KnownModule* const found = find_or_resolve(module, thread);
+  const bool is_outside_modules = thread.is_outside_modules();
+  if (!is_outside_modules && (!traces_modules || thread.is_unrecorded)) return true;
+  const KnownModule* const found = find_or_resolve_module(module, thread);
   if (found == nullptr) return PyErr_Occurred() == nullptr;
   const std::uint32_t node = found->node;
-  if (is_outermost) {
+  if (is_outside_modules) {
     if (!found->is_loss) remember_model_type(module);
-    if (!begin_outermost(thread, *found)) return false;
+    if (!begin_outermost_call(thread, *found)) return false;
   }
   if (thread.is_unrecorded) {
     thread.calls.push_back({module, jmc_depth(), node, false});
@@ -144,7 +144,7 @@ bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
   }
   const std::uint32_t enclosing_node = thread.innermost_module_node();
   if (builds_graph(thread) && !attribute_nodes_of_value(thread, inputs, enclosing_node, 0)) return false;
-  const bool enters = is_outermost || enclosing_node != node;
+  const bool enters = is_outside_modules || enclosing_node != node;
   // While modules are untraced, their time cannot be separated from the model's own; all of it belongs to the phase.
   const std::size_t depth = enters ? jmc_enter(names.scope(traces_modules ? node : 0, thread.pass)) : jmc_depth();
   thread.calls.push_back({module, depth, node, enters});
@@ -153,33 +153,33 @@ bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
 
 // An interrupt (Ctrl-C), which hooks do not see, leaves stale calls above the returning one; they are dropped.
 bool ModuleCalls::on_return(PyObject* module, PyObject* output) {
-  LoopThread& thread = LoopThread::of_this_thread();
+  ThreadCaptureState& thread = ThreadCaptureState::of_this_thread();
   std::size_t at = thread.calls.size();
-  while (at > thread.outermost && thread.calls[at - 1].module != module) --at;
-  if (at <= thread.outermost) return true;
+  while (at > thread.first_call && thread.calls[at - 1].module != module) --at;
+  if (at <= thread.first_call) return true;
   const ModuleCall call = thread.calls[at - 1];
   const bool attributed = !builds_graph(thread) || attribute_nodes_of_value(thread, output, call.node, 0);
   thread.calls.resize(at - 1);
   if (call.has_entered_scope) jmc_leave_to(call.depth);
-  if (thread.is_outermost()) end_outermost(thread);
+  if (thread.is_outside_modules()) end_outermost_call(thread);
   return attributed;
 }
 
 // Whether the current pass builds an autograd graph whose nodes are attributed to modules.
-bool ModuleCalls::builds_graph(const LoopThread& thread) const {
+bool ModuleCalls::builds_graph(const ThreadCaptureState& thread) const {
   return traces_modules && !thread.is_unrecorded && thread.pass != Pass::inference &&
          thread.pass != Pass::inference_loss;
 }
 
-PyObject* ModuleCalls::hook_carrier(std::uint32_t node) {
-  if (node >= hook_carriers_.size()) hook_carriers_.resize(node + std::size_t{1});
-  if (hook_carriers_[node] == nullptr) {
+PyObject* ModuleCalls::find_or_make_hook_tensor(std::uint32_t node) {
+  if (node >= hook_tensors_.size()) hook_tensors_.resize(node + std::size_t{1});
+  if (hook_tensors_[node] == nullptr) {
     const OwnedReference hook(new_backward_hook(node));
     if (!hook) return nullptr;
-    PyObject* const made = PyObject_CallFunctionObjArgs(torch_functions.make_carrier, hook.get(), nullptr);
-    hook_carriers_[node] = made;
+    PyObject* const made = PyObject_CallFunctionObjArgs(torch_functions.make_hook_tensor, hook.get(), nullptr);
+    hook_tensors_[node] = made;
   }
-  return hook_carriers_[node];
+  return hook_tensors_[node];
 }
 
 namespace {
@@ -200,7 +200,7 @@ bool mark_autograd_node(PyObject* grad_fn, bool& is_new) {
 
 // Attributes the autograd nodes up to grad_fn to the module of `node` unless they are already attributed; sets
 // is_unattributed to whether they were not.
-bool ModuleCalls::attribute_graph_nodes(LoopThread& thread, PyObject* grad_fn, std::uint32_t node,
+bool ModuleCalls::attribute_graph_nodes(ThreadCaptureState& thread, PyObject* grad_fn, std::uint32_t node,
                                         bool& is_unattributed) const {
   static PyObject* const kSequenceNumber = intern_attribute_name("_sequence_nr");
   if (torch_functions.has_sequence_numbers == 0) return mark_autograd_node(grad_fn, is_unattributed);
@@ -209,33 +209,34 @@ bool ModuleCalls::attribute_graph_nodes(LoopThread& thread, PyObject* grad_fn, s
   const unsigned long long sequence = PyLong_AsUnsignedLongLong(number.get());
   if (PyErr_Occurred() != nullptr) return false;
   // Autograd nodes without a sequence number (AccumulateGrad) report the largest one.
-  is_unattributed = sequence >= thread.first_unattributed && sequence < UINT64_MAX / 2;
+  is_unattributed = sequence >= thread.first_unattributed_sequence_number && sequence < UINT64_MAX / 2;
   if (!is_unattributed) return true;
-  thread.first_unattributed = sequence + 1;
+  thread.first_unattributed_sequence_number = sequence + 1;
   if (thread.keeps_node_intervals) thread.node_intervals.emplace_back(sequence, node);
   return true;
 }
 
-bool ModuleCalls::attribute_nodes_of_tensor(LoopThread& thread, PyObject* tensor, std::uint32_t node) {
+bool ModuleCalls::attribute_nodes_of_tensor(ThreadCaptureState& thread, PyObject* tensor, std::uint32_t node) {
   static PyObject* const kGradFn = intern_attribute_name("grad_fn");
   static PyObject* const kRegister = intern_attribute_name("_register_hook_dict");
   const bool can_query_directly =
-      !thread.hides_queries && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == torch_functions.tensor_type;
+      !thread.must_hide_grad_fn_reads && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == torch_functions.tensor_type;
   const OwnedReference grad_fn(
       can_query_directly ? PyObject_GetAttr(tensor, kGradFn)
-                         : PyObject_CallFunctionObjArgs(torch_functions.read_grad_fn_unseen, tensor, nullptr));
+                         : PyObject_CallFunctionObjArgs(torch_functions.read_grad_fn_bypassing_modes, tensor, nullptr));
   if (!grad_fn) return false;
   if (grad_fn.get() == Py_None) return true;
   bool is_unattributed = false;
   if (!attribute_graph_nodes(thread, grad_fn.get(), node, is_unattributed)) return false;
   if (!is_unattributed) return true;
-  PyObject* const hooks = hook_carrier(node);
+  PyObject* const hooks = find_or_make_hook_tensor(node);
   if (hooks == nullptr) return false;
   const OwnedReference done(PyObject_CallMethodObjArgs(grad_fn.get(), kRegister, hooks, nullptr));
   return static_cast<bool>(done);
 }
 
-bool ModuleCalls::attribute_nodes_of_value(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting) {
+bool ModuleCalls::attribute_nodes_of_value(ThreadCaptureState& thread, PyObject* value, std::uint32_t node,
+                                           int nesting) {
   if (value == Py_None || nesting > kMaxNesting) return true;
   if (PyType_IsSubtype(Py_TYPE(value), reinterpret_cast<PyTypeObject*>(torch_functions.tensor_type)) != 0) {
     return attribute_nodes_of_tensor(thread, value, node);
@@ -265,10 +266,10 @@ bool ModuleCalls::attribute_nodes_of_value(LoopThread& thread, PyObject* value, 
   return true;
 }
 
-void ModuleCalls::forget_in_child() {
+void ModuleCalls::reset_after_fork() {
   names.forget_scopes();
   is_sampled_ = false;
-  LoopThread::of_this_thread().reset_except_mode();
+  ThreadCaptureState::of_this_thread().reset_except_mode();
 }
 
 }  // namespace joulemap::python

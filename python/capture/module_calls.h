@@ -15,9 +15,9 @@
 // it did.
 #pragma once
 
-#include "loop_thread.h"
+#include "module_scopes.h"
 #include "module_table.h"
-#include "scope_names.h"
+#include "thread_capture_state.h"
 
 namespace joulemap::python {
 
@@ -25,47 +25,48 @@ namespace joulemap::python {
 struct TorchFunctions {
   PyObject* tensor_type = nullptr;
   PyObject* is_grad_enabled = nullptr;
-  PyObject* graph_task = nullptr;           // () -> id of the backward pass that runs on this thread, or -1
-  PyObject* function_modes = nullptr;       // () -> number of active TorchFunctionModes
-  PyObject* is_transformed = nullptr;       // () -> whether torch.jit.trace or a torch.func transform runs
-  PyObject* is_running = nullptr;           // (module) -> whether an earlier call of it is still running
-  PyObject* resolve_module = nullptr;       // (module, outermost or None): adds the module to `modules`
-  PyObject* make_carrier = nullptr;         // (hook) -> a tensor whose hook dictionary holds only it
-  PyObject* read_grad_fn_unseen = nullptr;  // (tensor) -> its grad_fn, read unseen by TorchFunctionModes
-  PyObject* on_step_state = nullptr;        // (is_sampled, is_traced): of the step that begins; one has changed
-  int has_sequence_numbers = 1;             // nonzero: autograd nodes expose sequence numbers
+  PyObject* graph_task_id = nullptr;                 // () -> id of the backward pass that runs on this thread, or -1
+  PyObject* function_mode_count = nullptr;           // () -> number of active TorchFunctionModes
+  PyObject* is_in_transform = nullptr;               // () -> whether torch.jit.trace or a torch.func transform runs
+  PyObject* is_running = nullptr;                    // (module) -> whether an earlier call of it is still running
+  PyObject* resolve_module = nullptr;                // (module, outermost or None): adds the module to `modules`
+  PyObject* make_hook_tensor = nullptr;              // (hook) -> a tensor whose hook dictionary holds only it
+  PyObject* read_grad_fn_bypassing_modes = nullptr;  // (tensor) -> its grad_fn, read unseen by TorchFunctionModes
+  PyObject* on_step_sampling_change = nullptr;  // (is_sampled, is_traced): of the step that begins; one has changed
+  int has_sequence_numbers = 1;                 // nonzero: autograd nodes expose sequence numbers
 };
 
 class ModuleCalls {
  public:
-  ScopeNames names;
+  ModuleScopes names;
   ModuleTable modules;
   TorchFunctions torch_functions;
   bool traces_modules = true;          // false: only outermost calls are traced
-  int own_function_modes = 0;          // active TorchFunctionModes that belong to Joulemap
+  int own_function_mode_count = 0;     // active TorchFunctionModes that belong to Joulemap
   std::vector<PyObject*> model_types;  // classes of outermost modules; owned
 
   bool on_call(PyObject* module, PyObject* inputs);
   bool on_return(PyObject* module, PyObject* output);
-  // Reports the loop event; calls torch.on_step_state when the new step changes what is traced or sampled.
+  // Reports the loop event; calls torch.on_step_sampling_change when the new step changes what is traced or sampled.
   bool on_loop_event(int event);
   // Sets `answer` to whether a backward pass already runs on this thread.
   bool is_in_backward(bool& answer);
-  void forget_in_child();
+  void reset_after_fork();
 
  private:
-  bool begin_outermost(LoopThread& thread, const KnownModule& module);
-  void end_outermost(LoopThread& thread);
+  bool begin_outermost_call(ThreadCaptureState& thread, const KnownModule& module);
+  void end_outermost_call(ThreadCaptureState& thread);
   void remember_model_type(PyObject* module);
-  bool drop_stale_calls(LoopThread& thread, PyObject* module);
-  const KnownModule* find_or_resolve(PyObject* module, const LoopThread& thread);
-  bool builds_graph(const LoopThread& thread) const;
-  bool attribute_nodes_of_value(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting);
-  bool attribute_nodes_of_tensor(LoopThread& thread, PyObject* tensor, std::uint32_t node);
-  PyObject* hook_carrier(std::uint32_t node);
-  bool attribute_graph_nodes(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_unattributed) const;
+  bool drop_stale_calls(ThreadCaptureState& thread, PyObject* module);
+  const KnownModule* find_or_resolve_module(PyObject* module, const ThreadCaptureState& thread);
+  bool builds_graph(const ThreadCaptureState& thread) const;
+  bool attribute_nodes_of_value(ThreadCaptureState& thread, PyObject* value, std::uint32_t node, int nesting);
+  bool attribute_nodes_of_tensor(ThreadCaptureState& thread, PyObject* tensor, std::uint32_t node);
+  PyObject* find_or_make_hook_tensor(std::uint32_t node);
+  bool attribute_graph_nodes(ThreadCaptureState& thread, PyObject* grad_fn, std::uint32_t node,
+                             bool& is_unattributed) const;
 
-  std::vector<PyObject*> hook_carriers_;  // by node in ScopeNames; owned
+  std::vector<PyObject*> hook_tensors_;  // by node in ModuleScopes; owned
   bool is_sampled_ = false;
   bool is_traced_ = true;
 };

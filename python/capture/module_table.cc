@@ -3,13 +3,13 @@
 
 namespace joulemap::python {
 
-bool ModuleTable::name_module(PyObject* module, std::uint32_t node, bool is_loss, PyObject* on_deleted) {
+bool ModuleTable::name_module(PyObject* module, std::uint32_t node, bool is_loss, PyObject* on_module_deleted) {
   const auto found = modules_.find(module);
   if (found != modules_.end()) {
     found->second.node = node;
     return true;
   }
-  PyObject* const reference = PyWeakref_NewRef(module, on_deleted);
+  PyObject* const reference = PyWeakref_NewRef(module, on_module_deleted);
   if (reference == nullptr) return false;
   modules_.emplace(module, KnownModule{node, is_loss, reference});
   modules_by_reference_.emplace(reference, module);

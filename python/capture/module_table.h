@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModuleTable: maps PyTorch modules to their names (nodes of ScopeNames). It holds weak references and writes nothing
+// ModuleTable: maps PyTorch modules to their names (nodes of ModuleScopes). It holds weak references and writes nothing
 // into modules, so that deleting, copying and pickling them works as usual. Requires the GIL; never destroyed.
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace joulemap::python {
 
 struct KnownModule {
-  std::uint32_t node = 0;  // in ScopeNames
+  std::uint32_t node = 0;  // in ModuleScopes
   bool is_loss = false;
   PyObject* reference = nullptr;  // weak reference
 };
@@ -26,9 +26,9 @@ class ModuleTable {
     return found == modules_.end() ? nullptr : &found->second;
   }
 
-  // Names or renames a module. Python calls `on_deleted` with the weak reference when the module is deleted;
-  // `on_deleted` must then call forget_module(). Returns false when Python has raised.
-  bool name_module(PyObject* module, std::uint32_t node, bool is_loss, PyObject* on_deleted);
+  // Names or renames a module. Python calls `on_module_deleted` with the weak reference when the module is deleted;
+  // `on_module_deleted` must then call forget_module(). Returns false when Python has raised.
+  bool name_module(PyObject* module, std::uint32_t node, bool is_loss, PyObject* on_module_deleted);
   void forget_module(PyObject* reference);
 
  private:

@@ -31,10 +31,10 @@ void dealloc_scope_hook(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyType_Slot kSlots[] = {{Py_tp_call, reinterpret_cast<void*>(call_scope_hook)},
-                        {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_scope_hook)},
-                        {0, nullptr}};
-PyType_Spec kSpec = {"joulemap._capture.ScopeHook", sizeof(ScopeHook), 0, Py_TPFLAGS_DEFAULT, kSlots};
+PyType_Slot kScopeHookSlots[] = {{Py_tp_call, reinterpret_cast<void*>(call_scope_hook)},
+                                 {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_scope_hook)},
+                                 {0, nullptr}};
+PyType_Spec kScopeHookSpec = {"joulemap._capture.ScopeHook", sizeof(ScopeHook), 0, Py_TPFLAGS_DEFAULT, kScopeHookSlots};
 
 PyObject* new_hook(std::uint32_t node, jmc_scope operation) {
   const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(scope_hook_type, Py_tp_alloc));
@@ -48,7 +48,7 @@ PyObject* new_hook(std::uint32_t node, jmc_scope operation) {
 }  // namespace
 
 bool add_scope_hook_type(PyObject* module) {
-  PyObject* const type = PyType_FromSpec(&kSpec);
+  PyObject* const type = PyType_FromSpec(&kScopeHookSpec);
   if (type == nullptr) return false;
   scope_hook_type = reinterpret_cast<PyTypeObject*>(type);
   Py_INCREF(type);

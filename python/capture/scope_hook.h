@@ -16,7 +16,7 @@ namespace joulemap::python {
 // Creates the Python type of the hooks and adds it to `module`. Returns false when Python has raised.
 bool add_scope_hook_type(PyObject* module);
 
-// Returns a new hook for the module of `node` (in ScopeNames); nullptr when Python has raised.
+// Returns a new hook for the module of `node` (in ModuleScopes); nullptr when Python has raised.
 PyObject* new_backward_hook(std::uint32_t node);
 // The same for an operation within that module; `tensors` (its inputs as text) may be null. The hook stores a scope id,
 // which is invalid after a fork, so use the hook only within a step.

@@ -27,7 +27,7 @@ __all__ = [
 
 # Public name -> module from which it is loaded on first access: these modules need ctypes and dataclasses, which would
 # dominate the import time.
-_LAZY = {
+_LAZY_MODULES = {
     "Attachment": "_attach", "Diagnostic": "_energy", "Domain": "_energy", "EarlyStop": "_early_stop", "Energy": "_energy",
     "Forecast": "_forecast", "JoulemapError": "_library", "Ledger": "_ledger", "Prediction": "_prediction",
     "Run": "_run", "Trial": "_tune", "TuneResult": "_tune_result", "attach": "_attach", "doctor": "_library",
@@ -41,9 +41,9 @@ _LAZY = {
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return __getattr__("version")()  # type: ignore[operator]
-    if name not in _LAZY:
+    if name not in _LAZY_MODULES:
         raise AttributeError(f"module 'joulemap' has no attribute {name!r}")
-    value = globals()[name] = _load_lazily(_LAZY[name], name)
+    value = globals()[name] = _load_lazily(_LAZY_MODULES[name], name)
     return value
 
 

@@ -60,10 +60,10 @@ class Attachment(Run):
 
     def __exit__(self, kind: object, value: object, traceback: object) -> None:
         if kind is not None and self._probe is not None:
-            from ._torch_probe import record_not_probed
+            from ._torch_probe import diagnose_not_probed
 
             self._probe = None
-            record_not_probed("an exception ended the with block of jm.attach")
+            diagnose_not_probed("an exception ended the with block of jm.attach")
         self.detach()
 
 

@@ -10,16 +10,16 @@
 #include "../capture/scope_hook.h"
 
 using joulemap::python::capture_state;
-using joulemap::python::LoopThread;
-using joulemap::python::Mode;
+using joulemap::python::ModelMode;
 using joulemap::python::ModuleCalls;
 using joulemap::python::Pass;
+using joulemap::python::ThreadCaptureState;
 using joulemap::python::TorchFunctions;
 
 namespace {
 
 // Python callback of the weak references to modules, called when a module is deleted; outlives all modules.
-constinit PyObject* on_deleted = nullptr;
+constinit PyObject* on_module_deleted = nullptr;
 
 ModuleCalls& module_calls() { return capture_state().calls; }
 
@@ -37,7 +37,7 @@ void report_failure() {
 // Turns the capture off and leaves all scopes of this thread, because no later hook would leave them.
 void stop_capture() {
   capture_state().is_on = false;
-  LoopThread::of_this_thread().leave_all_scopes();
+  ThreadCaptureState::of_this_thread().leave_all_scopes();
 }
 
 // Return value of a hook: None, or nullptr when an interrupt of the program is pending.
@@ -60,14 +60,30 @@ PyObject* module_returned(PyObject*, PyObject* args) {
   return finish_hook(module_calls().on_return(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 2)));
 }
 
-PyObject* setup(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {
-      "tensor_type", "is_grad_enabled", "graph_task",      "function_modes", "is_transformed",       "is_running",
-      "resolve",     "make_carrier",    "careful_grad_fn", "on_step_state",  "has_sequence_numbers", nullptr};
+PyObject* set_up_module_capture(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"tensor_type",
+                                "is_grad_enabled",
+                                "graph_task_id",
+                                "function_mode_count",
+                                "is_in_transform",
+                                "is_running",
+                                "resolve",
+                                "make_hook_tensor",
+                                "read_grad_fn_bypassing_modes",
+                                "on_step_sampling_change",
+                                "has_sequence_numbers",
+                                nullptr};
   TorchFunctions f;
-  PyObject** const slots[] = {&f.tensor_type,         &f.is_grad_enabled, &f.graph_task,     &f.function_modes,
-                              &f.is_transformed,      &f.is_running,      &f.resolve_module, &f.make_carrier,
-                              &f.read_grad_fn_unseen, &f.on_step_state};
+  PyObject** const slots[] = {&f.tensor_type,
+                              &f.is_grad_enabled,
+                              &f.graph_task_id,
+                              &f.function_mode_count,
+                              &f.is_in_transform,
+                              &f.is_running,
+                              &f.resolve_module,
+                              &f.make_hook_tensor,
+                              &f.read_grad_fn_bypassing_modes,
+                              &f.on_step_sampling_change};
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOOOp", const_cast<char**>(names), slots[0], slots[1], slots[2],
                                    slots[3], slots[4], slots[5], slots[6], slots[7], slots[8], slots[9],
                                    &f.has_sequence_numbers)) {
@@ -79,12 +95,12 @@ PyObject* setup(PyObject*, PyObject* args, PyObject* kwargs) {
   return PyBool_FromLong(capture_state().is_on);
 }
 
-PyObject* name_child(PyObject*, PyObject* args) {
+PyObject* find_or_add_module_node(PyObject*, PyObject* args) {
   unsigned parent = 0;
   const char* name = nullptr;
   if (!PyArg_ParseTuple(args, "Is", &parent, &name)) return nullptr;
   if (!module_calls().names.has_node(parent)) return PyErr_Format(PyExc_ValueError, "no node %u", parent);
-  return PyLong_FromUnsignedLong(module_calls().names.child_node(parent, name));
+  return PyLong_FromUnsignedLong(module_calls().names.find_or_add_module_node(parent, name));
 }
 
 PyObject* name_module(PyObject*, PyObject* args) {
@@ -92,11 +108,11 @@ PyObject* name_module(PyObject*, PyObject* args) {
   unsigned node = 0;
   int is_loss = 0;
   if (!PyArg_ParseTuple(args, "OIp", &module, &node, &is_loss)) return nullptr;
-  if (!module_calls().modules.name_module(module, node, is_loss != 0, on_deleted)) return nullptr;
+  if (!module_calls().modules.name_module(module, node, is_loss != 0, on_module_deleted)) return nullptr;
   Py_RETURN_NONE;
 }
 
-PyObject* node_of(PyObject*, PyObject* module) {
+PyObject* node_of_module(PyObject*, PyObject* module) {
   const auto* const known = module_calls().modules.find(module);
   return PyLong_FromLong(known == nullptr ? -1 : static_cast<long>(known->node));
 }
@@ -112,9 +128,9 @@ PyObject* phase_begin(PyObject*, PyObject* args) {
   const char* module = nullptr;
   int mode = 0;
   if (!PyArg_ParseTuple(args, "sz|i", &phase, &module, &mode)) return nullptr;
-  LoopThread& thread = LoopThread::of_this_thread();
+  ThreadCaptureState& thread = ThreadCaptureState::of_this_thread();
   thread.end_phase_gap();
-  if (mode != 0) thread.mode = mode == 1 ? Mode::train : Mode::inference;
+  if (mode != 0) thread.mode = mode == 1 ? ModelMode::train : ModelMode::inference;
   jmc_scope scope = phase_scope(thread.mode, phase);
   if (module != nullptr) scope = jmc_child_scope(scope, JMC_MODULE, module);
   return PyLong_FromSize_t(jmc_enter(scope));
@@ -128,16 +144,16 @@ PyObject* leave_to(PyObject*, PyObject* depth) {
 }
 
 // Enters the interval from the end of one phase to the beginning of the next, in a program that trains.
-PyObject* begin_between(PyObject*, PyObject* args) {
+PyObject* begin_phase_gap(PyObject*, PyObject* args) {
   const char* phase = nullptr;
   if (!PyArg_ParseTuple(args, "s", &phase)) return nullptr;
-  LoopThread& thread = LoopThread::of_this_thread();
-  if (thread.has_run_backward && thread.is_outermost()) thread.begin_phase_gap(phase_scope(thread.mode, phase));
+  ThreadCaptureState& thread = ThreadCaptureState::of_this_thread();
+  if (thread.has_run_backward && thread.is_outside_modules()) thread.begin_phase_gap(phase_scope(thread.mode, phase));
   Py_RETURN_NONE;
 }
 
-PyObject* end_between(PyObject*, PyObject*) {
-  LoopThread::of_this_thread().end_phase_gap();
+PyObject* end_phase_gap(PyObject*, PyObject*) {
+  ThreadCaptureState::of_this_thread().end_phase_gap();
   Py_RETURN_NONE;
 }
 
@@ -149,21 +165,21 @@ PyObject* on_event(PyObject*, PyObject* event) {
 }
 
 PyObject* backward_begin(PyObject*, PyObject*) {
-  LoopThread& thread = LoopThread::of_this_thread();
+  ThreadCaptureState& thread = ThreadCaptureState::of_this_thread();
   bool is_nested = false;
   if (!module_calls().is_in_backward(is_nested)) return nullptr;
   thread.has_run_backward = true;
   if (!is_nested && !module_calls().on_loop_event(JMC_BACKWARD)) return nullptr;
-  thread.begin_pass(module_calls().names.scope(0, Pass::backward));
+  thread.begin_backward_pass(module_calls().names.scope(0, Pass::backward));
   return PyBool_FromLong(is_nested);
 }
 
 PyObject* backward_end(PyObject*, PyObject*) {
-  LoopThread::of_this_thread().end_pass();
+  ThreadCaptureState::of_this_thread().end_backward_pass();
   Py_RETURN_NONE;
 }
 
-PyObject* enter_within(PyObject*, PyObject* args) {
+PyObject* enter_child_scope(PyObject*, PyObject* args) {
   int kind = 0;
   const char* name = nullptr;
   const char* tensors = nullptr;
@@ -175,7 +191,7 @@ PyObject* enter_within(PyObject*, PyObject* args) {
 // Starts (True) or stops recording which autograd nodes each module creates: pairs of the sequence number of its last
 // node and the number of the module. Used in sampled steps only.
 PyObject* keep_node_intervals(PyObject*, PyObject* keep) {
-  LoopThread& thread = LoopThread::of_this_thread();
+  ThreadCaptureState& thread = ThreadCaptureState::of_this_thread();
   thread.keeps_node_intervals = PyObject_IsTrue(keep) == 1;
   thread.node_intervals.clear();
   Py_RETURN_NONE;
@@ -183,7 +199,7 @@ PyObject* keep_node_intervals(PyObject*, PyObject* keep) {
 
 PyObject* node_intervals(PyObject*, PyObject*) {
   PyObject* const list = PyList_New(0);
-  for (const auto& [sequence, node] : LoopThread::of_this_thread().node_intervals) {
+  for (const auto& [sequence, node] : ThreadCaptureState::of_this_thread().node_intervals) {
     PyObject* const pair =
         list == nullptr ? nullptr : Py_BuildValue("KI", static_cast<unsigned long long>(sequence), node);
     if (pair == nullptr || PyList_Append(list, pair) != 0) {
@@ -205,7 +221,7 @@ PyObject* operation_hook(PyObject*, PyObject* args) {
   return joulemap::python::new_operation_hook(node, operation, tensors);
 }
 
-PyObject* set_traced(PyObject*, PyObject* traced) {
+PyObject* set_submodule_tracing(PyObject*, PyObject* traced) {
   module_calls().traces_modules = PyObject_IsTrue(traced) == 1;
   Py_RETURN_NONE;
 }
@@ -221,8 +237,8 @@ PyObject* model_types(PyObject*, PyObject*) {
   return list;
 }
 
-PyObject* set_own_modes(PyObject*, PyObject* count) {
-  module_calls().own_function_modes = static_cast<int>(PyLong_AsLong(count));
+PyObject* set_own_function_mode_count(PyObject*, PyObject* count) {
+  module_calls().own_function_mode_count = static_cast<int>(PyLong_AsLong(count));
   Py_RETURN_NONE;
 }
 
@@ -258,17 +274,17 @@ PyObject* function_sample(PyObject*, PyObject* args) {
 }
 
 template <void (*Set)(int)>
-PyObject* set_flag(PyObject*, PyObject* on) {
+PyObject* set_capture_flag(PyObject*, PyObject* on) {
   Set(PyObject_IsTrue(on) == 1 ? 1 : 0);
   Py_RETURN_NONE;
 }
 
-PyObject* turn_off(PyObject*, PyObject*) {
+PyObject* disable_capture(PyObject*, PyObject*) {
   stop_capture();
   Py_RETURN_NONE;
 }
 
-PyObject* set_on(PyObject*, PyObject* on) {
+PyObject* set_capture_enabled(PyObject*, PyObject* on) {
   if (PyObject_IsTrue(on) != 1) {
     stop_capture();
   } else {
@@ -277,8 +293,8 @@ PyObject* set_on(PyObject*, PyObject* on) {
   Py_RETURN_NONE;
 }
 
-PyObject* forget_in_child(PyObject*, PyObject*) {
-  module_calls().forget_in_child();
+PyObject* reset_after_fork(PyObject*, PyObject*) {
+  module_calls().reset_after_fork();
   Py_RETURN_NONE;
 }
 
@@ -297,38 +313,40 @@ PyCFunction to_c_function(Function function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-PyMethodDef kFunctions[] = {
-    {"setup", to_c_function(setup), METH_VARARGS | METH_KEYWORDS,
+PyMethodDef kExtensionFunctions[] = {
+    {"set_up_module_capture", to_c_function(set_up_module_capture), METH_VARARGS | METH_KEYWORDS,
      "Sets PyTorch functions to call; enables module capture."},
     {"module_called", module_called, METH_VARARGS, "module_called(module, inputs)"},
     {"module_returned", module_returned, METH_VARARGS, "module_returned(module, inputs, output)"},
-    {"name_child", name_child, METH_VARARGS, "name_child(node, name) -> node"},
+    {"find_or_add_module_node", find_or_add_module_node, METH_VARARGS, "find_or_add_module_node(node, name) -> node"},
     {"name_module", name_module, METH_VARARGS, "name_module(module, node, is_loss)"},
-    {"node_of", node_of, METH_O, "node_of(module) -> node, or -1"},
+    {"node_of_module", node_of_module, METH_O, "node_of_module(module) -> node, or -1"},
     {"phase_begin", phase_begin, METH_VARARGS, "phase_begin(phase, module or None, mode = 0) -> depth for leave_to"},
     {"leave_to", leave_to, METH_O, "leave_to(depth)"},
-    {"begin_between", begin_between, METH_VARARGS, "begin_between(phase)"},
-    {"end_between", end_between, METH_NOARGS, nullptr},
+    {"begin_phase_gap", begin_phase_gap, METH_VARARGS, "begin_phase_gap(phase)"},
+    {"end_phase_gap", end_phase_gap, METH_NOARGS, nullptr},
     {"on_event", on_event, METH_O, "on_event(event)"},
     {"backward_begin", backward_begin, METH_NOARGS, "backward_begin() -> whether it runs within another"},
     {"backward_end", backward_end, METH_NOARGS, nullptr},
-    {"enter_within", enter_within, METH_VARARGS, "enter_within(kind, name, tensors=None) -> depth for leave_to"},
+    {"enter_child_scope", enter_child_scope, METH_VARARGS,
+     "enter_child_scope(kind, name, tensors=None) -> depth for leave_to"},
     {"keep_node_intervals", keep_node_intervals, METH_O, "keep_node_intervals(whether)"},
     {"node_intervals", node_intervals, METH_NOARGS, "node_intervals() -> [(sequence number, node)]"},
     {"operation_hook", operation_hook, METH_VARARGS, "operation_hook(node, operation, tensors=None) -> callable"},
-    {"set_traced", set_traced, METH_O, "Enables or disables tracing of submodules."},
+    {"set_submodule_tracing", set_submodule_tracing, METH_O, "Enables or disables tracing of submodules."},
     {"model_types", model_types, METH_NOARGS, "Classes of outermost modules."},
-    {"set_own_modes", set_own_modes, METH_O, "Sets the number of active function modes that belong to joulemap."},
+    {"set_own_function_mode_count", set_own_function_mode_count, METH_O,
+     "Sets the number of active function modes that belong to joulemap."},
     {"metric", metric, METH_VARARGS, "metric(name, value, time_ns = 0)"},
     {"diagnose", diagnose, METH_VARARGS, "diagnose(code, message, remedy)"},
     {"fact", fact, METH_VARARGS, "fact(name, value)"},
     {"function_sample", function_sample, METH_VARARGS, "function_sample(name, time_ns)"},
-    {"set_joulemap_work", set_flag<jmc_own_work>, METH_O, nullptr},
-    {"allow_cupti_detach", set_flag<jmc_allow_cupti_detach>, METH_O, nullptr},
-    {"set_other_profiler", set_flag<jmc_other_profiler>, METH_O, nullptr},
-    {"turn_off", turn_off, METH_NOARGS, nullptr},
-    {"set_on", set_on, METH_O, "Enables or disables capture of module calls."},
-    {"forget_in_child", forget_in_child, METH_NOARGS, nullptr},
+    {"set_joulemap_work", set_capture_flag<jmc_own_work>, METH_O, nullptr},
+    {"allow_cupti_detach", set_capture_flag<jmc_allow_cupti_detach>, METH_O, nullptr},
+    {"set_other_profiler", set_capture_flag<jmc_other_profiler>, METH_O, nullptr},
+    {"disable_capture", disable_capture, METH_NOARGS, nullptr},
+    {"set_capture_enabled", set_capture_enabled, METH_O, "Enables or disables capture of module calls."},
+    {"reset_after_fork", reset_after_fork, METH_NOARGS, nullptr},
     {"finish", finish, METH_NOARGS, nullptr},
     {"current_scope", current_scope, METH_NOARGS, nullptr},
     {"depth", depth, METH_NOARGS, nullptr},
@@ -337,15 +355,16 @@ PyMethodDef kFunctions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef kForgetModule = {"forget_module", forget_module, METH_O, nullptr};
-PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "_capture", nullptr, -1, kFunctions, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef kExtensionModule = {
+    PyModuleDef_HEAD_INIT, "_capture", nullptr, -1, kExtensionFunctions, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 
 PyMODINIT_FUNC PyInit__capture(void) {
-  PyObject* const module = PyModule_Create(&kModule);
+  PyObject* const module = PyModule_Create(&kExtensionModule);
   if (module == nullptr) return nullptr;
-  on_deleted = PyCFunction_New(&kForgetModule, nullptr);
-  if (on_deleted != nullptr && joulemap::python::add_scope_hook_type(module)) return module;
+  on_module_deleted = PyCFunction_New(&kForgetModule, nullptr);
+  if (on_module_deleted != nullptr && joulemap::python::add_scope_hook_type(module)) return module;
   Py_DECREF(module);
   return nullptr;
 }

@@ -53,10 +53,10 @@ region_pop = _library.jmc_region_pop
 backward_begin = _library.jmc_backward_begin
 backward_end = _library.jmc_backward_end
 
-_off = False
+_is_disabled = False
 
 
-def _bytes(text: object) -> bytes:
+def _encode_text(text: object) -> bytes:
     return str(text).replace("\0", "").encode("utf-8", "replace")
 
 
@@ -65,11 +65,11 @@ def is_recording() -> bool:
 
 
 def child_scope(parent: int, kind: int, name: str) -> int:
-    return _library.jmc_child_scope(parent, kind, _bytes(name))
+    return _library.jmc_child_scope(parent, kind, _encode_text(name))
 
 
 def region_push(name: str) -> None:
-    _library.jmc_region_push(_bytes(name))
+    _library.jmc_region_push(_encode_text(name))
 
 
 def step() -> None:
@@ -81,34 +81,34 @@ def epoch(number: int) -> None:
 
 
 def metric(name: str, value: float) -> None:
-    _library.jmc_metric(_bytes(name), value, 0)
+    _library.jmc_metric(_encode_text(name), value, 0)
 
 
 def diagnose(code: str, message: object, remedy: str = "") -> None:
-    _library.jmc_diagnose(_bytes(code), _bytes(message), _bytes(remedy))
+    _library.jmc_diagnose(_encode_text(code), _encode_text(message), _encode_text(remedy))
 
 
 def hlo_op(module: str, instruction: str, op_name: str) -> None:
-    _library.jmc_hlo_op(_bytes(module), _bytes(instruction), _bytes(op_name))
+    _library.jmc_hlo_op(_encode_text(module), _encode_text(instruction), _encode_text(op_name))
 
 
 def fact(name: str, value: object) -> None:
-    _library.jmc_fact(_bytes(name), _bytes(value))
+    _library.jmc_fact(_encode_text(name), _encode_text(value))
 
 
-def guarded(function: Callable) -> Callable:
+def suppress_failures(function: Callable) -> Callable:
     """Wraps `function` to return None instead of raising, so that failures never reach the program. The first failure
     is recorded as a diagnostic and disables the capture of frameworks."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        global _off
-        if _off:
+        global _is_disabled
+        if _is_disabled:
             return None
         try:
             return function(*args, **kwargs)
         except Exception as error:  # noqa: BLE001
-            _off = True
+            _is_disabled = True
             diagnose("capture_failed", f"{function.__qualname__}: {type(error).__name__}: {error}", "please report this")
             return None
 

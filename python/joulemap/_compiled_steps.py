@@ -35,10 +35,10 @@ class StepDetector:
                 self._step_function, self._step_function_trains = function, True
             return
         self._spent_s[function] = self._spent_s.get(function, 0.0) + spent_s
-        if self._is_ahead(function, trains):
+        if self._should_become_step_function(function, trains):
             self._step_function, self._step_function_trains = function, trains
 
-    def _is_ahead(self, function: str, trains: bool) -> bool:
+    def _should_become_step_function(self, function: str, trains: bool) -> bool:
         leading: Tuple[Optional[str], bool] = (self._step_function, self._step_function_trains)
         if leading[0] is None or trains != leading[1]:
             return leading[0] is None or trains

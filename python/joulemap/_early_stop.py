@@ -48,7 +48,7 @@ def saturation_slope(points: Sequence) -> Optional[LossSlope]:
     if len(recent) < MIN_FITTED_POINTS or recent[-1].energy_j <= recent[0].energy_j:
         return None
     losses = [point.loss for point in recent]
-    shapes = _curve_shapes([point.energy_j for point in recent])
+    shapes = _evaluate_curve_shapes([point.energy_j for point in recent])
     fits = [_fit_curve(values, derivative, losses) for values, derivative in shapes]
     best = min(fits, key=lambda fit: fit.squared_residuals)
     degrees = len(recent) - 3
@@ -75,7 +75,7 @@ def _mean_point(points: Sequence) -> LossPoint:
     )
 
 
-def _curve_shapes(energies_j: Sequence) -> list:
+def _evaluate_curve_shapes(energies_j: Sequence) -> list:
     """For each shape: its values at the points, and minus its derivative at the last one, in 1/J."""
     last_j = energies_j[-1]
     scaled = [energy_j / last_j for energy_j in energies_j]
@@ -225,7 +225,7 @@ class EarlyStop:
         return f"<EarlyStop {self.reason}>"
 
 
-def share_decision_of_rank_0(decision: bool) -> bool:
+def broadcast_decision_of_rank_0(decision: bool) -> bool:
     """The decision of rank 0 on all ranks of torch.distributed: each rank measures another energy."""
     import sys
 

@@ -4,7 +4,7 @@
 EngineAdapter wraps functions. It keeps every failure away from the program: an engine of unknown shape, or the first
 error in a hook, switches the adapter off with one diagnostic, and the engine runs on.
 
-StepLog numbers and times the steps. Engines may launch a step before the step before it has completed; then the later
+EngineStepLog numbers and times the steps. Engines may launch a step before the step before it has completed; then the later
 step begins where the earlier one ends. It reports a request as finished with the last step that contains it, and as
 preempted if it computes tokens again that were in the KV cache.
 """
@@ -154,7 +154,7 @@ StepEntry = Tuple[EngineRequest, int, int, bool, int, int, int]  # start, tokens
 object_id = id  # `id` is a member of RequestWork
 
 
-class StepLog:
+class EngineStepLog:
     """The steps of one engine. Used by one thread at a time."""
 
     def __init__(self, model: Optional[str] = None, prefix: str = "") -> None:

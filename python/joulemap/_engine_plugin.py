@@ -11,7 +11,7 @@ from importlib import import_module
 from . import _hot
 
 
-def _install(engine_module: str, adapter: str) -> None:
+def _install_adapter(engine_module: str, adapter: str) -> None:
     try:
         if _hot.is_recording():
             module = import_module(engine_module)  # where sitecustomize did run, this import installs the adapter
@@ -23,11 +23,11 @@ def _install(engine_module: str, adapter: str) -> None:
         capture.diagnose("engine_not_captured", message, "report steps with jm.engine_step")
 
 
-def vllm() -> None:
+def install_vllm_adapter() -> None:
     if "vllm.v1.engine.core" in sys.modules:  # not in workers, which do not schedule
-        _install("vllm.v1.core.sched.scheduler", "_vllm_capture")
+        _install_adapter("vllm.v1.core.sched.scheduler", "_vllm_capture")
 
 
-def sglang() -> None:
+def install_sglang_adapter() -> None:
     if "sglang.srt.managers.scheduler" in sys.modules:
-        _install("sglang.srt.managers.scheduler", "_sglang_capture")
+        _install_adapter("sglang.srt.managers.scheduler", "_sglang_capture")

@@ -15,8 +15,8 @@ from typing import Any, Optional, Union
 from . import _marks
 from ._energy import Energy, _format_number
 from ._forecast_statistics import (
-    OccurrenceMoments, RecurringKind, SeriesForecast, StepBlock, add_unseen_work, choose_phase, evaluation_kind,
-    find_pauses, forecast_series, warm_up_blocks,
+    OccurrenceMoments, RecurringWorkKind, SeriesForecast, StepBlock, add_unseen_work, choose_period_offset, evaluation_kind,
+    find_recurring_pauses, forecast_series, count_warm_up_blocks,
 )  # fmt: skip
 from ._measure import Measurement, begin
 
@@ -113,7 +113,7 @@ class Forecast:
         self._block_begin_s = time.monotonic()
         self._step_mark_count = 0
         self._epoch_marks: list = []  # numbers of steps at which epochs began
-        self._other_steps: dict = {}  # name -> _WorkSteps in which it was measured separately
+        self._other_steps: dict = {}  # name -> _OccurrenceSteps in which it was measured separately
         self._other_costs: dict = {}  # name -> series -> OccurrenceMoments of that work in settled blocks
         self._is_explicit = False
         self._block_s = TARGET_BLOCK_S
@@ -147,7 +147,7 @@ class Forecast:
             window.end()
             step = self._step_mark_count - 1
             self._open_block[2].append((name, step, window))
-            self._other_steps.setdefault(name, _WorkSteps(step)).add(step)
+            self._other_steps.setdefault(name, _OccurrenceSteps(step)).add(step)
 
     def end(self) -> Optional[Energy]:
         """Ends the training run, and returns its energy. total() then returns the measured value."""
@@ -215,7 +215,7 @@ class Forecast:
             self._pending_blocks = collections.deque((0, *entry[1:]) for entry in self._pending_blocks)
             for _, _, energy, other in self._blocks:
                 self._add_to_setup(energy, other)
-            self._other_steps = {name: _WorkSteps(-1) for name in self._other_steps}
+            self._other_steps = {name: _OccurrenceSteps(-1) for name in self._other_steps}
             self._step_mark_count, self._epoch_marks, self._blocks = 0, [], []
             self._open_block = [0, begin("setup"), []]
 
@@ -284,13 +284,13 @@ class Forecast:
         kinds = []
         for name, period in sorted(declared.items(), key=lambda item: item[1]):
             if name not in self._other_steps:
-                kinds.append(choose_phase(name, period, blocks))
+                kinds.append(choose_period_offset(name, period, blocks))
         for name, work in self._other_steps.items():
             period = declared.get(name) or work.period() or self._epoch_length()
             if period is not None:
-                kinds.append(RecurringKind(name, period, work.last % period))
+                kinds.append(RecurringWorkKind(name, period, work.last % period))
         if self._declared_periods is None:
-            found = find_pauses(blocks, kinds)
+            found = find_recurring_pauses(blocks, kinds)
             kinds += [found] if found is not None else []
         return kinds
 
@@ -315,7 +315,7 @@ def _remove_listener(listener: Any) -> None:
         _marks.mark_listeners.remove(listener)
 
 
-class _WorkSteps:
+class _OccurrenceSteps:
     """The steps in which work was measured separately."""
 
     def __init__(self, step: int) -> None:
@@ -341,10 +341,10 @@ def _add_series(one: dict, other: dict) -> dict:
     """Sums of two series; None where one of them is unknown. Empty series are no work."""
     if not one or not other:
         return one or other
-    return {name: _add_known(one.get(name), other.get(name)) for name in {**one, **other}}
+    return {name: _add_or_none(one.get(name), other.get(name)) for name in {**one, **other}}
 
 
-def _add_known(one: Optional[float], other: Optional[float]) -> Optional[float]:
+def _add_or_none(one: Optional[float], other: Optional[float]) -> Optional[float]:
     return None if one is None or other is None else one + other
 
 
@@ -361,7 +361,7 @@ def _add_energies(one: Energy, other: Energy) -> Energy:
     return Energy(
         joules=one.joules + other.joules if is_same else None,  # type: ignore[operator]
         uncertainty_j=max(one.uncertainty_j or 0, other.uncertainty_j or 0) if is_same else None,
-        seconds=_add_known(one.seconds, other.seconds),
+        seconds=_add_or_none(one.seconds, other.seconds),
         watts=None,
         provenance=one.provenance if is_same else None,
         reason=one.reason or other.reason or ("" if is_same else "the provenance changed during the training"),
@@ -376,17 +376,19 @@ def _block_series(energy: Energy, other: dict) -> dict:
     """The series of a block: "time", "energy" and one for each domain, without those of work measured separately."""
     values: dict = {"time": energy.seconds, "energy": energy.joules}
     values.update({f"domain {domain.name}": domain.joules for domain in energy.domains})
-    return {name: _subtract_known(value, other.get(name)) for name, value in values.items()} if other else values
+    return {name: _subtract_or_none(value, other.get(name)) for name, value in values.items()} if other else values
 
 
-def _subtract_known(value: Optional[float], other: Optional[float]) -> Optional[float]:
+def _subtract_or_none(value: Optional[float], other: Optional[float]) -> Optional[float]:
     return None if value is None or other is None else max(0.0, value - other)
 
 
 def _measured_total(energy: Energy, done: int) -> Total:
     """The result after end(): measured, no longer predicted."""
     domains = [
-        DomainForecast(domain.name, domain.joules, domain.joules, domain.joules, domain.provenance or "", domain.counted)
+        DomainForecast(
+            domain.name, domain.joules, domain.joules, domain.joules, domain.provenance or "", domain.counted
+        )
         for domain in energy.domains
         if domain.joules is not None
     ]
@@ -405,7 +407,7 @@ class _TotalComputation:
         self._forecast, self._blocks, self._steps = forecast, blocks, steps
         self._done_steps = blocks[-1].end
         self._recurring_kinds = forecast._recurring_kinds(blocks)
-        self._warm_up_block_count = warm_up_blocks(blocks, self._recurring_kinds)
+        self._warm_up_block_count = count_warm_up_blocks(blocks, self._recurring_kinds)
         assert forecast._setup is not None
         self._setup, setup_work = forecast._setup
         self._setup_values = _block_series(self._setup, setup_work)
@@ -465,7 +467,7 @@ class _TotalComputation:
         return None if longest.uncertainty_j is None or not longest.joules else longest.uncertainty_j / longest.joules
 
     def _recurring_work(
-        self, kind: RecurringKind, duration: SeriesForecast, energy: Optional[SeriesForecast]
+        self, kind: RecurringWorkKind, duration: SeriesForecast, energy: Optional[SeriesForecast]
     ) -> RecurringWork:
         time_cost = duration.costs.get(kind.name)
         energy_cost = None if energy is None else energy.costs.get(kind.name)
@@ -532,7 +534,10 @@ def predict_total(
     """
     if steps is None and epochs is None:
         raise TypeError("predict_total needs steps=, or epochs= with steps_per_epoch=")
-    per_epoch, batches = _count_of(steps_per_epoch, "steps_per_epoch"), _count_of(evaluation_steps, "evaluation_steps")
+    per_epoch, batches = (
+        _count_or_length(steps_per_epoch, "steps_per_epoch"),
+        _count_or_length(evaluation_steps, "evaluation_steps"),
+    )
     if steps is None and per_epoch is not None:
         steps = epochs * per_epoch  # type: ignore[operator]
     for name, value in {"steps": steps, "epochs": epochs, "steps_per_epoch": per_epoch, **(every or {})}.items():
@@ -541,7 +546,7 @@ def predict_total(
     return Forecast(steps, epochs, per_epoch, every, batches)
 
 
-def _count_of(value: Any, name: str) -> Optional[int]:
+def _count_or_length(value: Any, name: str) -> Optional[int]:
     """A number, or the length of a loader."""
     if value is None or isinstance(value, int):
         return value

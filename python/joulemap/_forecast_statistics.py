@@ -31,13 +31,13 @@ MAX_AUTOCORRELATION = 0.8
 # Half width of the cost of work that was seen once, as a fraction.
 SEEN_ONCE_HALF_WIDTH_SHARE = 0.3
 # Work that was not seen yet can cost up to this fraction of the steps between two occurrences.
-UNSEEN_SHARE = 0.25
+UNSEEN_WORK_COST_SHARE = 0.25
 # Undeclared work is no longer expected after this fraction of the steps.
 UNDECLARED_WORK_SHARE = 0.25
 # A batch of evaluation in training steps: forward alone, against forward and backward.
-EVALUATION_STEP, EVALUATION_STEP_LOW, EVALUATION_STEP_HIGH = 1 / 3, 0.15, 0.7
+EVALUATION_BATCH_COST, EVALUATION_BATCH_COST_LOW, EVALUATION_BATCH_COST_HIGH = 1 / 3, 0.15, 0.7
 # The rate is between these multiples of the only block.
-SINGLE_BLOCK_LOW, SINGLE_BLOCK_HIGH = 0.5, 2.0
+SINGLE_BLOCK_RATE_LOW, SINGLE_BLOCK_RATE_HIGH = 0.5, 2.0
 # A drift is significant from this t statistic on, and relevant from this relative change on.
 MIN_DRIFT_T_VALUE, MIN_DRIFT = 3.0, 0.002
 
@@ -54,7 +54,7 @@ class StepBlock(NamedTuple):
         return self.first_step + self.steps
 
 
-class RecurringKind(NamedTuple):
+class RecurringWorkKind(NamedTuple):
     """Recurring work: it occurs in the steps `phase`, `phase + period`, ..."""
 
     name: str
@@ -98,7 +98,7 @@ class OccurrenceMoments:
     def cost(self, left: int) -> OccurrenceCost:
         """The mean cost, with its half width for `left` more occurrences."""
         deviation = math.sqrt(self._squares / (self.count - 1)) if self.count > 1 else None
-        return _cost_of_mean(self._mean, deviation, self.count, self.count, left)
+        return _make_occurrence_cost(self._mean, deviation, self.count, self.count, left)
 
 
 class SeriesForecast(NamedTuple):
@@ -118,7 +118,7 @@ def robust_deviation(values: Sequence) -> float:
     return 1.4826 * statistics.median(abs(value - centre) for value in values)
 
 
-def warm_up_blocks(blocks: Sequence, kinds: Sequence) -> int:
+def count_warm_up_blocks(blocks: Sequence, kinds: Sequence) -> int:
     """Number of leading blocks that are slower than the rest; at least 1, because the first step initializes, and at
     most half of the blocks."""
     if len(blocks) < 3:
@@ -144,15 +144,15 @@ def _has_recurring_work(block: StepBlock, kinds: Sequence) -> bool:
     return any(kind.occurrences(block.first_step, block.end) for kind in kinds)
 
 
-def choose_phase(name: str, period: int, blocks: Sequence) -> RecurringKind:
+def choose_period_offset(name: str, period: int, blocks: Sequence) -> RecurringWorkKind:
     """Recurring work of a known period: after the last step of each period, or around its first one, whichever has the
     slower blocks. Without any of these steps, after the last one."""
-    candidates = [RecurringKind(name, period, phase % period) for phase in (-1, 0, -2, 1)]
+    candidates = [RecurringWorkKind(name, period, phase % period) for phase in (-1, 0, -2, 1)]
     if not blocks:
         return candidates[0]
     step_s = statistics.median(map(_seconds_per_step, blocks))
 
-    def excess(kind: RecurringKind) -> float:
+    def excess(kind: RecurringWorkKind) -> float:
         found = [block for block in blocks[1:] if _has_recurring_work(block, [kind])]
         return statistics.fmean(block.values["time"] - block.steps * step_s for block in found) if found else 0.0
 
@@ -160,7 +160,7 @@ def choose_phase(name: str, period: int, blocks: Sequence) -> RecurringKind:
     return best if excess(best) > MIN_PAUSE_STEPS * step_s else candidates[0]
 
 
-def find_pauses(blocks: Sequence, kinds: Sequence) -> Optional[RecurringKind]:
+def find_recurring_pauses(blocks: Sequence, kinds: Sequence) -> Optional[RecurringWorkKind]:
     """Undeclared recurring work: long pauses at equal distances, of which the first is as far from the beginning."""
     plain = [block for block in blocks[1:] if not _has_recurring_work(block, kinds)]
     if len(plain) < 4:
@@ -178,7 +178,7 @@ def find_pauses(blocks: Sequence, kinds: Sequence) -> Optional[RecurringKind]:
     starts_regular = min(abs(pauses[0].end - period), pauses[0].first_step) <= tolerance
     if not (is_regular and starts_regular):
         return None
-    return RecurringKind("pause", period, (pauses[0].end - 1) % period)
+    return RecurringWorkKind("pause", period, (pauses[0].end - 1) % period)
 
 
 def forecast_series(
@@ -234,12 +234,14 @@ def _fit_costs(series: str, steady: Sequence, kinds: Sequence, end: int, steps: 
         for index in range(len(seen)):
             weights = sum(counts[index] ** 2 for _, _, counts in rows)
             residual = sum(
-                counts[index] * (value - count * rate - _weighted_sum(counts, previous) + counts[index] * previous[index])
+                counts[index]
+                * (value - count * rate - _weighted_sum(counts, previous) + counts[index] * previous[index])
                 for count, value, counts in rows
             )
             cost[index] = max(0.0, (previous[index] + residual / weights) / 2)
     return {
-        kind.name: _cost_interval(index, cost, rows, rate, kind.occurrences(end, steps)) for index, kind in enumerate(seen)
+        kind.name: _cost_interval(index, cost, rows, rate, kind.occurrences(end, steps))
+        for index, kind in enumerate(seen)
     }
 
 
@@ -251,16 +253,16 @@ def _cost_interval(index: int, cost: list, rows: list, rate: float, left: int) -
         (value - count * rate - _weighted_sum(occurred, cost)) / occurred[index] + cost[index]
         for count, value, occurred in counts
     ]
-    return mean_cost(single, seen, left)._replace(value=cost[index])
+    return mean_occurrence_cost(single, seen, left)._replace(value=cost[index])
 
 
-def mean_cost(values: Sequence, seen: int, left: int) -> OccurrenceCost:
+def mean_occurrence_cost(values: Sequence, seen: int, left: int) -> OccurrenceCost:
     """The mean cost of occurrences, with its half width for `left` more of them."""
     deviation = statistics.stdev(values) if len(values) > 1 else None
-    return _cost_of_mean(statistics.fmean(values), deviation, len(values), seen, left)
+    return _make_occurrence_cost(statistics.fmean(values), deviation, len(values), seen, left)
 
 
-def _cost_of_mean(mean: float, deviation: Optional[float], count: int, seen: int, left: int) -> OccurrenceCost:
+def _make_occurrence_cost(mean: float, deviation: Optional[float], count: int, seen: int, left: int) -> OccurrenceCost:
     if deviation is None:
         return OccurrenceCost(mean, SEEN_ONCE_HALF_WIDTH_SHARE * abs(mean), seen)
     half_width = t_95(count - 1) * deviation * math.sqrt(1 / count + 1 / max(1, left))
@@ -276,14 +278,14 @@ def _estimate_rate(points: Sequence, remaining: int) -> tuple:
     `points`: steps and value of each block."""
     steps = sum(count for count, _ in points)
     mean = sum(value for _, value in points) / steps
-    batches = _join_to_batches(points)
+    batches = _join_blocks_to_batches(points)
     if len(batches) < 2:
-        return mean, SINGLE_BLOCK_LOW * mean, SINGLE_BLOCK_HIGH * mean, False
+        return mean, SINGLE_BLOCK_RATE_LOW * mean, SINGLE_BLOCK_RATE_HIGH * mean, False
     rates = [value / count for count, value in batches]
     batch_steps = steps / len(batches)
     deviation = statistics.stdev(rates) * _autocorrelation_factor(rates)
     half = t_95(len(rates) - 1) * deviation * math.sqrt(1 / len(rates) + batch_steps / max(batch_steps, remaining))
-    half = math.hypot(half, MIN_HALF_WIDTH_SHARE * mean, SLOW_NOISE_WEIGHT * _difference_of_halves(batches))
+    half = math.hypot(half, MIN_HALF_WIDTH_SHARE * mean, SLOW_NOISE_WEIGHT * _difference_between_half_rates(batches))
     drift = _estimate_drift(batches)
     if drift is None:
         return mean, max(0.0, mean - half), mean + half, False
@@ -293,7 +295,7 @@ def _estimate_rate(points: Sequence, remaining: int) -> tuple:
     return level, max(0.0, low), high, True
 
 
-def _difference_of_halves(batches: Sequence) -> float:
+def _difference_between_half_rates(batches: Sequence) -> float:
     """Difference between the rates of the later and the earlier half: noise that is slower than the batches."""
     half = len(batches) // 2
     earlier, later = (
@@ -302,7 +304,7 @@ def _difference_of_halves(batches: Sequence) -> float:
     return later - earlier
 
 
-def _join_to_batches(points: Sequence) -> list:
+def _join_blocks_to_batches(points: Sequence) -> list:
     """Joins consecutive blocks to at most MAX_BATCHES batches of about equal numbers of steps: (steps, value)."""
     count = max(2, min(MAX_BATCHES, len(points) // BLOCKS_PER_BATCH))
     steps = sum(block_steps for block_steps, _ in points)
@@ -362,13 +364,15 @@ def add_unseen_work(
         if evaluation_steps is not None and kind.name == evaluation_kind(kinds):
             work = left * evaluation_steps * outlook.rate
             total, low, high = (
-                total + EVALUATION_STEP * work, low + EVALUATION_STEP_LOW * work, high + EVALUATION_STEP_HIGH * work,
-            )  # fmt: skip
+                total + EVALUATION_BATCH_COST * work,
+                low + EVALUATION_BATCH_COST_LOW * work,
+                high + EVALUATION_BATCH_COST_HIGH * work,
+            )
         else:
-            high += left * UNSEEN_SHARE * min(kind.period, steps) * outlook.rate
+            high += left * UNSEEN_WORK_COST_SHARE * min(kind.period, steps) * outlook.rate
     if not kinds and not is_declared:
         until = UNDECLARED_WORK_SHARE * steps
-        high += max(0.0, 1 - end / until) * UNSEEN_SHARE * max(0, steps - end) * outlook.rate
+        high += max(0.0, 1 - end / until) * UNSEEN_WORK_COST_SHARE * max(0, steps - end) * outlook.rate
     return outlook._replace(total=total, low=low, high=high)
 
 

@@ -19,7 +19,7 @@ import time
 
 from . import _capture
 
-PERIOD_S, LIGHT_PERIOD_S = 0.05, 0.25
+SAMPLE_PERIOD_S, UNTRACED_SAMPLE_PERIOD_S = 0.05, 0.25
 _PACKAGE_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -47,7 +47,7 @@ class FunctionSampler:
         main = threading.main_thread().ident
         last_ns = time.monotonic_ns()
         while self._is_running and self._generation == generation:
-            time.sleep((LIGHT_PERIOD_S if self.samples_rarely else PERIOD_S) * (0.5 + jitter.random()))
+            time.sleep((UNTRACED_SAMPLE_PERIOD_S if self.samples_rarely else SAMPLE_PERIOD_S) * (0.5 + jitter.random()))
             now_ns = time.monotonic_ns()
             frame = sys._current_frames().get(main)
             if frame is not None:

@@ -11,12 +11,12 @@ from typing import Dict, Iterator, Optional, Tuple
 _TAPE_PREFIX = "gradient_tape/"
 
 
-def is_gradient(name: str) -> bool:
+def is_gradient_operation(name: str) -> bool:
     """Whether an operation of that name computes gradients: gradient_tape/..., or gradients/... of tf.gradients."""
     return name.startswith(_TAPE_PREFIX) or any(part.partition("_")[0] == "gradients" for part in name.split("/")[:-1])
 
 
-def _common_sizes(first: str, second: str) -> str:
+def _common_shape_text(first: str, second: str) -> str:
     """int64[64,3], int64[32,3] -> int64[-1,3]; empty if types or ranks differ."""
     (kind, _, first_sizes), (other_kind, _, second_sizes) = first.partition("["), second.partition("[")
     pairs = list(zip(first_sizes.rstrip("]").split(","), second_sizes.rstrip("]").split(",")))
@@ -25,9 +25,9 @@ def _common_sizes(first: str, second: str) -> str:
     return kind + "[" + ",".join(size if size == other else "-1" for size, other in pairs) + "]"
 
 
-def _common_tensors(first: str, second: str) -> str:
+def _common_tensors_text(first: str, second: str) -> str:
     parts, others = first.split(" "), second.split(" ")
-    common = [_common_sizes(part, other) if part != other else part for part, other in zip(parts, others)]
+    common = [_common_shape_text(part, other) if part != other else part for part, other in zip(parts, others)]
     return " ".join(common) if len(parts) == len(others) and all(common) else ""
 
 
@@ -49,7 +49,7 @@ class GraphNames:
         -1."""
         known = self._tensors.get(name, tensors)
         if known != tensors:
-            tensors = _common_tensors(known, tensors) if known else ""  # empty: they have nothing in common
+            tensors = _common_tensors_text(known, tensors) if known else ""  # empty: they have nothing in common
         self._tensors[name] = tensors
 
     def add_fused_chain(self, name: str, first: str, tensors: str) -> None:

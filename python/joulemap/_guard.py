@@ -11,11 +11,11 @@ from . import _capture
 
 
 def record_failure(error: Exception) -> None:
-    _capture.turn_off()
+    _capture.disable_capture()
     _capture.diagnose("capture_failed", f"{type(error).__name__}: {error}", "please report this")
 
 
-def guarded(function: Callable, even_when_off: bool = False) -> Callable:
+def suppress_failures(function: Callable, even_when_off: bool = False) -> Callable:
     """Wraps `function` to return None if it would raise or if the capture is off."""
 
     @functools.wraps(function)

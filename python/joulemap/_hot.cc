@@ -119,7 +119,7 @@ PyObject* region_exit(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* mark_number(PyObject* number, int (*mark)(const int64_t*)) {
+PyObject* mark_step_or_epoch(PyObject* number, int (*mark)(const int64_t*)) {
   if (number == Py_None) {
     mark(nullptr);
     Py_RETURN_NONE;
@@ -130,8 +130,8 @@ PyObject* mark_number(PyObject* number, int (*mark)(const int64_t*)) {
   Py_RETURN_NONE;
 }
 
-PyObject* step(PyObject*, PyObject* number) { return mark_number(number, &jm_step); }
-PyObject* epoch(PyObject*, PyObject* number) { return mark_number(number, &jm_epoch); }
+PyObject* step(PyObject*, PyObject* number) { return mark_step_or_epoch(number, &jm_step); }
+PyObject* epoch(PyObject*, PyObject* number) { return mark_step_or_epoch(number, &jm_epoch); }
 PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(jm_is_recording()); }
 
 PyObject* log_value(PyObject*, PyObject* args) {
@@ -168,7 +168,7 @@ PyObject* step_enter(PyObject* self, PyObject*) {
 }
 
 // Appends the UTF-8 text of a value (str() of anything but a str) to `texts`; nullptr when Python has raised.
-const char* keep_text(EngineStep* step, PyObject* value) {
+const char* append_utf8_text(EngineStep* step, PyObject* value) {
   PyObject* const text = PyUnicode_Check(value) ? value : PyObject_Str(value);
   if (text == nullptr) return nullptr;
   PyObject* const bytes = PyUnicode_AsUTF8String(text);
@@ -179,7 +179,7 @@ const char* keep_text(EngineStep* step, PyObject* value) {
   return appended == 0 ? PyBytes_AsString(bytes) : nullptr;
 }
 
-bool make_room(EngineStep* step) {
+bool reserve_request(EngineStep* step) {
   if (step->texts == nullptr && (step->texts = PyList_New(0)) == nullptr) return false;
   if (step->count < step->capacity) return true;
   const size_t capacity = step->capacity == 0 ? 16 : 2 * step->capacity;
@@ -204,10 +204,10 @@ PyObject* step_add(PyObject* self, PyObject* args, PyObject* kwargs) {
                                    &work.rejected_tokens, &finished, &preempted, &aborted, &tenant, &model)) {
     return nullptr;
   }
-  if (!make_room(step)) return nullptr;
-  if ((work.id = keep_text(step, id)) == nullptr) return nullptr;
-  if (tenant != Py_None && (work.tenant = keep_text(step, tenant)) == nullptr) return nullptr;
-  if (model != Py_None && (work.model = keep_text(step, model)) == nullptr) return nullptr;
+  if (!reserve_request(step)) return nullptr;
+  if ((work.id = append_utf8_text(step, id)) == nullptr) return nullptr;
+  if (tenant != Py_None && (work.tenant = append_utf8_text(step, tenant)) == nullptr) return nullptr;
+  if (model != Py_None && (work.model = append_utf8_text(step, model)) == nullptr) return nullptr;
   work.events =
       (finished != 0 ? JM_FINISHED : 0) | (preempted != 0 ? JM_PREEMPTED : 0) | (aborted != 0 ? JM_ABORTED : 0);
   step->requests[step->count++] = work;
@@ -262,7 +262,7 @@ PyObject* engine_event(PyObject*, PyObject* args) {
   EngineStep step{};
   step.texts = PyList_New(0);
   if (step.texts == nullptr) return nullptr;
-  work.id = keep_text(&step, id);
+  work.id = append_utf8_text(&step, id);
   step.requests = &work;
   step.count = 1;
   const int64_t time_ns = now_ns();
@@ -299,14 +299,15 @@ PyType_Slot kRegionSlots[] = {{Py_tp_new, reinterpret_cast<void*>(new_named_obje
                               {0, nullptr}};
 PyType_Spec kRegionSpec = {"joulemap.region", sizeof(NamedObject), 0, Py_TPFLAGS_DEFAULT, kRegionSlots};
 
-PyMethodDef kFunctions[] = {{"step", step, METH_O, "step(number or None)"},
-                            {"epoch", epoch, METH_O, "epoch(number or None)"},
-                            {"log_value", log_value, METH_VARARGS, "log_value(name, value)"},
-                            {"engine_event", engine_event, METH_VARARGS, "engine_event(id, events)"},
-                            {"is_recording", is_recording, METH_NOARGS, nullptr},
-                            {nullptr, nullptr, 0, nullptr}};
+PyMethodDef kExtensionFunctions[] = {{"step", step, METH_O, "step(number or None)"},
+                                     {"epoch", epoch, METH_O, "epoch(number or None)"},
+                                     {"log_value", log_value, METH_VARARGS, "log_value(name, value)"},
+                                     {"engine_event", engine_event, METH_VARARGS, "engine_event(id, events)"},
+                                     {"is_recording", is_recording, METH_NOARGS, nullptr},
+                                     {nullptr, nullptr, 0, nullptr}};
 
-PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "_hot", nullptr, -1, kFunctions, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef kExtensionModule = {
+    PyModuleDef_HEAD_INIT, "_hot", nullptr, -1, kExtensionFunctions, nullptr, nullptr, nullptr, nullptr};
 
 bool add_type(PyObject* module, const char* name, PyType_Spec* spec) {
   PyObject* const type = PyType_FromSpec(spec);
@@ -318,7 +319,7 @@ bool add_type(PyObject* module, const char* name, PyType_Spec* spec) {
 }  // namespace
 
 PyMODINIT_FUNC PyInit__hot(void) {
-  PyObject* const module = PyModule_Create(&kModule);
+  PyObject* const module = PyModule_Create(&kExtensionModule);
   if (module == nullptr) return nullptr;
   if (add_type(module, "Window", &kWindowSpec) && add_type(module, "Region", &kRegionSpec) &&
       add_type(module, "EngineStep", &kStepSpec)) {

@@ -30,7 +30,7 @@ class JaxProfiler:
         self._profiler = jax.profiler
         self._has_recorded_cost = False
 
-    @capture.guarded
+    @capture.suppress_failures
     def start(self) -> Optional[FrameworkTrace]:
         trace = FrameworkTrace()
         start_options = {}
@@ -47,7 +47,7 @@ class JaxProfiler:
             return None
         return trace
 
-    @capture.guarded
+    @capture.suppress_failures
     def stop(self, trace: FrameworkTrace, function: str) -> None:
         begin_s = time.perf_counter()
         self._profiler.stop_trace()
@@ -63,7 +63,7 @@ class JaxCapture:
         self.jax = jax
         self.profiler = JaxProfiler(jax)
         self.steps = StepDetector()
-        self.is_tracing = _tracing_check(jax)
+        self.is_tracing = _make_tracing_check(jax)
         self.main_thread = threading.main_thread()
         self._waits_for_result: Optional[bool] = None
         self._can_profile = True
@@ -109,7 +109,7 @@ class TracedJit:
         return self._compiled.eval_shape(*args, **kwargs)
 
     def __reduce__(self):
-        return _unwrapped, (self._compiled,)  # copies unpickle as JAX's own function
+        return _return_unwrapped, (self._compiled,)  # copies unpickle as JAX's own function
 
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
@@ -138,11 +138,11 @@ class TracedJit:
                 jax_capture.profiler.stop(trace, self._name)
 
 
-def _unwrapped(compiled):
+def _return_unwrapped(compiled):
     return compiled
 
 
-def _tracing_check(jax):
+def _make_tracing_check(jax):
     """Returns a function that is True while JAX traces a function: a call during tracing does not execute anything."""
     from jax._src import core
 
@@ -165,7 +165,7 @@ def _watch_jit(jax, jax_capture: JaxCapture) -> None:
 
 
 def _watch_steps(jax, jax_capture: JaxCapture) -> None:
-    original, record_step = jax.profiler.StepTraceAnnotation, capture.guarded(jax_capture.steps.record_step)
+    original, record_step = jax.profiler.StepTraceAnnotation, capture.suppress_failures(jax_capture.steps.record_step)
 
     class StepTraceAnnotation(original):
         def __enter__(self):
@@ -178,7 +178,7 @@ def _watch_steps(jax, jax_capture: JaxCapture) -> None:
     jax.profiler.StepTraceAnnotation = StepTraceAnnotation
 
 
-@capture.guarded
+@capture.suppress_failures
 def install(jax) -> None:
     if not capture.is_recording() or os.environ.get("JOULEMAP_TRACE") in ("off", "kernels"):
         return

@@ -27,7 +27,7 @@ def parse_hlo_operations(hlo_text: str) -> Iterator[Tuple[str, str, str]]:
             yield module[1], instruction, op_name
 
 
-@capture.guarded
+@capture.suppress_failures
 def _record_operations(executable) -> None:
     for module in executable.hlo_modules():
         for operation in parse_hlo_operations(module.to_string()):

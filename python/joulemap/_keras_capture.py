@@ -68,7 +68,7 @@ class TracedKerasFunction:
             if returned and self._is_train:
                 self._record_loss(result, trace is not None)
 
-    @capture.guarded
+    @capture.suppress_failures
     def _end_call(self, call: CapturedCall, spent_s: float, trace) -> None:
         if call.was_compiled:
             read_graphs(call.graphs, self._names)
@@ -76,7 +76,7 @@ class TracedKerasFunction:
             self._profiler.stop(trace, [("mode", self._mode)], self._names)
         self._profiler.times.add_call(f"{self._kind}_function of Keras", spent_s, trace is not None)
 
-    @capture.guarded
+    @capture.suppress_failures
     def _record_loss(self, logs, may_wait: bool) -> None:
         """Records the loss. A loss on a GPU is read only after a profiled step, which has synchronized anyway."""
         loss = logs.get("loss") if isinstance(logs, dict) else None
@@ -100,7 +100,7 @@ def _watch_function(trainer_class, kind: str, profiler: TensorFlowProfiler) -> N
 
 
 def _watch_epochs(callback_list_class) -> None:
-    original, record_epoch = callback_list_class.on_epoch_begin, capture.guarded(capture.epoch)
+    original, record_epoch = callback_list_class.on_epoch_begin, capture.suppress_failures(capture.epoch)
 
     @functools.wraps(original)
     def on_epoch_begin(self, epoch, logs=None):
@@ -110,7 +110,7 @@ def _watch_epochs(callback_list_class) -> None:
     callback_list_class.on_epoch_begin = on_epoch_begin
 
 
-@capture.guarded
+@capture.suppress_failures
 def install(keras) -> None:
     if not is_enabled() or keras.backend.backend() != "tensorflow":
         return

@@ -31,13 +31,13 @@ class GraphNameRecorder:
         from keras.src.trainers.trainer import Trainer
 
         self._name_scope_stack = lambda: global_state.get_global_attribute("name_scope_stack") or []
-        self._call_after(core.name_scope, "__enter__", self._record_scope)
-        self._call_with_new_operations(Mean, "update_state", self._record_metric)
-        self._call_with_new_operations(Trainer, "compute_metrics", self._record_metrics)
-        self._call_with_new_operations(Loss, "__call__", self._record_loss_names)
-        self._call_with_new_operations(self._tf.GradientTape, "gradient", self._record_gradient_sums)
+        self._record_after_call(core.name_scope, "__enter__", self._record_scope)
+        self._record_new_operations(Mean, "update_state", self._record_metric_names)
+        self._record_new_operations(Trainer, "compute_metrics", self._record_compiled_metric_names)
+        self._record_new_operations(Loss, "__call__", self._record_loss_names)
+        self._record_new_operations(self._tf.GradientTape, "gradient", self._record_gradient_sums)
         self._watched_optimizers = {BaseOptimizer}
-        self._call_before(BaseOptimizer, "apply", self._watch_optimizer)
+        self._record_before_call(BaseOptimizer, "apply", self._watch_optimizer)
 
     @property
     def names(self) -> Optional[GraphNames]:
@@ -63,11 +63,11 @@ class GraphNameRecorder:
 
     # Operations outside of any scope
 
-    def _record_metric(self, operations, metric, *args) -> None:
+    def _record_metric_names(self, operations, metric, *args) -> None:
         for operation in operations:
             self.names.add_scope(operation.name, "metrics", metric.name)
 
-    def _record_metrics(self, operations, trainer, *args) -> None:
+    def _record_compiled_metric_names(self, operations, trainer, *args) -> None:
         for operation in operations:
             if self.names.module_of(operation.name) is None:
                 self.names.add_scope(operation.name, "metrics", "compile_metrics")
@@ -98,12 +98,12 @@ class GraphNameRecorder:
         for kind in type(optimizer).__mro__:
             if "update_step" in vars(kind) and kind not in self._watched_optimizers:
                 self._watched_optimizers.add(kind)
-                self._call_with_new_operations(kind, "update_step", self._record_layer_update)
+                self._record_new_operations(kind, "update_step", self._record_layer_update)
 
     # Wrappers, which do nothing outside of tracing
 
-    def _call_after(self, owner, name: str, note) -> None:
-        original, note = getattr(owner, name), capture.guarded(note)
+    def _record_after_call(self, owner, name: str, note) -> None:
+        original, note = getattr(owner, name), capture.suppress_failures(note)
 
         @functools.wraps(original)
         def wrapper(*args, **kwargs):
@@ -114,8 +114,8 @@ class GraphNameRecorder:
 
         setattr(owner, name, wrapper)
 
-    def _call_before(self, owner, name: str, note) -> None:
-        original, note = getattr(owner, name), capture.guarded(note)
+    def _record_before_call(self, owner, name: str, note) -> None:
+        original, note = getattr(owner, name), capture.suppress_failures(note)
 
         @functools.wraps(original)
         def wrapper(*args, **kwargs):
@@ -125,9 +125,9 @@ class GraphNameRecorder:
 
         setattr(owner, name, wrapper)
 
-    def _call_with_new_operations(self, owner, name: str, note) -> None:
+    def _record_new_operations(self, owner, name: str, note) -> None:
         """Calls `note` with the operations that the call added to the graph."""
-        original, note = getattr(owner, name), capture.guarded(note)
+        original, note = getattr(owner, name), capture.suppress_failures(note)
 
         @functools.wraps(original)
         def wrapper(*args, **kwargs):

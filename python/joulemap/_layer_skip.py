@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Skips a module of a PyTorch model, and restores the model exactly: ModelRestored.
+"""Skips a module of a PyTorch model, and restores the model exactly: ModelStateRestorer.
 
 A skipped module returns its input if input and output have the same shape ("identity"), zeros ("zero": the residual
 branch that it belongs to adds nothing), or its input resized to the shape of the output ("shrink")."""
@@ -12,7 +12,7 @@ import sys
 from typing import Any, Callable, Iterator, Optional
 
 from ._torch_replay import tensors_in
-from ._validate_blocks import forward_replaced
+from ._validate_blocks import replace_forward
 
 
 class LayerObservation:
@@ -49,7 +49,7 @@ def observe_layers(modules: list, run: Callable[[], Any]) -> tuple:
 
     with contextlib.ExitStack() as undo:
         for module in {id(module): module for module in modules}.values():
-            undo.enter_context(forward_replaced(module, lambda forward, module=module: observed(module, forward)))
+            undo.enter_context(replace_forward(module, lambda forward, module=module: observed(module, forward)))
         result = run()
     for entry in seen.values():
         if entry.calls == 0:
@@ -57,7 +57,7 @@ def observe_layers(modules: list, run: Callable[[], Any]) -> tuple:
     return seen, result
 
 
-def ways_to_skip(seen: LayerObservation) -> list:
+def possible_skip_methods(seen: LayerObservation) -> list:
     """How a module can be skipped: "identity" alone where shapes agree, otherwise "zero" and, if possible, "shrink"."""
     if seen.keeps_type and all(before == after for before, after in seen.shapes.items()):
         return ["identity"]
@@ -66,7 +66,7 @@ def ways_to_skip(seen: LayerObservation) -> list:
 
 
 @contextlib.contextmanager
-def module_skipped(torch: Any, module: Any, seen: LayerObservation, way: str) -> Iterator[None]:
+def skip_module(torch: Any, module: Any, seen: LayerObservation, way: str) -> Iterator[None]:
     """Skips the module inside. A module whose output is more than one tensor still runs; its first tensor is replaced."""
 
     def make(forward: Callable) -> Callable:
@@ -76,17 +76,19 @@ def module_skipped(torch: Any, module: Any, seen: LayerObservation, way: str) ->
             if not seen.is_plain or shape is None:
                 output = forward(*args, **kwargs)
                 original = tensors_in(output)[0]
-                return _replace_first(output, original, _substitute(torch, first, original.shape, original.dtype, way))
-            dtype = first.dtype if seen.keeps_type else _dtype_of(torch, module, first)
-            return _substitute(torch, first, shape, dtype, way)
+                return _replace_tensor(
+                    output, original, _substitute_output(torch, first, original.shape, original.dtype, way)
+                )
+            dtype = first.dtype if seen.keeps_type else _output_dtype(torch, module, first)
+            return _substitute_output(torch, first, shape, dtype, way)
 
         return call
 
-    with forward_replaced(module, make):
+    with replace_forward(module, make):
         yield
 
 
-def _substitute(torch: Any, first: Any, shape: Any, dtype: Any, way: str) -> Any:
+def _substitute_output(torch: Any, first: Any, shape: Any, dtype: Any, way: str) -> Any:
     if way == "identity" and tuple(first.shape) == tuple(shape):
         return first
     if way == "shrink" and _can_resize(tuple(first.shape), tuple(shape)):
@@ -94,23 +96,23 @@ def _substitute(torch: Any, first: Any, shape: Any, dtype: Any, way: str) -> Any
     return torch.zeros(shape, dtype=dtype, device=first.device)
 
 
-def _dtype_of(torch: Any, module: Any, first: Any) -> Any:
+def _output_dtype(torch: Any, module: Any, first: Any) -> Any:
     """Type of the output of a module with another type of input, such as an embedding: that of its parameters."""
     parameter = next(module.parameters(), None)
     return torch.get_default_dtype() if parameter is None else parameter.dtype
 
 
-def _replace_first(value: Any, original: Any, replacement: Any) -> Any:
+def _replace_tensor(value: Any, original: Any, replacement: Any) -> Any:
     """A copy of nested tuples, lists and dictionaries in which one tensor is replaced."""
     if value is original:
         return replacement
     if isinstance(value, tuple):
-        items = [_replace_first(item, original, replacement) for item in value]
+        items = [_replace_tensor(item, original, replacement) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
-        return [_replace_first(item, original, replacement) for item in value]
+        return [_replace_tensor(item, original, replacement) for item in value]
     if isinstance(value, dict):
-        changed = {key: _replace_first(item, original, replacement) for key, item in value.items()}
+        changed = {key: _replace_tensor(item, original, replacement) for key, item in value.items()}
         return changed if type(value) is dict else type(value)(**changed)
     return value
 
@@ -137,7 +139,7 @@ def _resize(torch: Any, tensor: Any, shape: tuple) -> Any:
     return torch.cat([tensor, tensor.new_zeros(missing)], dimension)
 
 
-class ModelRestored(contextlib.AbstractContextManager):
+class ModelStateRestorer(contextlib.AbstractContextManager):
     """Restores a model bit by bit at the end, also after an exception: parameters, gradients, buffers, hooks, modes and
     other attributes of its modules, and the random states. Attributes that are lists, dictionaries or sets contain the
     same objects as before; changes within these objects stay. restore_model() does so in between."""
@@ -151,7 +153,7 @@ class ModelRestored(contextlib.AbstractContextManager):
         self._gradients: list = []
         self._undo_random: list = []
 
-    def __enter__(self) -> ModelRestored:
+    def __enter__(self) -> ModelStateRestorer:
         torch = self._torch
         self._states = [_copy_state(module.__dict__) for module in self._modules]
         values = [value for module in self._modules for value in vars(module).values()]
@@ -233,11 +235,11 @@ def _restore_tensor(torch: Any, tensor: Any, copy: Any) -> None:
     same_kind = all(getattr(tensor, name) == getattr(copy, name) for name in ("dtype", "shape", "device", "layout"))
     if not same_kind or tensor.layout != torch.strided or tensor.is_quantized:
         tensor.data = copy.clone()
-    elif not torch.equal(_bits(torch, tensor), _bits(torch, copy)):
+    elif not torch.equal(_tensor_bytes(torch, tensor), _tensor_bytes(torch, copy)):
         tensor.copy_(copy)
 
 
-def _bits(torch: Any, tensor: Any) -> Any:
+def _tensor_bytes(torch: Any, tensor: Any) -> Any:
     """The bytes of a dense tensor: they distinguish -0.0 from 0.0, and a NaN is equal to itself."""
     return tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
 

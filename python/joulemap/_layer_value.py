@@ -16,12 +16,12 @@ import sys
 from typing import Any, Callable, Optional, Sequence, Union
 
 from ._energy import Energy, _format_number
-from ._layer_skip import ModelRestored, observe_layers, module_skipped, ways_to_skip
+from ._layer_skip import ModelStateRestorer, observe_layers, skip_module, possible_skip_methods
 from ._ledger import import_optional
 from ._measure import begin
 from ._output import atomic_replacement, csv_cell
 from ._torch_probe import first_error_line
-from ._validate_blocks import named_blocks, unwrap_model
+from ._validate_blocks import select_blocks, unwrap_model
 from ._validate_statistics import _pooled_deviation, t_95
 
 # Windows below this length are short against the update period of many sensors.
@@ -41,7 +41,9 @@ class LayerValue:
     low_j: Optional[float]  # lower bound of the interval, in J
     high_j: Optional[float]  # upper bound of the interval, in J
     metric: Optional[float]  # result of evaluate without the layer; None if it is not finite
-    earned: Optional[float]  # how much worse the result is without the layer; negative if the model is better without it
+    earned: Optional[
+        float
+    ]  # how much worse the result is without the layer; negative if the model is better without it
     earned_low: Optional[float]  # lower bound of the interval; equal to `earned` if evaluate is deterministic
     earned_high: Optional[float]  # upper bound of the interval
     is_front: bool = False  # true if no other layer costs at least as much and earns at most as much: skip it first
@@ -63,7 +65,7 @@ class LayerValues:
         self, rows: list, baseline: float, provenance: Optional[str], source: str, refused: dict, notes: list,
         higher_is_better: bool,
     ) -> None:  # fmt: skip
-        self.rows: list = _sort_by_value(_mark_front(rows))  # a list of LayerValue
+        self.rows: list = _sort_by_value(_mark_pareto_front(rows))  # a list of LayerValue
         self.baseline = baseline  # result of evaluate with all layers
         self.provenance = provenance  # provenance of the energies: "measured", "estimated" or None
         self.source = source  # source of the energies: "skipping" (energy of one evaluation) or "recording"
@@ -89,7 +91,10 @@ class LayerValues:
         make = text.get(os.path.splitext(os.fspath(path))[1].lower())
         if make is None:
             raise ValueError(f"{os.fspath(path)}: the name must end in .svg, .html or .csv")
-        with atomic_replacement(path) as temporary_path, open(temporary_path, "w", encoding="utf-8", newline="") as file:
+        with (
+            atomic_replacement(path) as temporary_path,
+            open(temporary_path, "w", encoding="utf-8", newline="") as file,
+        ):
             file.write(make())
 
     def to_svg(self) -> str:
@@ -100,14 +105,14 @@ class LayerValues:
 
     def to_html(self) -> str:
         """A page with the picture and the table, in one file without scripts."""
-        from ._layer_value_plot import make_page
+        from ._layer_value_plot import make_html_page
 
-        return make_page(self)
+        return make_html_page(self)
 
     def _repr_html_(self) -> str:
-        from ._layer_value_plot import make_body
+        from ._layer_value_plot import make_html_body
 
-        return make_body(self)
+        return make_html_body(self)
 
     def _to_csv(self) -> str:
         text = io.StringIO(newline="")
@@ -145,7 +150,9 @@ class LayerValues:
 
 def _row_cells(row: LayerValue) -> list:
     interval = (
-        "" if row.low_j is None or row.high_j is None else f"{_format_number(row.low_j)} .. {_format_number(row.high_j)}"
+        ""
+        if row.low_j is None or row.high_j is None
+        else f"{_format_number(row.low_j)} .. {_format_number(row.high_j)}"
     )
     earned = "not finite" if row.earned is None else f"{row.earned:+.4f}"
     if row.earned is not None and row.earned_low is not None and row.earned_high != row.earned_low:
@@ -172,7 +179,7 @@ def _sort_by_value(rows: list) -> list:
     return sorted(rows, key=key)
 
 
-def _mark_front(rows: list) -> list:
+def _mark_pareto_front(rows: list) -> list:
     """Marks the Pareto front: layers for which no other one saves at least as much and loses at most as much."""
     known = [(row.energy_j, row.earned) for row in rows if row.energy_j is not None and row.earned is not None]
 
@@ -184,10 +191,10 @@ def _mark_front(rows: list) -> list:
     return [dataclasses.replace(row, is_front=is_front((row.energy_j, row.earned))) for row in rows]
 
 
-class _Experiment:
-    """Evaluates a model with each of its blocks skipped. Used inside ModelRestored."""
+class _SkipExperiment:
+    """Evaluates a model with each of its blocks skipped. Used inside ModelStateRestorer."""
 
-    def __init__(self, torch: Any, model: Any, evaluate: Callable, restored: ModelRestored, blocks: list) -> None:
+    def __init__(self, torch: Any, model: Any, evaluate: Callable, restored: ModelStateRestorer, blocks: list) -> None:
         self._torch, self._model, self._evaluate, self._restored = torch, model, evaluate, restored
         self._devices = {tensor.device for tensor in model.parameters() if tensor.device.type == "cuda"}
         modules = [module for block in blocks for _, module in block.modules]
@@ -212,14 +219,14 @@ class _Experiment:
             self._torch.cuda.synchronize(device)
         return metric
 
-    def choose_ways(self, is_worse: Callable) -> None:
+    def choose_skip_methods(self, is_worse: Callable) -> None:
         """Skips each block in all possible ways; keeps the one with which the model is best. A block without which the
         model fails is refused."""
         for block in list(self.blocks):
             results = {}
-            for way in ways_to_skip(self._observations[id(block.modules[0][1])]):
+            for way in possible_skip_methods(self._observations[id(block.modules[0][1])]):
                 try:
-                    results[way] = self.evaluate_without(block, way)
+                    results[way] = self.evaluate_without_block(block, way)
                 except Exception as error:  # noqa: BLE001 - raised by the model or by evaluate
                     self.refused[block.name] = f"skipped by {way}, the evaluation fails: {first_error_line(error)}"
             if not results:
@@ -231,17 +238,17 @@ class _Experiment:
             self.skip_ways[block.name] = best
             self.metrics[block.name] = [results[best]]
 
-    def evaluate_without(self, block: Any, way: str) -> float:
+    def evaluate_without_block(self, block: Any, way: str) -> float:
         """Evaluates the model with a block skipped, and restores it."""
         try:
             with contextlib.ExitStack() as undo:
                 for _, module in block.modules:
-                    undo.enter_context(module_skipped(self._torch, module, self._observations[id(module)], way))
+                    undo.enter_context(skip_module(self._torch, module, self._observations[id(module)], way))
                 return self._evaluate_model()
         finally:
             self._restored.restore_model()
 
-    def evaluate_whole(self) -> float:
+    def evaluate_full_model(self) -> float:
         try:
             return self._evaluate_model()
         finally:
@@ -258,7 +265,11 @@ class _Experiment:
             for block in order:
                 name = None if block is None else block.name
                 window = begin("evaluate") if measures else None
-                metric = self.evaluate_whole() if block is None else self.evaluate_without(block, self.skip_ways[name])
+                metric = (
+                    self.evaluate_full_model()
+                    if block is None
+                    else self.evaluate_without_block(block, self.skip_ways[name])
+                )
                 if window is not None:
                     window.end()
                     windows[name] = window
@@ -292,11 +303,11 @@ def _costs_of_recording(run: Any, blocks: Sequence) -> tuple:
         paths = [path for path, _ in block.modules]
         rows = [row for row in ledger.rows if row.energy_j is not None and _is_within(row.path[-1], paths)]
         if rows:
-            costs[block.name] = tuple(_sum_known([getattr(row, name) for row in rows]) for name in COST_FIELDS)
+            costs[block.name] = tuple(_sum_or_none([getattr(row, name) for row in rows]) for name in COST_FIELDS)
     return costs, ledger.provenance
 
 
-def _sum_known(values: list) -> Optional[float]:
+def _sum_or_none(values: list) -> Optional[float]:
     return None if None in values else sum(values)
 
 
@@ -361,12 +372,14 @@ def layer_value(
     if rounds < 1:
         raise ValueError(f"rounds must be at least 1, not {rounds!r}")
     sign = -1.0 if higher_is_better else 1.0
-    with ModelRestored(torch, model) as restored:
-        experiment = _Experiment(torch, model, evaluate, restored, named_blocks(unwrap_model(model), layers))
-        experiment.choose_ways(lambda metric: sign * metric)
+    with ModelStateRestorer(torch, model) as restored:
+        experiment = _SkipExperiment(torch, model, evaluate, restored, select_blocks(unwrap_model(model), layers))
+        experiment.choose_skip_methods(lambda metric: sign * metric)
         measured = experiment.run_rounds(rounds, seed, measures=run is None)
     names = [block.name for block in experiment.blocks]
-    costs, provenance = _costs_by_skipping(measured, names) if run is None else _costs_of_recording(run, experiment.blocks)
+    costs, provenance = (
+        _costs_by_skipping(measured, names) if run is None else _costs_of_recording(run, experiment.blocks)
+    )
     rows = []
     for block in experiment.blocks:
         module = block.modules[0][1]

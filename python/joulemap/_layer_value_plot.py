@@ -12,7 +12,7 @@ from ._notebook import TABLE_STYLE
 
 WIDTH, HEIGHT = 760, 460
 MARGIN_LEFT, MARGIN_RIGHT, MARGIN_TOP, MARGIN_BOTTOM = 90, 20, 50, 60
-FRONT_COLOUR, POINT_COLOUR = "#d9822b", "#5c7080"
+PARETO_FRONT_COLOUR, POINT_COLOUR = "#d9822b", "#5c7080"
 MAX_POINT_LABELS = 12
 
 
@@ -48,7 +48,7 @@ def _draw_points(values: Any, rows: list) -> list:
     front = sorted((row for row in rows if row.is_front), key=lambda row: row.energy_j)
     if len(front) > 1:
         line = " ".join(f"{x(row.energy_j):.1f},{y(row.earned):.1f}" for row in front)
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{FRONT_COLOUR}" stroke-dasharray="4 3"/>')
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{PARETO_FRONT_COLOUR}" stroke-dasharray="4 3"/>')
     for row in sorted(rows, key=lambda row: row.is_front):
         parts += _draw_point(row, x, y)
     labelled = [*front, *(row for row in rows if not row.is_front)][:MAX_POINT_LABELS]
@@ -57,7 +57,7 @@ def _draw_points(values: Any, rows: list) -> list:
 
 
 def _draw_point(row: Any, x: Callable, y: Callable) -> list:
-    colour = FRONT_COLOUR if row.is_front else POINT_COLOUR
+    colour = PARETO_FRONT_COLOUR if row.is_front else POINT_COLOUR
     centre_x, centre_y = x(row.energy_j), y(row.earned)
     parts = []
     if row.low_j is not None and row.high_j is not None:
@@ -74,7 +74,7 @@ def _draw_axes(x: Callable, y: Callable, energies: list, earnings: list, label: 
         _svg_line(MARGIN_LEFT, y(0.0), WIDTH - MARGIN_RIGHT, y(0.0), "#ccc"),
         _svg_line(x(0.0), MARGIN_TOP, x(0.0), HEIGHT - MARGIN_BOTTOM, "#ccc"),
     ]
-    for tick in _round_ticks(min(0.0, *energies), max(0.0, *energies)):
+    for tick in _ticks_at_round_values(min(0.0, *energies), max(0.0, *energies)):
         parts.append(_svg_text(x(tick), HEIGHT - MARGIN_BOTTOM + 18, f"{tick:g}", anchor="middle"))
     shown: list = []
     for tick in _earning_ticks(earnings):
@@ -118,7 +118,7 @@ def _earning_ticks(earnings: list) -> list:
     return [0.0, *(sign * power for power in powers for sign in (1, -1) if low <= sign * power <= high)]
 
 
-def _round_ticks(low: float, high: float) -> list:
+def _ticks_at_round_values(low: float, high: float) -> list:
     span = high - low
     if span <= 0:
         return [low]
@@ -141,7 +141,7 @@ def _svg_text(
     )
 
 
-def make_body(values: Any) -> str:
+def make_html_body(values: Any) -> str:
     """Picture and table, for notebooks."""
     head, *rows = values.table()
     cells = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows)
@@ -154,8 +154,8 @@ def make_body(values: Any) -> str:
     )
 
 
-def make_page(values: Any) -> str:
+def make_html_page(values: Any) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Value of layers</title></head>'
-        f'<body style="font-family:sans-serif">{make_body(values)}</body></html>\n'
+        f'<body style="font-family:sans-serif">{make_html_body(values)}</body></html>\n'
     )

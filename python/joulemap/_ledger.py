@@ -50,7 +50,7 @@ class Ledger:
         self.by: str = report["by"]  # level of the rows: "layer", "kernel" ...
         self.domains: list = report["domains"]  # dictionaries, as in the JSON output
         included_parts = {
-            _part_of_domain(domain["name"])
+            _machine_part_of_domain(domain["name"])
             for domain in self._counted_domains()
             if domain["provenance"] == self.provenance
         }
@@ -214,10 +214,10 @@ class Ledger:
 
 def _make_row(entry: dict, counted_parts: Sequence[str]) -> Row:
     fields = {name: entry.get(name) for name in _ROW_FIELDS}
-    return Row(**{**fields, "path": tuple(entry["path"]), "part": _part_of(entry, counted_parts)})
+    return Row(**{**fields, "path": tuple(entry["path"]), "part": _machine_part_of_row(entry, counted_parts)})
 
 
-def _part_of(entry: dict, counted_parts: Sequence[str]) -> str:
+def _machine_part_of_row(entry: dict, counted_parts: Sequence[str]) -> str:
     """The part of the machine that a row covers: "gpu", "cpu", "ram" or several, joined by "+". The device "cpu" covers
     all counted parts except GPUs. A row without a device is a domain, or a step, which covers all counted parts."""
     device = entry["device"]
@@ -225,10 +225,10 @@ def _part_of(entry: dict, counted_parts: Sequence[str]) -> str:
         return "+".join(part for part in counted_parts if part != "gpu") or "cpu"
     if device is not None:
         return "gpu"
-    return _part_of_domain(entry["name"]) if entry["name"] in entry["path"] else "+".join(counted_parts)
+    return _machine_part_of_domain(entry["name"]) if entry["name"] in entry["path"] else "+".join(counted_parts)
 
 
-def _part_of_domain(name: str) -> str:
+def _machine_part_of_domain(name: str) -> str:
     """The part of the machine of a domain: "node1/dram-0" is "ram". With several machines, the name of a domain starts
     with that of its machine."""
     name = name.rsplit("/", 1)[-1]

@@ -18,7 +18,7 @@ import os
 import weakref
 from typing import Any, Iterator, List, Optional
 
-from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, StepLog, RequestWork
+from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, EngineStepLog, RequestWork
 
 _request_numbers = itertools.count()
 
@@ -54,7 +54,7 @@ class LlamaRequests:
     """The requests of one Llama object."""
 
     def __init__(self, llama: Any) -> None:
-        self.log = StepLog(os.path.basename(str(getattr(llama, "model_path", "") or "")) or None)
+        self.log = EngineStepLog(os.path.basename(str(getattr(llama, "model_path", "") or "")) or None)
         self._llama = weakref.ref(llama)
         self._pending_step: Optional[DecodeStep] = None
         self.is_evaluating = False
@@ -193,7 +193,7 @@ def _before_reset(llama: Any) -> None:
         requests.end_direct_eval()
 
 
-class GeneratorFollower:
+class GeneratorTracer:
     """Runs generators of Llama between calls that note which request computes."""
 
     def __init__(self, adapter: EngineAdapter) -> None:
@@ -240,7 +240,7 @@ class GeneratorFollower:
             outcome = ABORTED if is_closed and not completion.has_finished else FINISHED
             requests_of_llama(llama).finish_generation(completion.generation, outcome)
 
-    def follow_generate(self, llama: Any, tokens: Iterator[int]) -> Iterator[int]:
+    def trace_generate(self, llama: Any, tokens: Iterator[int]) -> Iterator[int]:
         generation = self.begin(llama)
         outcome, sent = ABORTED, None
         try:
@@ -261,7 +261,7 @@ class GeneratorFollower:
             tokens.close()  # type: ignore[attr-defined]
             self.end(llama, generation, outcome)
 
-    def follow_completion(self, llama: Any, chunks: Iterator[Any], is_stream: bool) -> Iterator[Any]:
+    def trace_completion(self, llama: Any, chunks: Iterator[Any], is_stream: bool) -> Iterator[Any]:
         completion = self.begin_completion(llama, is_stream)
         is_closed = True
         try:
@@ -293,7 +293,7 @@ def install(module: Any) -> None:
     context = module.internals.LlamaContext
     adapter = EngineAdapter("llama-cpp-python", "llama-cpp-python")
 
-    def hooks() -> None:
+    def wrap_engine_functions() -> None:
         adapter.require_attributes(llama, "eval", "sample", "generate", "_create_completion", "embed", "reset")
         adapter.require_attributes(context, "decode")
         adapter.require_attributes(module.internals.LlamaBatch, "n_tokens")
@@ -302,13 +302,13 @@ def install(module: Any) -> None:
         adapter.wrap_with_hooks(llama, "sample", None, _after_sample)
         adapter.wrap_with_hooks(llama, "reset", _before_reset)
         adapter.wrap_with_hooks(context, "decode", _before_decode, _after_decode)
-        follower = GeneratorFollower(adapter)
+        follower = GeneratorTracer(adapter)
         generate, complete = llama.generate, llama._create_completion
 
         @functools.wraps(generate)
         def captured_generate(self: Any, *args: Any, **kwargs: Any) -> Any:
             tokens = generate(self, *args, **kwargs)
-            return follower.follow_generate(self, tokens) if adapter.is_recording() else tokens
+            return follower.trace_generate(self, tokens) if adapter.is_recording() else tokens
 
         @functools.wraps(complete)
         def captured_completion(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -316,8 +316,8 @@ def install(module: Any) -> None:
             if not adapter.is_recording():
                 return chunks
             adapter.guard_hook(requests_of_llama)(self)
-            return follower.follow_completion(self, chunks, bool(kwargs.get("stream")))
+            return follower.trace_completion(self, chunks, bool(kwargs.get("stream")))
 
         llama.generate, llama._create_completion = captured_generate, captured_completion
 
-    adapter.install(hooks)
+    adapter.install(wrap_engine_functions)

@@ -41,7 +41,7 @@ class LoopLogger:
         self._meter.begin_epoch()
 
     def _end_epoch(self) -> None:
-        self._log_steps([*self._meter.end_step(), *self._meter.remaining_steps()])
+        self._log_steps([*self._meter.end_step(), *self._meter.wait_for_remaining_steps()])
         energy = self._meter.end_epoch()
         if energy is not None:
             self.log({**energy_metrics("epoch", energy), **total_metrics(self._meter.total)}, self._step)

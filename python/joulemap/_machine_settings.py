@@ -68,7 +68,7 @@ class MachineSettings:
         self.notes: list = []  # what could not be restored
         self._root = os.path.abspath(root) if root else ""
         self._path = os.path.abspath(path or backup_path(self._root))
-        self._machine = _Machine(self._root)
+        self._machine = _SettingStore(self._root)
         self._changes: dict = {}  # path -> SettingChange with the value before the first change
         self._unrestored: list = []  # changes that stay in the file
         self._lock: Any = None
@@ -113,7 +113,7 @@ class MachineSettings:
         if self._owner != os.getpid():
             raise JoulemapError("a forked process cannot change settings of the machine: end it inside train")
         try:
-            targets = {path: value for name, factor in wanted.items() for path, value in self._targets(name, factor)}
+            targets = {path: value for name, factor in wanted.items() for path, value in self._values_by_path(name, factor)}
             for path in targets:
                 if path not in self._changes:
                     self._remember_value(path)
@@ -124,10 +124,10 @@ class MachineSettings:
             self.restore()
             raise JoulemapError(f"a setting cannot be changed ({error}): run as root, or remove the factor") from error
 
-    def _targets(self, name: str, value: Any) -> list:
+    def _values_by_path(self, name: str, value: Any) -> list:
         """(path, value as text) of each device."""
         try:
-            paths = self._machine.paths(name)
+            paths = self._machine.setting_paths(name)
         except JoulemapError as error:
             raise JoulemapError(f"{error}: remove the factor {name}") from error
         if not paths:
@@ -136,7 +136,7 @@ class MachineSettings:
         for path in paths:
             if value is not None:
                 text = self._machine.format_value(name, value)
-                if reason := self._machine.refusal_of_value(path, text):
+                if reason := self._machine.invalid_value_reason(path, text):
                     raise JoulemapError(f"{name}={value!r} is not possible: {reason}")
                 found.append((path, text))
             elif path in self._changes:
@@ -145,7 +145,7 @@ class MachineSettings:
 
     def _remember_value(self, path: str) -> None:
         for change in self._unrestored:
-            if change.path == path and not self._machine.refusal_of_previous_value(path, change.before):
+            if change.path == path and not self._machine.invalid_backup_reason(path, change.before):
                 self._unrestored.remove(change)
                 self._changes[path] = change  # the present value is that of a killed program
                 return
@@ -174,7 +174,7 @@ class MachineSettings:
             self._watcher = None
 
 
-def restore_from_backup(path: str, machine: _Machine) -> tuple:
+def restore_from_backup(path: str, machine: _SettingStore) -> tuple:
     """Restores what a killed program left changed. Returns notes on what was not restored, and these changes, which
     stay in the file. A file that joulemap cannot have written is renamed."""
     try:
@@ -187,7 +187,7 @@ def restore_from_backup(path: str, machine: _Machine) -> tuple:
             os.replace(path, f"{path}.refused")  # it must not be overwritten
             note += f" with {path}.refused"
         return [note], []
-    notes, unrestored = _restore_changes(changes, machine.write_checked, path)
+    notes, unrestored = _restore_changes(changes, machine.restore_value, path)
     return notes + _keep_in_backup(path, unrestored), unrestored
 
 
@@ -295,7 +295,7 @@ def _read_backup(path: str) -> list:
     return [SettingChange(*record) for record in records]
 
 
-class _Machine:
+class _SettingStore:
     """Reads and writes settings. A path is a file in sysfs, or nvml:UUID/power_limit_mw."""
 
     def __init__(self, root: str) -> None:
@@ -307,7 +307,7 @@ class _Machine:
             self._loaded_nvml = _Nvml()
         return self._loaded_nvml
 
-    def paths(self, name: str) -> list:
+    def setting_paths(self, name: str) -> list:
         """All paths of a factor on this machine."""
         if name in GPU_SETTINGS:
             return [f"nvml:{uuid}/{GPU_SETTINGS[name]}" for uuid in self._nvml().uuids()]
@@ -351,7 +351,7 @@ class _Machine:
         finally:
             os.close(descriptor)
 
-    def refusal_of_value(self, path: str, value: str) -> str:
+    def invalid_value_reason(self, path: str, value: str) -> str:
         """Why the device does not offer this value; empty if it does."""
         if path.endswith("/scaling_governor"):
             offered = _read_text(path.replace("scaling_governor", "scaling_available_governors")) or GOVERNORS
@@ -370,13 +370,13 @@ class _Machine:
         is_inside = (not low or int(value) >= int(low)) and (not high or int(high) == 0 or int(value) <= int(high))
         return "" if is_inside else f"{path} offers {low or '?'} to {high or '?'}, not {value}"
 
-    def write_checked(self, path: str, before: str) -> None:
+    def restore_value(self, path: str, before: str) -> None:
         """Writes a previous value from the file, which joulemap may not have written."""
-        if reason := self.refusal_of_previous_value(path, before):
+        if reason := self.invalid_backup_reason(path, before):
             raise ValueError(reason)
         self.write(path, before)
 
-    def refusal_of_previous_value(self, path: str, before: str) -> str:
+    def invalid_backup_reason(self, path: str, before: str) -> str:
         """Why joulemap cannot have written a line of the file; empty if the line is valid. The value may lie outside
         the range: firmware sets power limits above the maximum that the kernel reports."""
         if path.startswith("nvml:"):
@@ -384,11 +384,11 @@ class _Machine:
             uuid, _, kind = path[len("nvml:") :].rpartition("/")
             is_known = bool(uuid) and uuid.isascii() and kind in GPU_SETTINGS.values()
         else:
-            is_known = any(path in self.paths(name) for name in SETTING_NAMES if name not in GPU_SETTINGS)
+            is_known = any(path in self.setting_paths(name) for name in SETTING_NAMES if name not in GPU_SETTINGS)
         if not is_known:
             return f"{path[:200]!r} is not a setting of this machine"
         if path.endswith("/scaling_governor"):
-            return self.refusal_of_value(path, before)
+            return self.invalid_value_reason(path, before)
         if path.endswith("/clock_mhz") and before == UNLOCKED_CLOCK:
             return ""
         return "" if _is_decimal(before) else f"{before[:200]!r} is not a number"
@@ -437,14 +437,14 @@ class _Nvml:
             if any(entry == str(index) or (entry[:4] == "GPU-" and uuid.startswith(entry)) for entry in entries)
         ]  # fmt: skip
 
-    def _device(self, path: str) -> tuple:
+    def _device_handle(self, path: str) -> tuple:
         uuid, kind = path[len("nvml:") :].rsplit("/", 1)
         device = ctypes.c_void_p()
         self._call("nvmlDeviceGetHandleByUUID", uuid.encode(), ctypes.byref(device))
         return device, kind
 
     def read(self, path: str) -> str:
-        device, kind = self._device(path)
+        device, kind = self._device_handle(path)
         if kind == "clock_mhz":
             return UNLOCKED_CLOCK
         limit = ctypes.c_uint()
@@ -452,7 +452,7 @@ class _Nvml:
         return str(limit.value)
 
     def write(self, path: str, value: str) -> None:
-        device, kind = self._device(path)
+        device, kind = self._device_handle(path)
         if kind == "power_limit_mw":
             self._call("nvmlDeviceSetPowerManagementLimit", device, ctypes.c_uint(int(value)))
         elif value == UNLOCKED_CLOCK:
@@ -463,7 +463,7 @@ class _Nvml:
 
     def value_range(self, path: str) -> tuple:
         """(least, greatest) value as text; empty if unknown."""
-        device, kind = self._device(path)
+        device, kind = self._device_handle(path)
         if kind == "clock_mhz":
             high = ctypes.c_uint()
             self._call("nvmlDeviceGetMaxClockInfo", device, ctypes.c_int(1), ctypes.byref(high))  # NVML_CLOCK_SM
@@ -533,7 +533,7 @@ def _restore_at_end_of_parent(path: str, root: str, parent: int, lock: int) -> N
     sys.stdout.write("watching\n")
     sys.stdout.flush()
     _wait_for_end_of_parent(parent)
-    notes, _ = restore_from_backup(path, _Machine(root))
+    notes, _ = restore_from_backup(path, _SettingStore(root))
     fcntl.flock(lock, fcntl.LOCK_UN)  # children of the ended program may still have the descriptor open
     _print_notes(notes)
 

@@ -23,7 +23,7 @@ def module_names(model: Any, *inputs: Any, **named_inputs: Any) -> dict[str, lis
     buffers and random state are restored. Without inputs, layers are listed in the order of registration, which is the
     same for most models. Modules that are never called themselves (ModuleList) are excluded.
     """
-    paths = _paths_of(model)
+    paths = _module_paths(model)
     called = _modules_in_call_order(model, inputs, named_inputs) if inputs or named_inputs else []
     in_order = called + [module for module in paths if module not in set(called) and _is_callable(module)]
     names: dict[str, list[str]] = {}
@@ -41,7 +41,7 @@ def save_module_names(model: Any, path: Union[str, PathLike], *inputs: Any, **na
         file.write("\n")
 
 
-def _paths_of(model: Any) -> dict[Any, str]:
+def _module_paths(model: Any) -> dict[Any, str]:
     """Path of each module of the model, as in a recording: wrappers such as DistributedDataParallel are not part of
     paths, and the model itself is named by its class."""
     while (held := WRAPPED_MODEL_ATTRIBUTES.get(type(model).__name__)) and hasattr(model, held):

@@ -19,7 +19,7 @@ def ledger_html(ledger: Any) -> str:
     """HTML table of a ledger, with the totals as its caption. Rows of modules include their submodules; all text is
     escaped."""
     rows = _tree_rows(ledger)
-    most = max((_energy_cell(row) for row in rows), default=0.0)
+    most = max((_energy_or_zero(row) for row in rows), default=0.0)
     body = "".join(_row_html(row, most) for row in rows[:MAX_NOTEBOOK_ROWS])
     left_out = len(rows) - MAX_NOTEBOOK_ROWS
     more = f"<p>{left_out} more rows: print(ledger) or ledger.to_pandas()</p>" if left_out > 0 else ""
@@ -33,7 +33,7 @@ def ledger_html(ledger: Any) -> str:
 def _tree_rows(ledger: Any) -> list:
     """Rows in the order of a tree: GPUs first, within a device the branch with the most energy first."""
     rows = ledger.nested().rows if ledger.by in ("layer", "module", "op", "tensor") else list(ledger.rows)
-    cost = {(row.device, _tree_levels_of(row.path)): _energy_cell(row) for row in rows}
+    cost = {(row.device, _tree_levels_of(row.path)): _energy_or_zero(row) for row in rows}
 
     def order(row: Any) -> tuple:
         steps = _tree_levels_of(row.path)
@@ -51,13 +51,13 @@ def _tree_levels_of(path: tuple) -> tuple:
     return tuple(path) if len(path) < 3 else (*path[:-1], *path[-1].split("."))
 
 
-def _energy_cell(row: Any) -> float:
+def _energy_or_zero(row: Any) -> float:
     return row.energy_j or 0.0
 
 
 def _row_html(row: Any, most: float) -> str:
     steps = _tree_levels_of(row.path)
-    share = 0.0 if most <= 0 else _energy_cell(row) / most
+    share = 0.0 if most <= 0 else _energy_or_zero(row) / most
     name = f'<span title="{html.escape(" ".join(row.path))}">{"&emsp;" * (len(steps) - 1)}{html.escape(steps[-1])}</span>'
     interval = "" if row.low_j is None else f"{row.low_j:.4g} to {row.high_j:.4g}"
     numbers = [_number_cell(row.energy_j), interval, _number_cell(row.waiting_j), _number_cell(row.time_s)]

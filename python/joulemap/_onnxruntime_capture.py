@@ -43,11 +43,11 @@ class TracedSession:
         if self._trace is not None and self._runs == _PROFILED_RUNS:
             self._store_trace(session)
 
-    def end_of_program(self, session) -> None:
+    def store_trace_at_exit(self, session) -> None:
         if self._trace is not None and self._runs > 0:
             self._store_trace(session)
 
-    @capture.guarded
+    @capture.suppress_failures
     def _store_trace(self, session) -> None:
         trace, self._trace = self._trace, None
         session.end_profiling()
@@ -59,15 +59,15 @@ class OnnxRuntimeCapture:
         self._onnxruntime = onnxruntime
         self._profiled = 0
         self._sessions: weakref.WeakSet = weakref.WeakSet()
-        atexit.register(self._end_of_program)
+        atexit.register(self._store_traces_at_exit)
 
-    @capture.guarded
-    def _end_of_program(self) -> None:
+    @capture.suppress_failures
+    def _store_traces_at_exit(self) -> None:
         for session in list(self._sessions):
-            session._joulemap_watched.end_of_program(session)
+            session._joulemap_watched.store_trace_at_exit(session)
 
-    @capture.guarded
-    def trace_for(self, options) -> Optional[FrameworkTrace]:
+    @capture.suppress_failures
+    def start_session_trace(self, options) -> Optional[FrameworkTrace]:
         """Enables profiling in the options of a new session, unless the program has enabled it."""
         if options.enable_profiling or self._profiled >= _MAX_SESSIONS:
             return None
@@ -78,7 +78,7 @@ class OnnxRuntimeCapture:
         options.profile_file_prefix = os.path.join(trace.folder, "profile")
         return trace
 
-    def watch(self) -> None:
+    def wrap_sessions(self) -> None:
         kind = self._onnxruntime.InferenceSession
         make, run = kind.__init__, kind.run
         watcher = self
@@ -86,7 +86,7 @@ class OnnxRuntimeCapture:
         @functools.wraps(make)
         def __init__(self, path_or_bytes, sess_options=None, *args, **kwargs):
             options = sess_options if sess_options is not None else watcher._onnxruntime.SessionOptions()
-            trace = watcher.trace_for(options)
+            trace = watcher.start_session_trace(options)
             try:
                 make(self, path_or_bytes, options, *args, **kwargs)
             finally:
@@ -109,9 +109,9 @@ class OnnxRuntimeCapture:
         kind.__init__, kind.run = __init__, traced_run
 
 
-@capture.guarded
+@capture.suppress_failures
 def install(onnxruntime) -> None:
     if not capture.is_recording():
         return
-    OnnxRuntimeCapture(onnxruntime).watch()
+    OnnxRuntimeCapture(onnxruntime).wrap_sessions()
     capture.fact("onnxruntime", onnxruntime.__version__)

@@ -17,7 +17,7 @@ import weakref
 from typing import Any, Dict, List, Optional
 
 from . import _capture_interface as capture
-from ._engine_adapter import FINISHED, EngineAdapter, StepLog, RequestWork
+from ._engine_adapter import FINISHED, EngineAdapter, EngineStepLog, RequestWork
 
 _generator_numbers = itertools.count()
 
@@ -26,7 +26,7 @@ class GeneratorSequences:
     """The requests of one generator."""
 
     def __init__(self, options: dict, model: Optional[str]) -> None:
-        self.log = StepLog(model)
+        self.log = EngineStepLog(model)
         self._beam_count = max(int(options.get("num_beams", 1) or 1), 1)
         returned = max(int(options.get("num_return_sequences", 1) or 1), 1)
         self._width = max(self._beam_count, returned)  # rows of each sequence
@@ -113,7 +113,7 @@ def install(module: Any) -> None:
     def after_init(token: Any, result: Any, generator: Any, model: Any, params: Any, *args: Any, **kwargs: Any) -> None:
         generators.add_generator(generator, _read_search_options(params), getattr(model, "type", None))
 
-    def before_append(generator: Any, *args: Any, **kwargs: Any) -> Optional[int]:
+    def before_append_tokens(generator: Any, *args: Any, **kwargs: Any) -> Optional[int]:
         sequences = generators.sequences_of(generator)
         if sequences is None:
             return None
@@ -121,7 +121,7 @@ def install(module: Any) -> None:
         sequences.begin()
         return generator.token_count()
 
-    def after_append(count: Optional[int], result: Any, generator: Any, *args: Any, **kwargs: Any) -> None:
+    def after_append_tokens(count: Optional[int], result: Any, generator: Any, *args: Any, **kwargs: Any) -> None:
         sequences = generators.sequences_of(generator)
         if sequences is not None and count is not None:
             sequences.add_prompt_tokens(count, generator.token_count())
@@ -148,13 +148,13 @@ def install(module: Any) -> None:
         if sequences is not None:
             sequences.end()
 
-    def before_engine(engine: Any, *args: Any, **kwargs: Any) -> None:
+    def before_engine_run(engine: Any, *args: Any, **kwargs: Any) -> None:
         if not warned:
             warned.append(True)
             message = "steps of onnxruntime_genai.Engine are not recorded"
             capture.diagnose("engine_not_captured", message, "report them with jm.engine_step, or use a Generator")
 
-    def hooks() -> None:
+    def wrap_engine_functions() -> None:
         adapter.require_attributes(kind, "append_tokens", "generate_next_token", "is_done", "token_count")
         make = kind.__init__
 
@@ -165,13 +165,13 @@ def install(module: Any) -> None:
                 adapter.guard_hook(after_init)(None, None, self, *args, **kwargs)
 
         for name in names:
-            adapter.wrap_with_hooks(kind, name, before_append, after_append)
+            adapter.wrap_with_hooks(kind, name, before_append_tokens, after_append_tokens)
         adapter.wrap_with_hooks(kind, "generate_next_token", before_generate, after_generate)
         adapter.wrap_with_hooks(kind, "is_done", None, after_is_done)
         if hasattr(kind, "rewind_to"):
             adapter.wrap_with_hooks(kind, "rewind_to", before_rewind)
         kind.__init__ = captured_init
         if hasattr(getattr(module, "Engine", None), "run"):
-            adapter.wrap_with_hooks(module.Engine, "run", before_engine)
+            adapter.wrap_with_hooks(module.Engine, "run", before_engine_run)
 
-    adapter.install(hooks)
+    adapter.install(wrap_engine_functions)

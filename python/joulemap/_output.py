@@ -29,7 +29,7 @@ def atomic_replacement(path: Union[str, os.PathLike]) -> Iterator[str]:
     if mode is not None and not stat.S_ISREG(mode):
         yield target
         return
-    if mode is not None and _is_recording(target):
+    if mode is not None and _is_recording_file(target):
         raise JoulemapError(f"{os.fspath(path)} is a recording and would be overwritten: use another path")
     temporary_path = os.path.join(os.path.dirname(target), f".joulemap-{os.getpid()}-{threading.get_ident()}.tmp")
     os.close(os.open(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
@@ -85,7 +85,7 @@ def _file_mode(path: str) -> Union[int, None]:
         return None
 
 
-def _is_recording(path: str) -> bool:
+def _is_recording_file(path: str) -> bool:
     with open(path, "rb") as file:
         return file.read(len(RECORDING_MAGIC)) == RECORDING_MAGIC
 

@@ -134,15 +134,15 @@ class Run:
     def to_pandas(self, by: str = "layer", per: str = "sum") -> Any:
         """A DataFrame; needs pandas. `per` is "sum" for sums over the run, "mean" for means per step, or "step" for one
         column per layer and one row per step."""
-        return self._rows(by, per).to_pandas()
+        return self._select_rows(by, per).to_pandas()
 
     def to_csv(self, path: Path, by: str = "layer", per: str = "sum") -> None:
         """Writes the table of to_pandas() as CSV; needs no other package."""
-        self._rows(by, per).to_csv(path)
+        self._select_rows(by, per).to_csv(path)
 
     def to_parquet(self, path: Path, by: str = "layer", per: str = "sum") -> None:
         """Writes the table of to_pandas() as Parquet; needs pyarrow."""
-        self._rows(by, per).to_parquet(path)
+        self._select_rows(by, per).to_parquet(path)
 
     def layer_steps(self, layers: Union[None, str, Sequence[str]] = None) -> LayerSteps:
         """The energy of each layer in each step, up to 2000 steps. `layers`: only columns whose name contains this
@@ -152,7 +152,7 @@ class Run:
         steps = LayerSteps(csv.DictReader(io.StringIO(csv_text, newline="")))
         return steps if layers is None else steps.select_layers(layers)
 
-    def _rows(self, by: str, per: str) -> Union[Ledger, LayerSteps]:
+    def _select_rows(self, by: str, per: str) -> Union[Ledger, LayerSteps]:
         if per not in ("sum", "mean", "step"):
             raise ValueError(f'per must be "sum" (the run), "mean" (mean step) or "step" (every step), not {per!r}')
         if per == "step":

@@ -14,7 +14,7 @@ import itertools
 import sys
 from typing import Any, List, Optional, Tuple
 
-from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, StepLog, RequestWork
+from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, EngineStepLog, RequestWork
 
 _scheduler_numbers = itertools.count()  # of schedulers in this process
 _RANK_ATTRIBUTES = ("attn_tp_rank", "attn_cp_rank", "pp_rank")
@@ -29,12 +29,12 @@ class SchedulerSteps:
         self.is_reporter = _is_first_rank(scheduler)
         arguments = getattr(scheduler, "server_args", None)
         name = getattr(arguments, "served_model_name", None) or getattr(arguments, "model_path", None)
-        self.log = StepLog(name if isinstance(name, str) else None, f"engine{number}-" if number else "")
+        self.log = EngineStepLog(name if isinstance(name, str) else None, f"engine{number}-" if number else "")
         self._draft_tokens = getattr(arguments, "speculative_num_draft_tokens", None) or 1
         self._output_counts: dict = {}  # of unfinished requests, after their last step
         self._steps = 0
 
-    def work_of(self, batch: Any) -> List[RequestWork]:
+    def list_request_work(self, batch: Any) -> List[RequestWork]:
         mode = batch.forward_mode
         if mode.is_decode():
             tokens = 1 if batch.spec_algorithm is None or batch.spec_algorithm.is_none() else self._draft_tokens
@@ -98,47 +98,47 @@ def _is_first_rank(scheduler: Any) -> bool:
     return all(getattr(scheduler, name, 0) == 0 for name in _RANK_ATTRIBUTES)
 
 
-def _steps_of(scheduler: Any) -> SchedulerSteps:
+def _find_or_create_steps(scheduler: Any) -> SchedulerSteps:
     steps = getattr(scheduler, "_joulemap_steps", None)
     if steps is None:
         steps = scheduler._joulemap_steps = SchedulerSteps(scheduler)
     return steps
 
 
-def _before_run(scheduler: Any, batch: Any, *args: Any, **kwargs: Any) -> Optional[List[RequestWork]]:
-    steps = _steps_of(scheduler)
+def _before_run_batch(scheduler: Any, batch: Any, *args: Any, **kwargs: Any) -> Optional[List[RequestWork]]:
+    steps = _find_or_create_steps(scheduler)
     if not steps.is_reporter:
         return None
     steps.log.begin_step()
-    return steps.work_of(batch)
+    return steps.list_request_work(batch)
 
 
-def _after_run(work: Optional[List[RequestWork]], result: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
+def _after_run_batch(work: Optional[List[RequestWork]], result: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
     if work is not None and result is not None:
-        _steps_of(scheduler).launch_batch(work, result)
+        _find_or_create_steps(scheduler).launch_batch(work, result)
 
 
-def _after_process(
+def _after_process_batch_result(
     token: Any, nothing: Any, scheduler: Any, batch: Any, result: Any = None, *args: Any, **kwargs: Any
 ) -> None:
-    steps = _steps_of(scheduler)
+    steps = _find_or_create_steps(scheduler)
     if steps.is_reporter:
         steps.complete_batch(result)
 
 
-def _before_abort(scheduler: Any, *args: Any, **kwargs: Any) -> List[Any]:
+def _before_abort_request(scheduler: Any, *args: Any, **kwargs: Any) -> List[Any]:
     """Requests that were retracted and wait: an abort removes them from the queue."""
-    known = _steps_of(scheduler).log.requests
+    known = _find_or_create_steps(scheduler).log.requests
     return [request for request in scheduler.waiting_queue if request.rid in known]
 
 
-def _after_abort(waiting: Optional[List[Any]], result: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
+def _after_abort_request(waiting: Optional[List[Any]], result: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
     if not waiting:
         return
     still = {id(request) for request in scheduler.waiting_queue}
     for request in waiting:
         if id(request) not in still:
-            _steps_of(scheduler).log.end_request(request.rid, ABORTED)
+            _find_or_create_steps(scheduler).log.end_request(request.rid, ABORTED)
 
 
 def install(module: Any) -> None:
@@ -147,11 +147,11 @@ def install(module: Any) -> None:
         return
     adapter = EngineAdapter("SGLang", "sglang")
 
-    def hooks() -> None:
+    def wrap_engine_functions() -> None:
         adapter.require_attributes(scheduler, "run_batch", "process_batch_result", "abort_request")
-        adapter.wrap_with_hooks(scheduler, "run_batch", _before_run, _after_run)
-        adapter.wrap_with_hooks(scheduler, "process_batch_result", None, _after_process)
-        adapter.wrap_with_hooks(scheduler, "abort_request", _before_abort, _after_abort)
+        adapter.wrap_with_hooks(scheduler, "run_batch", _before_run_batch, _after_run_batch)
+        adapter.wrap_with_hooks(scheduler, "process_batch_result", None, _after_process_batch_result)
+        adapter.wrap_with_hooks(scheduler, "abort_request", _before_abort_request, _after_abort_request)
         scheduler.run_batch._joulemap_wrapped = True
 
-    adapter.install(hooks)
+    adapter.install(wrap_engine_functions)

@@ -3,7 +3,7 @@
 
 A compiled graph runs in one call, in which no hook sees a layer. Each outermost call of a thread is therefore a coarse
 scope with exact time; `current_call()` is the call of this thread. TensorFlow traces Python functions to graphs during
-such a call: watch_graphs() collects them and counts the rest of the call as compilation.
+such a call: watch_func_graphs() collects them and counts the rest of the call as compilation.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def names_being_traced() -> Optional[GraphNames]:
     return call.names if call is not None else None
 
 
-def watch_graphs() -> None:
+def watch_func_graphs() -> None:
     from tensorflow.python.framework.func_graph import FuncGraph
 
-    original, add_graph = FuncGraph.__init__, capture.guarded(CapturedCall.add_graph)
+    original, add_graph = FuncGraph.__init__, capture.suppress_failures(CapturedCall.add_graph)
 
     @functools.wraps(original)
     def __init__(self, *args, **kwargs):
@@ -132,7 +132,7 @@ class TensorFlowProfiler:
         """Whether another profiled call is within the limit of the cost."""
         return self._cost_s <= _FREE_PROFILING_S + _MAX_PROFILING_SHARE * (time.monotonic() - self._created_s)
 
-    @capture.guarded
+    @capture.suppress_failures
     def start(self) -> Optional[FrameworkTrace]:
         """None on a GPU, and while another thread or the program itself profiles."""
         if self.has_gpu() or not self._profiler_lock.acquire(blocking=False):
@@ -151,7 +151,7 @@ class TensorFlowProfiler:
         self._cost_s += time.perf_counter() - begin_s
         return trace
 
-    @capture.guarded
+    @capture.suppress_failures
     def stop(self, trace: FrameworkTrace, coarse: Sequence[Tuple[str, str]], names: GraphNames) -> None:
         begin_s = time.perf_counter()
         try:
@@ -162,7 +162,7 @@ class TensorFlowProfiler:
         self._cost_s += time.perf_counter() - begin_s
         self._trace_count += 1
 
-    @capture.guarded
+    @capture.suppress_failures
     def _report_functions_without_layers(self) -> None:
         if self._trace_count > 0:
             capture.fact(

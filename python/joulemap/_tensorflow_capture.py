@@ -21,7 +21,7 @@ from . import _capture_interface as capture
 from ._compiled_steps import StepDetector
 from ._framework_trace import TracingSchedule
 from ._graph_names import GraphNames
-from ._tensorflow_calls import CapturedCall, TensorFlowProfiler, current_call, set_current_call, watch_graphs
+from ._tensorflow_calls import CapturedCall, TensorFlowProfiler, current_call, set_current_call, watch_func_graphs
 from ._tensorflow_eager import is_recording_tape, watch_eager
 from ._tensorflow_graphs import computes_gradients, read_graphs
 
@@ -76,7 +76,7 @@ class CapturedFunction:
             set_current_call(None)
             self._end_call(call, compiles, time.perf_counter() - begin_s, trace)
 
-    @capture.guarded
+    @capture.suppress_failures
     def _end_call(self, call: CapturedCall, compiles: bool, spent_s: float, trace) -> None:
         if call.was_compiled:
             read_graphs(call.graphs, self.names, unscoped_phase="forward")
@@ -100,7 +100,7 @@ class FunctionCapture:
         self._steps = steps
         self._captured_functions: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
-    @capture.guarded
+    @capture.suppress_failures
     def _capture_of_function(self, function) -> CapturedFunction:
         known = self._captured_functions.get(function)
         if known is None:
@@ -141,7 +141,7 @@ class SessionCapture:
         name = getattr(fetch, "name", None)
         return (name if isinstance(name, str) else str(fetch)).partition(":")[0]
 
-    @capture.guarded
+    @capture.suppress_failures
     def _capture_of_fetches(self, session, fetches) -> Optional["CapturedFetches"]:
         try:
             names = tuple(sorted({self._name_of(fetch) for fetch in self._flatten(fetches) if fetch is not None}))
@@ -193,7 +193,7 @@ class CapturedFetches:
             self._read_graph(graph)
         return self._function.call_captured(function, args, kwargs, compiles=is_new)
 
-    @capture.guarded
+    @capture.suppress_failures
     def _read_graph(self, graph) -> None:
         self._graph_version = graph.version
         names = self._function.names
@@ -214,7 +214,7 @@ def _watch_steps(steps: StepDetector) -> None:
     """tf.profiler.experimental.Trace("train", step_num=...) begins a step."""
     from tensorflow.python.profiler.trace import Trace
 
-    original, record_step = Trace.__init__, capture.guarded(steps.record_step)
+    original, record_step = Trace.__init__, capture.suppress_failures(steps.record_step)
 
     @functools.wraps(original)
     def __init__(self, name, **kwargs):
@@ -229,7 +229,7 @@ def is_enabled() -> bool:
     return capture.is_recording() and os.environ.get("JOULEMAP_TRACE") not in ("off", "kernels")
 
 
-@capture.guarded
+@capture.suppress_failures
 def install(tf) -> None:
     if not is_enabled():
         return
@@ -242,7 +242,7 @@ def install(tf) -> None:
         capture.diagnose("tensorflow_not_captured", message, "use TensorFlow 2.13 or later")
         return
     profiler, steps = shared_profiler(tf), StepDetector()
-    watch_graphs()
+    watch_func_graphs()
     functions = FunctionCapture(tf, profiler, steps)
     for kind in (Function, ConcreteFunction):
         functions.wrap_calls(kind)

@@ -94,7 +94,7 @@ class EagerCapture:
         self, owner, name: str, begin: Callable, end: Callable, is_captured: Callable = lambda *args: True
     ) -> None:
         """Wraps owner.name: begin(*args) before an eager call and end(what begin returned) after it."""
-        original, begin, end = getattr(owner, name), capture.guarded(begin), capture.guarded(end)
+        original, begin, end = getattr(owner, name), capture.suppress_failures(begin), capture.suppress_failures(end)
 
         @functools.wraps(original)
         def wrapper(*args, **kwargs):
@@ -110,16 +110,16 @@ class EagerCapture:
         setattr(owner, name, wrapper)
 
 
-_capture: Optional[EagerCapture] = None
+_eager_capture: Optional[EagerCapture] = None
 _imported_keras = None  # the keras module, if it has been imported before tensorflow was complete
 
 
 def watch_eager(tf) -> None:
-    global _capture
-    _capture = eager = EagerCapture(tf)
+    global _eager_capture
+    _eager_capture = eager = EagerCapture(tf)
     tape = tf.GradientTape
     enter, leave = tape.__enter__, tape.__exit__
-    begin, end = capture.guarded(eager.begin_tape), capture.guarded(eager.end_tape)
+    begin, end = capture.suppress_failures(eager.begin_tape), capture.suppress_failures(eager.end_tape)
 
     @functools.wraps(enter)
     def __enter__(self):
@@ -147,7 +147,7 @@ def watch_eager(tf) -> None:
 def watch_eager_keras(keras) -> None:
     """Called after keras has been imported, which may be before or after tensorflow: each imports the other."""
     global _imported_keras
-    eager, _imported_keras = _capture, keras
+    eager, _imported_keras = _eager_capture, keras
     if eager is None:
         return  # watch_eager() calls this function again
     from keras.src.optimizers.base_optimizer import BaseOptimizer

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, Optional
 
-from ._graph_names import GraphNames, is_gradient
+from ._graph_names import GraphNames, is_gradient_operation
 
 _MAX_TENSORS = 8  # the same limit as in src/scopes/tensor_text.h
 _NO_TENSORS = "()"
@@ -61,7 +61,7 @@ def _tensors_text(tensors: Iterable) -> str:
     return " ".join(parts[:_MAX_TENSORS]) + (f" and {more} more" if more > 0 else "") or _NO_TENSORS
 
 
-def _fused_chain(operation) -> List:
+def _find_fused_chain(operation) -> List:
     """The operations from a contraction to `operation` that TensorFlow may fuse; empty if there is no contraction."""
     chain = [operation]
     while chain[0].type not in _CONTRACTION_OPERATIONS:
@@ -76,8 +76,8 @@ def _fused_chain(operation) -> List:
     return chain
 
 
-def _add_fused(operation, names: GraphNames) -> None:
-    chain = _fused_chain(operation)
+def _add_fused_chain(operation, names: GraphNames) -> None:
+    chain = _find_fused_chain(operation)
     if not chain:
         return
     results = {id(tensor) for part in chain for tensor in part.outputs}
@@ -85,11 +85,11 @@ def _add_fused(operation, names: GraphNames) -> None:
     names.add_fused_chain(operation.name, chain[0].name, _tensors_text(inputs))
 
 
-def _is_update(operation) -> bool:
+def _is_variable_update(operation) -> bool:
     return operation.type in _UPDATE_OPERATIONS or operation.type.startswith(("ResourceApply", "ResourceSparseApply"))
 
 
-def _variables_of(graph) -> Iterable:
+def _graph_variables(graph) -> Iterable:
     try:
         return list(getattr(graph, "variables", ()))
     except AssertionError:  # the program has deleted one of them
@@ -105,12 +105,12 @@ class _VariableReaders:
         self._outer_tensors: Dict[int, object] = {}  # tensor of the graph around, by id of the tensor inside
         self._readers: Dict[int, str] = {}
         for graph in graphs:
-            self._by_handle.update((id(variable.handle), variable) for variable in _variables_of(graph))
+            self._by_handle.update((id(variable.handle), variable) for variable in _graph_variables(graph))
             self._outer_tensors.update((id(inside), outside) for outside, inside in getattr(graph, "captures", ()))
 
     def add_reader(self, operation) -> None:
         variable = self.variable_of_operation(operation)
-        if variable is not None and not is_gradient(operation.name):
+        if variable is not None and not is_gradient_operation(operation.name):
             self._readers.setdefault(id(variable), operation.name)
 
     def variable_of_operation(self, operation) -> Optional[object]:
@@ -123,19 +123,19 @@ class _VariableReaders:
         return self._readers.get(id(variable))
 
 
-def _module_of(variable_name: str) -> str:
+def _module_of_variable(variable_name: str) -> str:
     """net/first/kernel:0 -> first; the variable itself if it is in no scope."""
     path = variable_name.partition(":")[0].split("/")
     return ".".join(path[1:-1] or path[:-1] or path)
 
 
-def _add_update(operation, variables: _VariableReaders, names: GraphNames) -> None:
+def _add_variable_update(operation, variables: _VariableReaders, names: GraphNames) -> None:
     """Adds the update of a trainable variable, and the operations without a scope that compute its value from the
     gradient. Its layer is the one that reads the variable, else the scope in the name of the variable."""
     variable = variables.variable_of_operation(operation)
     if variable is None or not getattr(variable, "trainable", False):
         return
-    reader, module = variables.reader_of(variable), _module_of(variable.name)
+    reader, module = variables.reader_of(variable), _module_of_variable(variable.name)
     pending = [operation]
     while pending:
         some = pending.pop()
@@ -147,7 +147,7 @@ def _add_update(operation, variables: _VariableReaders, names: GraphNames) -> No
             source = tensor.op
             computes = (
                 source.type not in _SOURCE_OPERATIONS
-                and not is_gradient(source.name)
+                and not is_gradient_operation(source.name)
                 and not names.contains_operation(source.name)
             )
             if computes and "/" not in source.name:
@@ -159,28 +159,30 @@ def read_graphs(graphs: Iterable, names: GraphNames, unscoped_phase: str = "") -
     phase of operations whose name shows none."""
     by_graph = [(graph, graph.get_operations()) for graph in graphs]
     names.has_gradients = names.has_gradients or any(
-        is_gradient(some.name) for _, operations in by_graph for some in operations
+        is_gradient_operation(some.name) for _, operations in by_graph for some in operations
     )
     variables = _VariableReaders(graph for graph, _ in by_graph)
     for _, operations in by_graph:
         for operation in operations:
             names.add_tensors(operation.name, _tensors_text(operation.inputs))
             if operation.type in _FUSIBLE_OPERATIONS:
-                _add_fused(operation, names)
+                _add_fused_chain(operation, names)
             if operation.type in _READ_OPERATIONS:
                 variables.add_reader(operation)
     for _, operations in by_graph:
         for operation in operations:
-            if names.has_gradients and _is_update(operation) and not names.contains_operation(operation.name):
-                _add_update(operation, variables, names)
+            if names.has_gradients and _is_variable_update(operation) and not names.contains_operation(operation.name):
+                _add_variable_update(operation, variables, names)
         if unscoped_phase:
-            _add_unscoped(operations, unscoped_phase, names)
+            _add_unscoped_operations(operations, unscoped_phase, names)
 
 
-def _add_unscoped(operations: Iterable, phase: str, names: GraphNames) -> None:
+def _add_unscoped_operations(operations: Iterable, phase: str, names: GraphNames) -> None:
     for operation in operations:
         is_plain = (
-            "/" not in operation.name and operation.type not in _OPERATIONS_WITHOUT_PHASE and not _is_update(operation)
+            "/" not in operation.name
+            and operation.type not in _OPERATIONS_WITHOUT_PHASE
+            and not _is_variable_update(operation)
         )
         if is_plain and not names.contains_operation(operation.name):
             names.add_scope(operation.name, phase, "")
@@ -193,7 +195,7 @@ def computes_gradients(operations: Iterable) -> bool:
         operation = pending.pop()
         if operation in seen:
             continue
-        if is_gradient(operation.name):
+        if is_gradient_operation(operation.name):
             return True
         seen.add(operation)
         pending += [tensor.op for tensor in operation.inputs]

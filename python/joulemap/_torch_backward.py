@@ -9,21 +9,21 @@ from . import _capture
 from ._guard import wrap_function
 from ._torch_loss import LossLog
 from ._torch_modules import make_transform_check
-from ._torch_versions import compiling_check
+from ._torch_versions import get_is_compiling
 
 
-def make_hook_carrier_maker(torch, wrap_hook: Callable = lambda hook: hook) -> Callable:
+def make_hook_tensor_factory(torch, wrap_hook: Callable = lambda hook: hook) -> Callable:
     """Returns a function that makes a tensor with only the given hook. Autograd nodes get the hook through it
     (python/capture/module_calls.h)."""
 
-    def make_carrier(hook):
+    def make_hook_tensor(hook):
         hook = wrap_hook(hook)
         with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.no_grad():
             carrier = torch.empty((), device="cpu")
             carrier._backward_hooks = {0: hook}
         return carrier
 
-    return make_carrier
+    return make_hook_tensor
 
 
 def make_grad_fn_reader(torch) -> Callable:
@@ -38,28 +38,28 @@ def make_grad_fn_reader(torch) -> Callable:
 
 def install(torch, operations) -> LossLog:
     losses = LossLog(torch)
-    graph_task = torch._C._current_graph_task_id
-    is_transformed = make_transform_check(torch)
+    graph_task_id = torch._C._current_graph_task_id
+    is_in_transform = make_transform_check(torch)
 
     def begin(args):
-        if is_transformed():
+        if is_in_transform():
             return None
-        is_nested = graph_task() != -1
+        is_nested = graph_task_id() != -1
         if not is_nested and args:
             operations.hook_autograd_graph(args[0])
         _capture.backward_begin()
         return (is_nested,)
 
-    def begin_from_loss(args):
-        if args and graph_task() == -1 and not is_transformed():
+    def begin_backward_from_loss(args):
+        if args and graph_task_id() == -1 and not is_in_transform():
             losses.add_loss(args[0])
         return begin(args)
 
     def end(token, returned, args):
         _capture.backward_end()
         if returned and not token[0]:
-            _capture.begin_between("gradients")
+            _capture.begin_phase_gap("gradients")
 
-    wrap_function(torch.autograd, "backward", compiling_check(torch), begin_from_loss, end)
-    wrap_function(torch.autograd, "grad", compiling_check(torch), begin, end)
+    wrap_function(torch.autograd, "backward", get_is_compiling(torch), begin_backward_from_loss, end)
+    wrap_function(torch.autograd, "grad", get_is_compiling(torch), begin, end)
     return losses

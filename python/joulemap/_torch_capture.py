@@ -9,7 +9,7 @@ import os
 from typing import Any, Iterator, Optional
 
 from . import _capture
-from ._guard import guarded
+from ._guard import suppress_failures
 from ._torch_versions import has_sequence_numbers
 
 
@@ -32,9 +32,9 @@ class TorchCaptureSession:
         """Stops capturing calls at the end of a recording."""
         from ._function_samples import function_sampler
 
-        _capture.end_between()
+        _capture.end_phase_gap()
         self._operations.set_recording(False)
-        _capture.set_on(False)
+        _capture.set_capture_enabled(False)
         self._module_calls.uninstall()
         function_sampler.stop()
 
@@ -42,8 +42,8 @@ class TorchCaptureSession:
         """Resumes capturing for a new recording."""
         from ._function_samples import function_sampler
 
-        _capture.forget_in_child()  # drops the scopes of the previous recording
-        _capture.set_on(True)
+        _capture.reset_after_fork()  # drops the scopes of the previous recording
+        _capture.set_capture_enabled(True)
         self._module_calls.install()
         function_sampler.start()
         _capture.fact("torch", self._torch.__version__)
@@ -67,7 +67,7 @@ class TorchCaptureSession:
         return self._probe
 
     @contextlib.contextmanager
-    def program_paused(self) -> Iterator[int]:
+    def record_as_probe(self) -> Iterator[int]:
         """Separates what runs inside from the program's own work: it is recorded in mode `probe`. Yields the scope of
         that mode."""
         from . import _capture_interface as interface
@@ -75,7 +75,7 @@ class TorchCaptureSession:
 
         was_on = _capture.is_on()
         self._operations.set_recording(False)
-        _capture.set_on(False)
+        _capture.set_capture_enabled(False)
         interface.probing(1)
         flag = ProbingFlag()
         scope = interface.child_scope(0, interface.MODE, "probe")
@@ -88,7 +88,7 @@ class TorchCaptureSession:
             interface.leave_to(depth)
             interface.probing(0)
             if was_on:
-                _capture.set_on(True)
+                _capture.set_capture_enabled(True)
 
 
 def install_or_resume(torch) -> TorchCaptureSession:
@@ -105,19 +105,19 @@ def install(torch) -> None:
     global capture_session
     if not _capture.is_recording():
         return
-    from . import _torch_backward, _torch_dither, _torch_setup, _torch_light, _torch_loop, _torch_modules, _torch_ops
+    from . import _torch_backward, _torch_dither, _torch_setup, _torch_module_calls, _torch_loop, _torch_modules, _torch_ops
     from . import _torch_ranks, _torch_regions
     from ._function_samples import function_sampler
 
-    compiled = _torch_light.CompileDetector(torch)
+    compiled = _torch_module_calls.CompileDetector(torch)
     operations = _torch_ops.OperationRecorder(torch, compiled)
-    module_calls = _torch_light.ModuleCallCapture(torch, compiled)
+    module_calls = _torch_module_calls.ModuleCallCapture(torch, compiled)
 
     losses = _torch_backward.install(torch, operations)
 
     ranks = _torch_ranks.RankRecorder(torch)
 
-    def on_step_state(is_sampled: int, is_traced: int) -> None:
+    def on_step_sampling_change(is_sampled: int, is_traced: int) -> None:
         ranks.record_rank()
         operations.set_recording(bool(is_sampled))
         module_calls.set_tracing(bool(is_traced))
@@ -126,22 +126,22 @@ def install(torch) -> None:
     names = _torch_modules.ModuleNames(torch)
     dither_seed = os.environ.get("JOULEMAP_DITHER")
     dither = _torch_dither.install(torch, module_calls, dither_seed) if dither_seed else None
-    _capture.setup(
+    _capture.set_up_module_capture(
         tensor_type=torch.Tensor,
         is_grad_enabled=torch.is_grad_enabled,
-        graph_task=torch._C._current_graph_task_id,
-        function_modes=torch._C._len_torch_function_stack,
-        is_transformed=_torch_modules.make_transform_check(torch),
+        graph_task_id=torch._C._current_graph_task_id,
+        function_mode_count=torch._C._len_torch_function_stack,
+        is_in_transform=_torch_modules.make_transform_check(torch),
         is_running=_torch_modules.make_running_check(torch),
         resolve=names.name_called_module,
-        make_carrier=_torch_backward.make_hook_carrier_maker(torch, *([dither.wrap_hook] if dither else [])),
-        careful_grad_fn=_torch_backward.make_grad_fn_reader(torch),
-        on_step_state=on_step_state,
+        make_hook_tensor=_torch_backward.make_hook_tensor_factory(torch, *([dither.wrap_hook] if dither else [])),
+        read_grad_fn_bypassing_modes=_torch_backward.make_grad_fn_reader(torch),
+        on_step_sampling_change=on_step_sampling_change,
         has_sequence_numbers=has_sequence_numbers(torch),
     )
-    os.register_at_fork(after_in_child=_capture.forget_in_child)
-    os.register_at_fork(after_in_child=guarded(operations.forget_in_child))
-    atexit.register(_capture.end_between)  # interpreter shutdown is not part of the last step
+    os.register_at_fork(after_in_child=_capture.reset_after_fork)
+    os.register_at_fork(after_in_child=suppress_failures(operations.reset_after_fork))
+    atexit.register(_capture.end_phase_gap)  # interpreter shutdown is not part of the last step
     module_calls.install()
     capture_session = TorchCaptureSession(torch, module_calls, operations, names)
     if os.environ.get("JOULEMAP_PROBE"):

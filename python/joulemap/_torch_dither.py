@@ -20,9 +20,9 @@ from typing import Callable, Optional
 
 from . import _capture
 from . import _capture_interface as interface
-from ._torch_versions import compiling_check
+from ._torch_versions import get_is_compiling
 
-REGION = "joulemap.dither"
+DITHER_REGION = "joulemap.dither"
 MAX_PAUSED_TIME_SHARE = 0.01
 # Long enough to show in the power history of an NVIDIA GPU (a value every 20 ms, time constant 12 ms).
 MIN_PAUSE_S, MAX_PAUSE_S = 0.02, 0.04
@@ -74,7 +74,7 @@ class PauseDither:
         if self._torch.cuda.is_initialized():
             self._torch.cuda.synchronize()
         begin_s = self._clock()  # before region_push: other load on the machine may delay the marks of the region
-        interface.region_push(REGION)
+        interface.region_push(DITHER_REGION)
         try:
             self._sleep(length_s)
         finally:
@@ -127,7 +127,7 @@ def install(torch, module_calls, seed_text: str) -> PauseDither:
     seed = int(seed_text) if seed_text.isdigit() else int.from_bytes(os.urandom(4), "little")
     dither = PauseDither(torch, seed)
     module_calls.wrap_calls(dither.wrap_call)
-    is_compiling = compiling_check(torch)
+    is_compiling = get_is_compiling(torch)
 
     def before_step(optimizer, args, kwargs):
         if not is_compiling():

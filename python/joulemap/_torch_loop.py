@@ -8,8 +8,8 @@ import threading
 import time
 
 from . import _capture
-from ._guard import wrap_function, guarded, wrap_in_phase
-from ._torch_versions import compiling_check
+from ._guard import wrap_function, suppress_failures, wrap_in_phase
+from ._torch_versions import get_is_compiling
 
 LOADER_NEW, LOADER_NEXT, OPTIMIZER_DONE = 0, 1, 6
 MODULE, OP, REGION = 2, 3, 5
@@ -21,14 +21,14 @@ SAMPLED_FIRST_BATCHES, SAMPLE_PERIOD_FACTOR = 2, 100
 def install(torch, operations) -> None:
     _watch_optimizers(torch)
     _watch_loaders(torch)
-    _watch_fetches(torch, operations)
+    _watch_batch_fetching(torch, operations)
 
 
 def _watch_optimizers(torch) -> None:
     from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
     open_steps = OpenOptimizerSteps()
-    is_compiling = compiling_check(torch)
+    is_compiling = get_is_compiling(torch)
 
     def before(optimizer, args, kwargs):
         if is_compiling():
@@ -69,10 +69,10 @@ class OpenOptimizerSteps(threading.local):
 
     def __init__(self) -> None:
         self.scope_depths: list[int] = []
-        self.begin_step = guarded(self._begin)
+        self.begin_step = suppress_failures(self._begin)
         self.end_step, self.abandon_step = (
-            guarded(self._end, even_when_off=True),
-            guarded(self._abandon, even_when_off=True),
+            suppress_failures(self._end, even_when_off=True),
+            suppress_failures(self._abandon, even_when_off=True),
         )
 
     def _begin(self, optimizer) -> None:
@@ -92,7 +92,7 @@ def _watch_loaders(torch) -> None:
     from torch.utils.data import DataLoader, dataloader
     from torch.utils.data._utils import worker
 
-    is_compiling = compiling_check(torch)
+    is_compiling = get_is_compiling(torch)
     is_grad_enabled = torch.is_grad_enabled
 
     def new_iterator(args):
@@ -111,11 +111,11 @@ def _watch_loaders(torch) -> None:
     def got_batch(depth, returned, args):
         _capture.leave_to(depth)
         if returned:
-            _capture.begin_between("input")
+            _capture.begin_phase_gap("input")
 
     def worker_begins(args):
         depth = _capture.phase_begin("dataloader", "worker", TRAIN)
-        _capture.enter_within(REGION, "worker")
+        _capture.enter_child_scope(REGION, "worker")
         return depth
 
     wrap_function(DataLoader, "__iter__", is_compiling, new_iterator, leave)
@@ -123,7 +123,7 @@ def _watch_loaders(torch) -> None:
     wrap_function(worker, "_worker_loop", is_compiling, worker_begins, leave)
 
 
-def _watch_fetches(torch, operations) -> None:
+def _watch_batch_fetching(torch, operations) -> None:
     """Captures the making of a batch. In a worker it gets a module scope of its own, so that its operations do not
     receive the worker's waiting time. Operations of a worker are recorded in some batches, because a worker has no
     steps. While operations are recorded, the dataset's method counts as one: it receives the time outside of PyTorch
@@ -146,7 +146,7 @@ def _watch_fetches(torch, operations) -> None:
         if is_sampled:
             operations.set_recording(True)
         if operations.is_recording:
-            _capture.enter_within(OP, dataset_method_name(torch, args[0]))
+            _capture.enter_child_scope(OP, dataset_method_name(torch, args[0]))
         return depth, is_sampled
 
     def end(token, returned, args):
@@ -157,7 +157,7 @@ def _watch_fetches(torch, operations) -> None:
         _capture.leave_to(depth)
 
     for fetcher in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
-        wrap_function(fetcher, "fetch", compiling_check(torch), begin, end)
+        wrap_function(fetcher, "fetch", get_is_compiling(torch), begin, end)
 
 
 class BatchSampler:

@@ -12,8 +12,8 @@ import weakref
 from typing import Optional
 
 from . import _capture
-from ._guard import guarded
-from ._torch_versions import compiling_check, grad_scaler_class
+from ._guard import suppress_failures
+from ._torch_versions import get_is_compiling, grad_scaler_class
 
 MAX_PENDING_COPIES = 8
 # Least time between copies of a GPU loss during untraced, CPU-bound steps, in ns.
@@ -36,11 +36,11 @@ class LossLog:
         self._next_copy_ns = 0  # earliest time of the next copy during untraced steps
         self._scaled_loss: Optional[tuple] = None  # weak reference to a scaled loss, and the original loss
         self._watch_scaling(torch)
-        atexit.register(guarded(self._read_completed_copies))
+        atexit.register(suppress_failures(self._read_completed_copies))
 
     def _watch_scaling(self, torch) -> None:
         """With mixed precision, backward() is called on a scaled loss."""
-        scaler_type, is_compiling = grad_scaler_class(torch), compiling_check(torch)
+        scaler_type, is_compiling = grad_scaler_class(torch), get_is_compiling(torch)
         scale = scaler_type.scale
 
         @functools.wraps(scale)

@@ -15,7 +15,7 @@ from typing import Optional
 
 from . import _capture
 from ._guard import record_failure
-from ._torch_shapes import TensorTexts
+from ._torch_shapes import TensorTextFormatter
 
 OP = 3
 # Larger graphs are not captured, so that a step does not take seconds.
@@ -32,7 +32,7 @@ class OperationRecorder:
         self._mode: Optional[object] = None
         self._recorded_thread = 0  # thread that entered the mode
         self._backward_pass_count = 0
-        self._tensor_texts = TensorTexts(torch)
+        self._tensor_texts = TensorTextFormatter(torch)
         self._mode_type = _make_mode_type(torch, self._tensor_texts)
 
     @property
@@ -56,10 +56,10 @@ class OperationRecorder:
         self._mode.__enter__()
         self._recorded_thread = threading.get_ident()
         self._backward_pass_count = 0
-        _capture.set_own_modes(1)
+        _capture.set_own_function_mode_count(1)
         _capture.keep_node_intervals(True)
 
-    def forget_in_child(self) -> None:
+    def reset_after_fork(self) -> None:
         """Stops recording in the child of a fork: the step belongs to the parent."""
         if self._mode is not None:
             self._pop_mode()
@@ -79,7 +79,7 @@ class OperationRecorder:
             return
         self._mode.__exit__(None, None, None)
         self._mode = None
-        _capture.set_own_modes(0)
+        _capture.set_own_function_mode_count(0)
 
     def hook_autograd_graph(self, root) -> None:
         if self._mode is None or self._mode.is_idle or threading.get_ident() != self._recorded_thread:
@@ -125,7 +125,7 @@ def _make_name_lookup(torch):
     return name_of
 
 
-def _make_mode_type(torch, texts: TensorTexts):
+def _make_mode_type(torch, texts: TensorTextFormatter):
     name_of = _make_name_lookup(torch)
     names: dict = {}
 
@@ -142,7 +142,7 @@ def _make_mode_type(torch, texts: TensorTexts):
                 self.is_idle = self.visited >= MAX_OPERATIONS
                 name = names[func] if func in names else names.setdefault(func, name_of(func))
                 if name is not None:
-                    depth = _capture.enter_within(OP, name, texts.text_of_arguments(types, args, kwargs))
+                    depth = _capture.enter_child_scope(OP, name, texts.text_of_arguments(types, args, kwargs))
             except Exception as error:  # noqa: BLE001 - must not reach the program
                 self.is_idle = True
                 record_failure(error)
@@ -170,7 +170,7 @@ def _nodes_of_graph(roots: list) -> Optional[list]:
     return found
 
 
-def _hook_operations(graph: list, texts: TensorTexts) -> None:
+def _hook_operations(graph: list, texts: TensorTextFormatter) -> None:
     ranges = sorted(_capture.node_intervals())
     ends = [number for number, _ in ranges]
     hooks: dict = {}

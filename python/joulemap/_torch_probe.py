@@ -20,7 +20,7 @@ from typing import Optional
 from . import _capture
 from . import _capture_interface as interface
 from ._torch_probe_inputs import InputCapture
-from ._torch_replay import CallReplay, StatePreserved
+from ._torch_replay import CallReplay, ModuleStatePreserver
 
 # Longest replay per module; more time hardly reduces the uncertainty of its power.
 MAX_TIME_PER_MODULE_S = 2.0
@@ -47,12 +47,12 @@ class ModuleProbe:
         if os.getpid() != self._owner_pid or not self._input_capture.calls:
             return
         if getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None:
-            record_not_probed("an exception ended the program")
+            diagnose_not_probed("an exception ended the program")
             return
         try:
             self.probe_modules(limit_s)
         except KeyboardInterrupt:
-            record_not_probed("interrupted")
+            diagnose_not_probed("interrupted")
 
     def probe_modules(self, limit_s: float, model: Optional[object] = None) -> None:
         """Probes all captured modules, or those of `model`. Raises only interrupts."""
@@ -62,21 +62,21 @@ class ModuleProbe:
         pairs = [(call, module) for call, module in pairs if model_modules is None or id(module) in model_modules]
         reason = self._reason_not_to_probe(pairs)
         if reason is not None:
-            record_not_probed(reason)
+            diagnose_not_probed(reason)
             return
         self._input_capture.stop()
         was_on = _capture.is_on()
         self._operations.set_recording(False)
-        _capture.set_on(False)
+        _capture.set_capture_enabled(False)
         try:
             self._probe_replays(pairs, limit_s)
         except Exception as error:  # noqa: BLE001 - must not reach the program
-            record_not_probed(f"{type(error).__name__}: {error}")
+            diagnose_not_probed(f"{type(error).__name__}: {error}")
         finally:
             self._input_capture.release([call for call, _ in pairs])
             self._input_capture.resume()
             if was_on:
-                _capture.set_on(True)
+                _capture.set_capture_enabled(True)
 
     def _reason_not_to_probe(self, pairs: list) -> Optional[str]:
         distributed = self._torch.distributed
@@ -93,14 +93,14 @@ class ModuleProbe:
         flag = ProbingFlag()
         try:
             flag.create_file()
-            with StatePreserved(self._torch, [module for _, module in pairs]):
+            with ModuleStatePreserver(self._torch, [module for _, module in pairs]):
                 end = time.monotonic() + limit_s
                 time.sleep(min(IDLE_BEFORE_S, limit_s / 10))
                 failures = dict(self._input_capture.refused)
                 replays = self._prepare_replays(pairs, end - limit_s / 2, failures)
                 bursts, seed = self._replay_bursts(replays, end, failures)
                 time.sleep(min(IDLE_AFTER_S, limit_s / 10))
-            record_failures(failures)
+            diagnose_unreplayed_modules(failures)
             interface.fact("probed", f"{len(replays)} modules in {bursts} bursts, seed {seed}")
         finally:
             flag.remove_file()
@@ -171,7 +171,7 @@ def first_error_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".split("\n", 1)[0]
 
 
-def record_failures(failures: dict) -> None:
+def diagnose_unreplayed_modules(failures: dict) -> None:
     """Records a diagnostic for each module that was not replayed: `failures` maps names to reasons."""
     for name, reason in list(failures.items())[:MAX_LISTED_FAILURES]:
         interface.diagnose(
@@ -181,5 +181,5 @@ def record_failures(failures: dict) -> None:
         interface.diagnose("probe_skipped", f"{len(failures) - MAX_LISTED_FAILURES} more modules were not replayed")
 
 
-def record_not_probed(reason: str) -> None:
+def diagnose_not_probed(reason: str) -> None:
     interface.diagnose("not_probed", f"not probed: {reason}")

@@ -19,7 +19,7 @@ from . import _capture_interface as interface
 from ._torch_wrappers import WRAPPED_MODEL_ATTRIBUTES
 
 # Indices of a model's calls that are captured. The first is skipped: only after it is the program's memory use known.
-CAPTURED_CALLS_PER_MODULE = range(1, 3)
+CAPTURED_CALL_INDICES = range(1, 3)
 MAX_MODELS = 64
 MAX_CALLS = 400
 SHARE_OF_FREE_MEMORY = 0.25
@@ -97,9 +97,9 @@ def map_tensors(value, function: Callable, nesting: int = 0):
 class InputCapture:
     """Captures calls of modules on the thread that made the first call. `wrap_call` makes a captured __call__."""
 
-    def __init__(self, torch, is_transformed: Callable[[], bool]) -> None:
+    def __init__(self, torch, is_in_transform: Callable[[], bool]) -> None:
         self._torch = torch
-        self._is_transformed = is_transformed
+        self._is_transformed = is_in_transform
         self._thread = 0
         self._has_stopped = False
         self._is_in_uncaptured_call = False  # within a call that is not captured
@@ -164,13 +164,13 @@ class InputCapture:
         key = id(module), module.training, self._torch.is_grad_enabled()
         count = self._call_counts.get(key, 0)
         if (
-            count >= CAPTURED_CALLS_PER_MODULE.stop
+            count >= CAPTURED_CALL_INDICES.stop
             or len(self._call_counts) > MAX_MODELS
             or len(self.calls) >= MAX_CALLS
         ):
             return False
         self._call_counts[key] = count + 1
-        return count in CAPTURED_CALLS_PER_MODULE
+        return count in CAPTURED_CALL_INDICES
 
     def _enter_call(self, module, args, kwargs) -> _CallFrame:
         self._thread = self._thread or threading.get_ident()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from . import _capture
-from ._guard import guarded
+from ._guard import suppress_failures
 
 # libjoulemap_capture.so reads the variables of launchers itself. This one passes a rank set by the program to child
 # processes.
@@ -21,7 +21,7 @@ class RankRecorder:
         self._distributed = torch.distributed if torch.distributed.is_available() else None
         self._checks_left = 100
 
-    @guarded
+    @suppress_failures
     def record_rank(self) -> None:
         if self._distributed is None or self._checks_left == 0:
             return

@@ -7,8 +7,8 @@ from __future__ import annotations
 import threading
 
 from . import _capture
-from ._guard import wrap_function, guarded
-from ._torch_versions import compiling_check
+from ._guard import wrap_function, suppress_failures
+from ._torch_versions import get_is_compiling
 
 REGION = 5
 # Prefixes of PyTorch's own regions, which are captured in other ways.
@@ -26,7 +26,7 @@ def install(torch) -> None:
     _watch_record_function(torch)
     _watch_nvtx(torch)
     _watch_profilers(torch)
-    _watch_graphs(torch)
+    _watch_cuda_graphs(torch)
 
 
 class OpenRegions(threading.local):
@@ -37,7 +37,7 @@ class OpenRegions(threading.local):
 
     def enter_region(self, name: str) -> None:
         is_recorded = not name.startswith(FRAMEWORK_PREFIXES)
-        self.depths.append(_capture.enter_within(REGION, name) if is_recorded else None)
+        self.depths.append(_capture.enter_child_scope(REGION, name) if is_recorded else None)
 
     def leave_region(self) -> None:
         depth = self.depths.pop() if self.depths else None
@@ -51,12 +51,12 @@ def _watch_record_function(torch) -> None:
     wrap_function(
         record_function,
         "__enter__",
-        compiling_check(torch),
+        get_is_compiling(torch),
         lambda args: regions.enter_region(args[0].name),
         _ignore_return,
     )
     wrap_function(
-        record_function, "__exit__", compiling_check(torch), lambda args: regions.leave_region(), _ignore_return
+        record_function, "__exit__", get_is_compiling(torch), lambda args: regions.leave_region(), _ignore_return
     )
 
 
@@ -75,8 +75,8 @@ def _watch_nvtx(torch) -> None:
         if returned:
             regions.leave_region()
 
-    wrap_function(torch.cuda.nvtx, "range_push", compiling_check(torch), lambda args: True, pushed)
-    wrap_function(torch.cuda.nvtx, "range_pop", compiling_check(torch), lambda args: True, popped)
+    wrap_function(torch.cuda.nvtx, "range_push", get_is_compiling(torch), lambda args: True, pushed)
+    wrap_function(torch.cuda.nvtx, "range_pop", get_is_compiling(torch), lambda args: True, popped)
 
 
 def _watch_profilers(torch) -> None:
@@ -96,11 +96,11 @@ def _watch_profilers(torch) -> None:
 
     for name in ("_prepare_trace", "_start_trace", "__enter__"):
         if hasattr(profile, name):
-            wrap_function(profile, name, compiling_check(torch), begins, _ignore_return)
-    wrap_function(profile, "__exit__", compiling_check(torch), lambda args: True, has_ended)
+            wrap_function(profile, name, get_is_compiling(torch), begins, _ignore_return)
+    wrap_function(profile, "__exit__", get_is_compiling(torch), lambda args: True, has_ended)
 
 
-def _watch_graphs(torch) -> None:
+def _watch_cuda_graphs(torch) -> None:
     """The capture closes CUPTI during untraced steps. Kernels of a CUDA graph captured then would have no scopes, so
     CUPTI stays open from the first graph capture on."""
     graph = getattr(torch.cuda, "CUDAGraph", None)
@@ -111,7 +111,7 @@ def _watch_graphs(torch) -> None:
     def begins(args) -> None:
         _capture.allow_cupti_detach(False)
 
-    wrap_function(graph, "capture_begin", compiling_check(torch), begins, _ignore_return)
+    wrap_function(graph, "capture_begin", get_is_compiling(torch), begins, _ignore_return)
 
 
 def _is_on_cpu_only(profile) -> bool:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls a module again, alone, as in the run: forward, and backward if the run trained it. The state of the program
-does not change: see StatePreserved."""
+does not change: see ModuleStatePreserver."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GLOBAL_HOOK_ATTRIBUTES = (
 )  # fmt: skip
 
 
-class StatePreserved(contextlib.AbstractContextManager):
+class ModuleStatePreserver(contextlib.AbstractContextManager):
     """Inside this context modules run without side effects. Buffers are copies, hooks of the program are removed, and
     aliases replace parameters that have hooks. Random states, attributes of modules and warnings are restored at the
     end; printed output is discarded."""
@@ -33,7 +33,7 @@ class StatePreserved(contextlib.AbstractContextManager):
         self._modules = list({id(inner): inner for module in modules for inner in module.modules()}.values())
         self._exit_stack = contextlib.ExitStack()
 
-    def __enter__(self) -> "StatePreserved":
+    def __enter__(self) -> "ModuleStatePreserver":
         with contextlib.ExitStack() as undo:
             self._save_random_states(undo)
             undo.enter_context(warnings.catch_warnings())
@@ -104,7 +104,7 @@ def _is_pytorch_hook(hook) -> bool:
 
 
 class CallReplay:
-    """Replays one call repeatedly. Used inside StatePreserved."""
+    """Replays one call repeatedly. Used inside ModuleStatePreserver."""
 
     def __init__(self, torch, call: ModuleCall, module, name: str) -> None:
         self._torch, self._call, self._module = torch, call, module
@@ -124,7 +124,7 @@ class CallReplay:
 
     def warm_up_and_time(self) -> None:
         """Runs the call three times and times the last run. Exceptions of the module propagate."""
-        with self._created_inputs():
+        with self._create_inputs():
             self._changes_inputs = self._run_on_copies()
             self._run_call()
             self._synchronize_devices()
@@ -134,15 +134,15 @@ class CallReplay:
             self.run_s = max(time.perf_counter() - begin_s, 1e-6)
 
     def run_burst(self, length_s: float) -> None:
-        with self._created_inputs():
+        with self._create_inputs():
             for _ in range(max(1, math.ceil(length_s / self.run_s))):
                 self._run_call()
             self._synchronize_devices()
 
     @contextlib.contextmanager
-    def _created_inputs(self):
+    def _create_inputs(self):
         """Creates the inputs for one burst: inputs of all modules together might not fit into memory."""
-        self._set_flags()
+        self._set_training_flags()
         depth = interface.enter(self._scopes[0])
         try:
             self._inputs = map_tensors((self._call.args, self._call.kwargs), self._make_leaf)
@@ -161,7 +161,7 @@ class CallReplay:
         self._leaves.append(leaf)
         return leaf
 
-    def _set_flags(self) -> None:
+    def _set_training_flags(self) -> None:
         submodules = list(self._module.modules())
         if len(submodules) != len(self._call.training_flags):
             raise RuntimeError("its submodules changed after the call")

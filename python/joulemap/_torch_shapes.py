@@ -19,7 +19,7 @@ MAX_CACHED_TEXTS = 4096
 NO_TENSORS = "()"
 
 
-class TensorTexts:
+class TensorTextFormatter:
     def __init__(self, torch) -> None:
         self._tensor_type = torch.Tensor
         self._without_subclasses = torch._C.DisableTorchFunctionSubclass

@@ -8,7 +8,7 @@ from typing import Any, Callable
 from . import _capture
 
 
-def compiling_check(torch: Any) -> Callable[[], bool]:
+def get_is_compiling(torch: Any) -> Callable[[], bool]:
     """Returns the function that torch.compile replaces by True while it traces code. It recognizes only this function,
     so callers must not wrap it."""
     return torch.compiler.is_compiling if hasattr(torch, "compiler") else torch._utils.is_compiling  # since 2.1; 2.0

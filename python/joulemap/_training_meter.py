@@ -73,15 +73,15 @@ class TrainingMeter:
             self._open_step = None
         if time.monotonic() >= self._next_update_s:
             self._update_total()
-        return self._final_steps()
+        return self._take_settled_steps()
 
-    def remaining_steps(self) -> list:
+    def wait_for_remaining_steps(self) -> list:
         """Waits for the remaining steps and returns them."""
         steps = [StepEnergy(number, window.wait()) for number, window in self._ended_steps]
         self._ended_steps.clear()
         return steps
 
-    def _final_steps(self) -> list:
+    def _take_settled_steps(self) -> list:
         steps = []
         while self._ended_steps:
             number, window = self._ended_steps[0]

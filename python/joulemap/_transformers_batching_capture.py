@@ -18,29 +18,29 @@ import sys
 import threading
 from typing import Any, List, Optional, Tuple
 
-from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, StepLog, RequestWork
+from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, EngineStepLog, RequestWork
 
 _processor_numbers = itertools.count()  # of batch processors: each numbers its requests from 0
 _step_in_preparation = threading.local()  # what the step that this thread prepares computes, and its log
-_update = threading.local()  # the ProcessorSteps whose results this thread reads, and what it has read
+_update_in_progress = threading.local()  # the ProcessorSteps whose results this thread reads, and what it has read
 
 
 class ProcessorSteps:
     """The steps of one batch processor, identified by their lists of requests."""
 
     def __init__(self, processor: Any) -> None:
-        self.log = StepLog(None, f"batch-{next(_processor_numbers)}-")
+        self.log = EngineStepLog(None, f"batch-{next(_processor_numbers)}-")
         # Every rank of tensor parallelism computes the same batches. Only the one with the queue of requests reports.
         self.is_reporter = getattr(processor, "input_queue", None) is not None
 
-    def generated_counts(self, step: Any) -> List[Tuple[int, bool]]:
+    def generated_token_counts(self, step: Any) -> List[Tuple[int, bool]]:
         """For each request of the step: tokens generated before it, and whether it has ended."""
-        return [_generated_tokens_and_end(entry[0].engine_request) for entry in self.log.entries_of_step(step)]
+        return [_generation_progress(entry[0].engine_request) for entry in self.log.entries_of_step(step)]
 
     def complete_step(self, step: Any, before: List[Tuple[int, bool]]) -> None:
         results: List[Tuple[int, Optional[str]]] = []
         for entry, (count_before, had_ended) in zip(self.log.entries_of_step(step), before):
-            count, has_ended = _generated_tokens_and_end(entry[0].engine_request)
+            count, has_ended = _generation_progress(entry[0].engine_request)
             results.append((max(count - count_before, 0), FINISHED if has_ended and not had_ended else None))
         self.log.complete_step(step, results)
 
@@ -54,34 +54,34 @@ class ProcessorSteps:
             self.log.complete_step(step, [(0, None)] * len(entries))
 
 
-def _generated_tokens_and_end(state: Any) -> Tuple[int, bool]:
+def _generation_progress(state: Any) -> Tuple[int, bool]:
     return len(state.generated_tokens), state.status.name == "FINISHED"
 
 
-def _steps_of(processor: Any) -> ProcessorSteps:
+def _find_or_create_steps(processor: Any) -> ProcessorSteps:
     steps = getattr(processor, "_joulemap_steps", None)
     if steps is None:
         steps = processor._joulemap_steps = ProcessorSteps(processor)
     return steps
 
 
-def _before_prepare(processor: Any) -> None:
-    steps = _steps_of(processor)
+def _before_prepare_next_batch(processor: Any) -> None:
+    steps = _find_or_create_steps(processor)
     _step_in_preparation.work, _step_in_preparation.log = None, steps.log
     steps.log.begin_step()
 
 
-def _before_clear(scheduler: Any) -> List[str]:
+def _before_clear_cancelled_requests(scheduler: Any) -> List[str]:
     return list(scheduler._requests_to_cancel)
 
 
-def _after_clear(cancelled: Optional[List[str]], states: Any, scheduler: Any) -> None:
+def _after_clear_cancelled_requests(cancelled: Optional[List[str]], states: Any, scheduler: Any) -> None:
     log = getattr(_step_in_preparation, "log", None)
     for id in cancelled or () if log is not None else ():
         log.end_request(id, ABORTED)
 
 
-def _before_tensors(tensors: Any, requests_in_batch: Any, *args: Any, **kwargs: Any) -> None:
+def _before_prepare_batch_tensors(tensors: Any, requests_in_batch: Any, *args: Any, **kwargs: Any) -> None:
     work = []
     for future in requests_in_batch:
         state = future.state
@@ -91,49 +91,49 @@ def _before_tensors(tensors: Any, requests_in_batch: Any, *args: Any, **kwargs: 
     _step_in_preparation.work = work
 
 
-def _after_tensors(token: Any, result: Any, tensors: Any, *args: Any, **kwargs: Any) -> None:
+def _after_prepare_batch_tensors(token: Any, result: Any, tensors: Any, *args: Any, **kwargs: Any) -> None:
     _step_in_preparation.step = tensors.requests_in_batch  # prepare_batch_update() returns this list
 
 
-def _after_prepare(token: Any, has_requests: Any, processor: Any) -> None:
+def _after_prepare_next_batch(token: Any, has_requests: Any, processor: Any) -> None:
     work, _step_in_preparation.work = getattr(_step_in_preparation, "work", None), None
     step, _step_in_preparation.step = getattr(_step_in_preparation, "step", None), None
     _step_in_preparation.log = None
-    steps = _steps_of(processor)
+    steps = _find_or_create_steps(processor)
     if not has_requests:
         steps.complete_steps_without_requests()
     elif work and steps.is_reporter:
         steps.log.launch_step(step, work)
 
 
-def _before_compute(processor: Any, model: Any) -> None:
-    _steps_of(processor).log.model = type(model).__name__
+def _before_generation_step(processor: Any, model: Any) -> None:
+    _find_or_create_steps(processor).log.model = type(model).__name__
 
 
-def _before_update(processor: Any) -> None:
-    _update.steps, _update.read = _steps_of(processor), None
+def _before_update_batch(processor: Any) -> None:
+    _update_in_progress.steps, _update_in_progress.read = _find_or_create_steps(processor), None
 
 
-def _after_read(token: Any, result: Any, tensors: Any) -> None:
-    steps = getattr(_update, "steps", None)
+def _after_prepare_batch_update(token: Any, result: Any, tensors: Any) -> None:
+    steps = getattr(_update_in_progress, "steps", None)
     if steps is not None:
         step = result[0]
-        _update.read = step, steps.generated_counts(step)
+        _update_in_progress.read = step, steps.generated_token_counts(step)
 
 
-def _after_update(token: Any, result: Any, processor: Any) -> None:
-    steps, _update.steps = getattr(_update, "steps", None), None
-    read, _update.read = getattr(_update, "read", None), None
+def _after_update_batch(token: Any, result: Any, processor: Any) -> None:
+    steps, _update_in_progress.steps = getattr(_update_in_progress, "steps", None), None
+    read, _update_in_progress.read = getattr(_update_in_progress, "read", None), None
     if steps is not None and read is not None:
         steps.complete_step(*read)
 
 
-def _on_error(processor: Any, error: Any, state: Any) -> None:
-    _steps_of(processor).log.end_request(state.request_id, ABORTED)
+def _before_handle_request_error(processor: Any, error: Any, state: Any) -> None:
+    _find_or_create_steps(processor).log.end_request(state.request_id, ABORTED)
 
 
-def _before_fail(processor: Any, error: Any) -> None:
-    _steps_of(processor).log.drop_all_steps()  # the loop has ended
+def _before_fail_all_requests(processor: Any, error: Any) -> None:
+    _find_or_create_steps(processor).log.drop_all_steps()  # the loop has ended
 
 
 def install(module: Any) -> None:
@@ -141,7 +141,7 @@ def install(module: Any) -> None:
     package = processor.__module__.rpartition(".")[0]
     adapter = EngineAdapter("transformers continuous batching", "transformers")
 
-    def hooks() -> None:
+    def wrap_engine_functions() -> None:
         tensors = sys.modules[package + ".input_outputs"].ContinuousBatchingIOs
         scheduler = sys.modules[package + ".scheduler"].Scheduler
         adapter.require_attributes(
@@ -150,13 +150,17 @@ def install(module: Any) -> None:
         adapter.require_attributes(processor, "fail_all_requests")
         adapter.require_attributes(tensors, "prepare_batch_tensors", "prepare_batch_update")
         adapter.require_attributes(scheduler, "clear_cancelled_requests")
-        adapter.wrap_with_hooks(processor, "prepare_next_batch", _before_prepare, _after_prepare)
-        adapter.wrap_with_hooks(scheduler, "clear_cancelled_requests", _before_clear, _after_clear)
-        adapter.wrap_with_hooks(tensors, "prepare_batch_tensors", _before_tensors, _after_tensors)
-        adapter.wrap_with_hooks(tensors, "prepare_batch_update", None, _after_read)
-        adapter.wrap_with_hooks(processor, "_generation_step", _before_compute)
-        adapter.wrap_with_hooks(processor, "update_batch", _before_update, _after_update)
-        adapter.wrap_with_hooks(processor, "_handle_request_error", _on_error)
-        adapter.wrap_with_hooks(processor, "fail_all_requests", _before_fail)
+        adapter.wrap_with_hooks(processor, "prepare_next_batch", _before_prepare_next_batch, _after_prepare_next_batch)
+        adapter.wrap_with_hooks(
+            scheduler, "clear_cancelled_requests", _before_clear_cancelled_requests, _after_clear_cancelled_requests
+        )
+        adapter.wrap_with_hooks(
+            tensors, "prepare_batch_tensors", _before_prepare_batch_tensors, _after_prepare_batch_tensors
+        )
+        adapter.wrap_with_hooks(tensors, "prepare_batch_update", None, _after_prepare_batch_update)
+        adapter.wrap_with_hooks(processor, "_generation_step", _before_generation_step)
+        adapter.wrap_with_hooks(processor, "update_batch", _before_update_batch, _after_update_batch)
+        adapter.wrap_with_hooks(processor, "_handle_request_error", _before_handle_request_error)
+        adapter.wrap_with_hooks(processor, "fail_all_requests", _before_fail_all_requests)
 
-    adapter.install(hooks)
+    adapter.install(wrap_engine_functions)

@@ -24,10 +24,10 @@ from typing import Any, Callable, List, Optional
 from . import _hot
 from ._engine_adapter import ABORTED, EVENT_CODES, FINISHED, EngineAdapter
 
-_PREPARE = "prepare_inputs_for_generation"  # called before each forward pass, and never compiled
+_PREPARE_INPUTS_METHOD = "prepare_inputs_for_generation"  # called before each forward pass, and never compiled
 _generate_call_numbers = itertools.count()
 _current_generation = threading.local()  # the GenerateCall of this thread
-_wrapping = threading.Lock()
+_wrap_lock = threading.Lock()
 
 
 class GenerateCall:
@@ -69,7 +69,7 @@ class GenerateCall:
         first = self._cached_tokens if given.shape[1] > self._cached_tokens else 0
         self._columns_left = given.shape[1] - first
         if self._mask is not None and first:
-            self._cached_counts = _real_tokens(self._mask[:, :first])
+            self._cached_counts = _unpadded_token_counts(self._mask[:, :first])
 
     def on_forward(self, inputs: Any) -> None:
         names = ("decoder_input_ids", "input_ids", "inputs_embeds")
@@ -107,7 +107,7 @@ class GenerateCall:
                 self._request_name(number),
                 prompt=prompts[number] if prompts is not None else columns,
                 decoded=accepted,
-                cached=0 if self._is_reported else self._cached_of(number),
+                cached=0 if self._is_reported else self._cached_tokens_of_sequence(number),
                 rejected=max(candidates - taken, 0),
                 context=self._context_length,
                 finished=outcome == FINISHED,
@@ -128,9 +128,9 @@ class GenerateCall:
         if self._mask is None:
             return count, None
         first = self._mask.shape[1] - left
-        return count, _real_tokens(self._mask[:, first : first + count])
+        return count, _unpadded_token_counts(self._mask[:, first : first + count])
 
-    def _cached_of(self, number: int) -> int:
+    def _cached_tokens_of_sequence(self, number: int) -> int:
         return self._cached_tokens if self._cached_counts is None else self._cached_counts[number]
 
     def _request_name(self, number: int) -> str:
@@ -144,7 +144,7 @@ class GenerateCall:
                 _hot.engine_event(self._request_name(number), EVENT_CODES[outcome])
 
 
-def _real_tokens(mask: Any) -> List[int]:
+def _unpadded_token_counts(mask: Any) -> List[int]:
     """By sequence. Masks may have floats."""
     return (mask != 0).sum(1).tolist()
 
@@ -157,8 +157,8 @@ class ModelHooks:
 
     def wrap_class(self, kind: type) -> None:
         """Wraps the function of the class, for good. A function that is inherited is wrapped in the subclass."""
-        with _wrapping:
-            original = getattr(kind, _PREPARE)
+        with _wrap_lock:
+            original = getattr(kind, _PREPARE_INPUTS_METHOD)
             if not inspect.isfunction(original) or hasattr(original, "_joulemap_wrapped"):
                 return
 
@@ -167,13 +167,13 @@ class ModelHooks:
                 return self._prepare(model, original, (model, *args), kwargs)
 
             prepare._joulemap_wrapped = True  # type: ignore[attr-defined]
-            setattr(kind, _PREPARE, prepare)
+            setattr(kind, _PREPARE_INPUTS_METHOD, prepare)
 
     def wrap_attribute(self, model: Any) -> Optional[Callable]:
         """Wraps the function if the model has its own, as models of PEFT have, until unwrap_attribute()."""
-        with _wrapping:
-            original = getattr(model, _PREPARE)
-            is_own = _PREPARE in vars(model)
+        with _wrap_lock:
+            original = getattr(model, _PREPARE_INPUTS_METHOD)
+            is_own = _PREPARE_INPUTS_METHOD in vars(model)
             if not is_own and hasattr(original, "_joulemap_wrapped"):
                 return None
             if getattr(original, "_joulemap_model", None) is model:
@@ -187,19 +187,19 @@ class ModelHooks:
             prepare._joulemap_model = model  # type: ignore[attr-defined]
             prepare._joulemap_users = 1  # type: ignore[attr-defined]
             prepare._joulemap_hides = original if is_own else None  # type: ignore[attr-defined]
-            setattr(model, _PREPARE, prepare)
+            setattr(model, _PREPARE_INPUTS_METHOD, prepare)
             return prepare
 
     def unwrap_attribute(self, wrapper: Any) -> None:
-        with _wrapping:
+        with _wrap_lock:
             wrapper._joulemap_users -= 1
             model, hidden = wrapper._joulemap_model, wrapper._joulemap_hides
-            if wrapper._joulemap_users > 0 or vars(model).get(_PREPARE) is not wrapper:
+            if wrapper._joulemap_users > 0 or vars(model).get(_PREPARE_INPUTS_METHOD) is not wrapper:
                 return
             if hidden is not None:
-                setattr(model, _PREPARE, hidden)
+                setattr(model, _PREPARE_INPUTS_METHOD, hidden)
             else:
-                delattr(model, _PREPARE)
+                delattr(model, _PREPARE_INPUTS_METHOD)
 
     def _prepare(self, model: Any, original: Callable, args: tuple, kwargs: dict) -> Any:
         generation = getattr(_current_generation, "generation", None)
@@ -249,8 +249,8 @@ def install(utils: Any) -> None:
             except Exception as error:  # noqa: BLE001 - must not reach the program
                 adapter.turn_off(error)
 
-    def hooks() -> None:
-        adapter.require_attributes(mixin, "generate", "_update_model_kwargs_for_generation", _PREPARE)
+    def wrap_engine_functions() -> None:
+        adapter.require_attributes(mixin, "generate", "_update_model_kwargs_for_generation", _PREPARE_INPUTS_METHOD)
         generate, update = mixin.generate, mixin._update_model_kwargs_for_generation
 
         @functools.wraps(generate)
@@ -277,4 +277,4 @@ def install(utils: Any) -> None:
 
         mixin.generate, mixin._update_model_kwargs_for_generation = captured_generate, captured_update
 
-    adapter.install(hooks)
+    adapter.install(wrap_engine_functions)

@@ -18,7 +18,7 @@ from ._library import JoulemapError
 from ._machine_settings import SETTING_NAMES, MachineSettings
 from ._measure import Measurement, begin
 from ._tune_curve import TargetCost, cost_to_target
-from ._tune_model import CostModel, TrialGain, Observation
+from ._tune_model import CostModel, TrialGain, CostObservation
 from ._tune_result import SearchOutcome, TrialRow, TuneResult
 from ._tune_space import ConfigSpace, Range, integers, log_uniform, uniform
 
@@ -31,14 +31,14 @@ TARGET_CONFIRMATIONS = 2
 MISSED_TARGET_FACTOR = 4.0
 # Standard deviation of the logarithm of a cost that is a forecast, and the factor where no forecast was possible.
 FORECAST_SPREAD = 0.25
-UNKNOWN_FACTOR = 1.25
+UNKNOWN_FORECAST_COST_FACTOR = 1.25
 # As long as no configuration has reached the target, the search ends after this number of trials.
-MAX_MISSES = 12
+MAX_TRIALS_WITHOUT_TARGET = 12
 MAX_TRIALS = 200
 # A sampler that proposes only tried configurations this number of times is not asked again for this trial.
 SAMPLER_ATTEMPTS = 20
 # Stopped trials are assumed to have spent the whole best cost: the prior weighs as much as this number of trials.
-PRIOR_STOPPED = 2
+PRIOR_STOPPED_TRIALS = 2
 INTERVAL_DRAWS = 4000
 
 
@@ -69,7 +69,9 @@ class TargetMetrics:
         return found
 
     def are_reached(self, metrics: Mapping) -> bool:
-        return bool(self.limits) and all(sign * metrics[name] <= sign * limit for name, (sign, limit) in self.limits.items())
+        return bool(self.limits) and all(
+            sign * metrics[name] <= sign * limit for name, (sign, limit) in self.limits.items()
+        )
 
     def forecast_target_cost(self, costs: list, history: list) -> Optional[TargetCost]:
         """The cost at which the last goal is reached. None if a curve is not determined."""
@@ -135,7 +137,7 @@ class Trial:
         self.reports = 0  # number of evaluations so far
         self.forecast: Optional[TargetCost] = None  # cost at which it would reach the target
         self._goals, self._objective, self._limit, self._prune = goals, objective, limit, prune
-        self._over_budget = spent
+        self._budget_end_reason = spent
         self._provenance = provenance  # of the energies that its own is compared with; None if there is none
         self._report_costs: list = []
         self._report_losses: list = []
@@ -150,7 +152,7 @@ class Trial:
         self._record_metrics(value, metrics)
         if self.stopped:
             return True
-        if over := self._over_budget():
+        if over := self._budget_end_reason():
             self._stop_trial("stopped", over)
         else:
             self._check_pruning()
@@ -225,7 +227,7 @@ class Trial:
         )  # fmt: skip
 
 
-class _Search:
+class _ConfigSearch:
     """One call of tune(): chooses the next configuration, runs it, and decides when to stop."""
 
     def __init__(self, optuna: Any, train: Callable, space: ConfigSpace, objective: CostObjective,
@@ -236,7 +238,9 @@ class _Search:
         self._catch, self._sampler = catch, sampler
         self.study = optuna.create_study(sampler=sampler or optuna.samplers.RandomSampler(seed=seed))
         self._sampler_is_exhausted = False
-        self.study.stop = self._end_sampler  # samplers of finite grids call it; outside of optimize() it would raise
+        self.study.stop = (
+            self._mark_sampler_exhausted
+        )  # samplers of finite grids call it; outside of optimize() it would raise
         self._distributions = space.distributions()
         self.rows: list = []
         self.notes: list = []
@@ -260,7 +264,7 @@ class _Search:
     def _run_trial(self, config: dict, trial: Any) -> TrialRow:
         best = self.best_cost()
         provenance = self.rows[0].provenance if self.rows else None
-        running = Trial(len(self.rows), config, self._goals, self._objective, best, self._over_budget, self._prune,
+        running = Trial(len(self.rows), config, self._goals, self._objective, best, self._budget_end_reason, self._prune,
                         provenance)  # fmt: skip
         try:
             row = running._finish_trial(self._train(dict(config), running))
@@ -290,7 +294,7 @@ class _Search:
             if len(self._objective.weights) > 1:
                 self.notes.append("costs are relative to what the default spent before it ended")
 
-    def _over_budget(self) -> str:
+    def _budget_end_reason(self) -> str:
         """Why the search must end now; empty if it need not."""
         energy = self.window.peek()
         for name, unit, value in (("budget_j", "J", energy.joules), ("budget_s", "s", energy.seconds)):
@@ -301,7 +305,7 @@ class _Search:
 
     def _may_continue(self, row: TrialRow) -> bool:
         first = self.rows[0]
-        if over := self._over_budget():
+        if over := self._budget_end_reason():
             self.reason = over
         elif self._limits["budget_j"] is not None and row.energy_j is None:
             self.reason = "budget_j cannot be kept without the energy: use budget_s"
@@ -309,7 +313,7 @@ class _Search:
             self.reason = f"{len(self.rows)} trials were allowed"
         elif self._objective.needs_energy and row.provenance != first.provenance:
             self.reason = "a part of the energy is measured and a part estimated or unknown: they are not compared"
-        elif self.best_row() is None and len(self.rows) >= MAX_MISSES:
+        elif self.best_row() is None and len(self.rows) >= MAX_TRIALS_WITHOUT_TARGET:
             self.reason = f"none of {len(self.rows)} configurations reached the target"
         elif first.cost is None or (first.is_complete and first.cost <= 0):
             self.reason = "the default cost nothing that can be measured: the training is too short"
@@ -326,10 +330,10 @@ class _Search:
             self.reason = f"all {len(tried)} configurations were tried"
             return None, None
         model = self.model()
-        best = self.best_relative(model)
+        best = self.best_relative_cost(model)
         points = [self._space.encode(config) for config in open_configs]
         gains = model.expected_gains(points, 1.0 if best is None else best)
-        worths = [self._expected_worth(gain, 1.0 if best is None else best) for gain in gains]
+        worths = [self._expected_saving_and_cost(gain, 1.0 if best is None else best) for gain in gains]
         index = max(range(len(worths)), key=lambda number: worths[number][0] / worths[number][1])
         saved, spent = worths[index]
         if best is not None and saved < spent:
@@ -346,9 +350,11 @@ class _Search:
                 return None, None
         return self._enqueue_config(open_configs[index]), open_configs[index]
 
-    def _expected_worth(self, gain: TrialGain, best: float) -> tuple:
+    def _expected_saving_and_cost(self, gain: TrialGain, best: float) -> tuple:
         """(saving in all later runs, cost of the trial), relative to the default."""
-        share = (PRIOR_STOPPED + sum(self._stopped_cost_shares)) / (PRIOR_STOPPED + len(self._stopped_cost_shares))
+        share = (PRIOR_STOPPED_TRIALS + sum(self._stopped_cost_shares)) / (
+            PRIOR_STOPPED_TRIALS + len(self._stopped_cost_shares)
+        )
         return self._runs * gain.saving, max(gain.target_cost + gain.pruning_probability * best * share, 1e-9)
 
     def _ask_sampler(self, tried: set) -> Any:
@@ -359,13 +365,13 @@ class _Search:
             trial = self.study.ask(self._distributions)
             if _config_key(self._space.validate_config(trial.params)) not in tried:
                 return trial
-            self._finish_in_study(trial, state=self._optuna.trial.TrialState.FAIL)
+            self._report_to_study(trial, state=self._optuna.trial.TrialState.FAIL)
         return None
 
-    def _end_sampler(self) -> None:
+    def _mark_sampler_exhausted(self) -> None:
         self._sampler_is_exhausted = True
 
-    def _finish_in_study(self, trial: Any, value: Optional[float] = None, state: Any = None) -> None:
+    def _report_to_study(self, trial: Any, value: Optional[float] = None, state: Any = None) -> None:
         try:
             self.study.tell(trial, value, state=state)
         except KeyError:  # GridSampler fails on a trial that it did not choose, after the study has stored it
@@ -383,16 +389,16 @@ class _Search:
         trial.set_user_attr("time_s", row.time_s)
         trial.set_user_attr("provenance", row.provenance)
         if self._is_comparable(row):
-            self._finish_in_study(trial, row.cost)
+            self._report_to_study(trial, row.cost)
         else:
-            self._finish_in_study(trial, state=states.PRUNED if row.state == "stopped" and row.reports else states.FAIL)
+            self._report_to_study(trial, state=states.PRUNED if row.state == "stopped" and row.reports else states.FAIL)
 
     def _is_comparable(self, row: TrialRow) -> bool:
         """Its cost is that of a later run, and can be compared with those of the other trials."""
         is_same = not self._objective.needs_energy or row.provenance == (self.rows or [row])[0].provenance
         return row.is_complete and bool(row.cost) and is_same
 
-    def scale_cost(self) -> float:
+    def cost_scale(self) -> float:
         """The unit of the model: the cost of the default or, if it did not reach the target, of the first trial that
         did. What a failed trial spent is no scale."""
         first = next((row for row in self.rows if self._is_comparable(row)), None)
@@ -400,40 +406,40 @@ class _Search:
 
     def model(self) -> CostModel:
         if self._model is None or self._model[0] != len(self.rows):
-            scale = self.scale_cost()
+            scale = self.cost_scale()
             made = [self._make_observation(row, scale) for row in self.rows]
             observations = [one for one in made if one is not None]
             self._model = len(self.rows), CostModel(observations, self._space.factor_of_coordinate, self._seed)
         return self._model[1]
 
-    def _make_observation(self, row: TrialRow, scale: float) -> Optional[Observation]:
+    def _make_observation(self, row: TrialRow, scale: float) -> Optional[CostObservation]:
         """What a trial contributes to the model; None if its cost cannot be compared."""
         point = self._space.encode(row.config)
         if self._is_comparable(row) and row.cost is not None:
-            return Observation(point, math.log(row.cost / scale), 0.0)
+            return CostObservation(point, math.log(row.cost / scale), 0.0)
         if row.state != "stopped":
-            return None if row.is_complete else Observation(point, math.log(MISSED_TARGET_FACTOR), FORECAST_SPREAD)
+            return None if row.is_complete else CostObservation(point, math.log(MISSED_TARGET_FACTOR), FORECAST_SPREAD)
         if not row.cost or (self._objective.needs_energy and row.provenance != self.rows[0].provenance):
             return None
-        cost = row.cost * UNKNOWN_FACTOR if row.forecast is None else max(row.forecast, row.cost)
-        return Observation(point, math.log(min(max(cost / scale, 1e-6), MISSED_TARGET_FACTOR)), FORECAST_SPREAD)
+        cost = row.cost * UNKNOWN_FORECAST_COST_FACTOR if row.forecast is None else max(row.forecast, row.cost)
+        return CostObservation(point, math.log(min(max(cost / scale, 1e-6), MISSED_TARGET_FACTOR)), FORECAST_SPREAD)
 
     def best_row(self) -> Optional[TrialRow]:
         """The complete trial with the least cost."""
         return min(filter(self._is_comparable, self.rows), key=lambda row: row.cost, default=None)
 
-    def best_relative(self, model: CostModel) -> Optional[float]:
+    def best_relative_cost(self, model: CostModel) -> Optional[float]:
         """The expected cost of the best configuration: a single run can be cheap by chance."""
         row = self.best_row()
         return None if row is None else float(model.expected_costs([self._space.encode(row.config)])[0])
 
     def best_cost(self) -> Optional[float]:
         """The cost at which a trial can no longer be the best one."""
-        relative = None if self.best_row() is None else self.best_relative(self.model())
-        return None if relative is None else relative * self.scale_cost()
+        relative = None if self.best_row() is None else self.best_relative_cost(self.model())
+        return None if relative is None else relative * self.cost_scale()
 
     def _format_cost(self, relative: float) -> str:
-        return f"{_format_number(relative * self.scale_cost())} {self._objective.unit}"
+        return f"{_format_number(relative * self.cost_scale())} {self._objective.unit}"
 
     def result(self) -> TuneResult:
         self.window.end()
@@ -450,14 +456,23 @@ class _Search:
         if energy.joules is None and not any("unknown" in note for note in self.notes):
             self.notes.append(f"the energy is unknown ({energy.reason})")
         return TuneResult(
-            best, default, self.rows, outcome, energy, self._runs, self._objective.unit, self.reason, self.notes, self.study
+            best,
+            default,
+            self.rows,
+            outcome,
+            energy,
+            self._runs,
+            self._objective.unit,
+            self.reason,
+            self.notes,
+            self.study,
         )
 
     def _search_outcome(self, best: TrialRow, default: TrialRow, energy: Energy) -> SearchOutcome:
         """Costs of the best and the default configuration in later runs, and the saving: expected values and 90 %
         intervals."""
         points = [self._space.encode(default.config), self._space.encode(best.config)]
-        drawn = self.model().sample_costs(points, INTERVAL_DRAWS, self._seed) * self.scale_cost()
+        drawn = self.model().sample_costs(points, INTERVAL_DRAWS, self._seed) * self.cost_scale()
         costs = _mean_and_interval([float(value) for value in drawn[:, 1]])
         is_same = not self._objective.needs_energy or energy.provenance == best.provenance
         search = self._objective.cost(energy) if is_same else None
@@ -498,13 +513,13 @@ def _validate_setting(settings: MachineSettings, name: str, values: Any) -> None
     """Raises JoulemapError if the machine does not offer one of the values, before the first trial spends energy."""
     for value in (values.low, values.high) if isinstance(values, Range) else values:
         try:
-            settings._targets(name, value)
+            settings._values_by_path(name, value)
         except OSError as error:
             raise JoulemapError(f"{name}={value!r} cannot be checked ({error}): remove the factor") from error
 
 
 @contextlib.contextmanager
-def _optuna_log_quiet(optuna: Any) -> Iterator[None]:
+def _quiet_optuna_log(optuna: Any) -> Iterator[None]:
     """Optuna logs each trial; its level is restored afterwards."""
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -576,11 +591,11 @@ def tune(
     if changed and not set_machine:
         raise ValueError(f"{changed[0]} changes a setting of the machine: permit it with set_machine=True")
     limits = {"budget_j": budget_j, "budget_s": budget_s, "max_trials": max_trials}
-    with _optuna_log_quiet(optuna), contextlib.ExitStack() as stack:
+    with _quiet_optuna_log(optuna), contextlib.ExitStack() as stack:
         settings = stack.enter_context(MachineSettings()) if changed else MachineSettings()
         for name in changed:
             _validate_setting(settings, name, factors.factors[name])
-        search = _Search(optuna, train, factors, CostObjective(objective), TargetMetrics(at_least, at_most), first,
+        search = _ConfigSearch(optuna, train, factors, CostObjective(objective), TargetMetrics(at_least, at_most), first,
                          runs_planned, seed, limits, prune, sampler, tuple(catch))  # fmt: skip
         search.run(settings, on_trial)
         stack.close()  # restores settings before the energy of the search ends

@@ -10,7 +10,7 @@ from typing import NamedTuple, Optional
 
 from ._early_stop import (
     CURVE_DECAY_RATES, CURVE_EXPONENTS, FITTED_POINT_SHARE, MIN_FITTED_POINTS, LossPoint, _autocorrelation_factor,
-    _curve_shapes, _fit_curve, t_95,
+    _evaluate_curve_shapes, _fit_curve, t_95,
 )  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def cost_to_target(points: Sequence[LossPoint], target: float) -> Optional[Targe
     if len(recent) < MIN_FITTED_POINTS or recent[-1].energy_j <= recent[0].energy_j:
         return None
     losses = [point.loss for point in recent]
-    shapes = _curve_shapes([point.energy_j for point in recent])
+    shapes = _evaluate_curve_shapes([point.energy_j for point in recent])
     fits = [_fit_curve(values, derivative, losses) for values, derivative in shapes]
     best = min(fits, key=lambda fit: fit.squared_residuals)
     degrees = len(recent) - 3
@@ -42,7 +42,7 @@ def cost_to_target(points: Sequence[LossPoint], target: float) -> Optional[Targe
     for index, (fit, (values, derivative)) in enumerate(zip(fits, shapes)):
         weight, centre, mean = fit.slope / derivative, statistics.fmean(values), statistics.fmean(losses)
         reached = [
-            last * _cost_where_curve_reaches(index, weight, mean - weight * centre, loss) for loss in (target, eased)
+            last * _cost_at_loss(index, weight, mean - weight * centre, loss) for loss in (target, eased)
         ]
         if fit is best:
             value = reached[0]
@@ -51,7 +51,7 @@ def cost_to_target(points: Sequence[LossPoint], target: float) -> Optional[Targe
     return TargetCost(max(value, last), min(low, value))
 
 
-def _cost_where_curve_reaches(index: int, weight: float, start: float, loss: float) -> float:
+def _cost_at_loss(index: int, weight: float, start: float, loss: float) -> float:
     """The cost, in units of the last one, at which start + weight x shape(cost) equals the loss."""
     if weight <= 0:
         return math.inf

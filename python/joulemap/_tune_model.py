@@ -9,14 +9,14 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-SCALE_DRAWS = 64
+HYPERPARAMETER_DRAWS = 64
 # Draws with the smallest weights, which together have this share of the weight, are left out.
 DROPPED_WEIGHT = 0.01
 # Standard deviation of the logarithm of the cost relative to the default: the constant part and the part that varies.
 LEVEL_DEVIATION = 0.4
 PRIOR_AMPLITUDE = 0.5
-PRIOR_LENGTH = 0.4  # distance over which costs are correlated, for one factor
-SCALE_SPREAD = 0.6  # standard deviation of the logarithm of each of these scales
+PRIOR_LENGTH_SCALE = 0.4  # distance over which costs are correlated, for one factor
+HYPERPARAMETER_SPREAD = 0.6  # standard deviation of the logarithm of each of these scales
 # Standard deviation of the logarithm of the cost between runs of one configuration: 2 % to 50 % at 90 %. Each
 # configuration runs once, so the trials hardly determine it: with a narrower prior, intervals of runs that vary more
 # would be too narrow.
@@ -24,7 +24,7 @@ PRIOR_NOISE = 0.1
 NOISE_SPREAD = 1.0
 
 
-class Observation(NamedTuple):
+class CostObservation(NamedTuple):
     """The cost of a configuration, from a trial."""
 
     point: Sequence  # its coordinates
@@ -52,17 +52,17 @@ class CostModel:
         spreads = np.array([one.spread for one in observations], dtype=float)
         owner = np.array(owners)
         factors = int(owner.max()) + 1
-        normal = np.random.default_rng(seed).standard_normal((SCALE_DRAWS, factors + 2))
+        normal = np.random.default_rng(seed).standard_normal((HYPERPARAMETER_DRAWS, factors + 2))
         # With more factors, each one matters less (Hvarfner et al., ICML 2024).
-        lengths = PRIOR_LENGTH * math.sqrt(factors) * np.exp(SCALE_SPREAD * normal[:, :factors])
-        amplitudes = PRIOR_AMPLITUDE * np.exp(SCALE_SPREAD * normal[:, factors])
+        lengths = PRIOR_LENGTH_SCALE * math.sqrt(factors) * np.exp(HYPERPARAMETER_SPREAD * normal[:, :factors])
+        amplitudes = PRIOR_AMPLITUDE * np.exp(HYPERPARAMETER_SPREAD * normal[:, factors])
         noises = PRIOR_NOISE * np.exp(NOISE_SPREAD * normal[:, factors + 1])
         self._lengths, self._amplitudes = lengths[:, owner], amplitudes
         covariances = self._covariance(self._points, self._points)
         diagonal = noises[:, None] ** 2 + spreads[None, :] ** 2 + 1e-9
         covariances[:, np.arange(len(logs)), np.arange(len(logs))] += diagonal
         self._factors = np.linalg.cholesky(covariances)
-        whitened = np.linalg.solve(self._factors, np.broadcast_to(logs[None, :, None], (SCALE_DRAWS, len(logs), 1)))
+        whitened = np.linalg.solve(self._factors, np.broadcast_to(logs[None, :, None], (HYPERPARAMETER_DRAWS, len(logs), 1)))
         evidence = -0.5 * (whitened[:, :, 0] ** 2).sum(1) - np.log(np.einsum("sii->si", self._factors)).sum(1)
         weights = np.exp(evidence - evidence.max())
         weights /= weights.sum()
@@ -119,14 +119,14 @@ class CostModel:
         changes = spreads**2 / np.sqrt(spreads**2 + self._noises[:, None] ** 2)
         means, spreads = means + (spreads**2 - changes**2) / 2, changes
         z = (math.log(best) - means) / spreads
-        below, shifted = _normal_below(np, z), _normal_below(np, z - spreads)
+        below, shifted = _normal_cdf(np, z), _normal_cdf(np, z - spreads)
         reach = np.exp(means + spreads**2 / 2) * shifted
         average = lambda values: (self.weights[:, None] * values).sum(0)  # noqa: E731
         savings, reaches, pruned = average(best * below - reach), average(reach), average(1 - below)
         return [TrialGain(max(0.0, float(a)), float(b), float(c)) for a, b, c in zip(savings, reaches, pruned)]
 
 
-def _normal_below(np: Any, z: Any) -> Any:
+def _normal_cdf(np: Any, z: Any) -> Any:
     """Probability that a standard normal variable is below z, to 1e-7 (Abramowitz and Stegun, 26.2.17): NumPy has no error
     function."""
     t = 1 / (1 + 0.2316419 * np.abs(z))

@@ -82,14 +82,14 @@ class TuneResult:
     @property
     def low_j(self) -> Optional[float]:
         """Lower bound of its 90 % interval, in J; with another objective, of the 95 % interval of the trial."""
-        return self.cost_low if self.unit == "J" else self._bound(-1)
+        return self.cost_low if self.unit == "J" else self._energy_bound(-1)
 
     @property
     def high_j(self) -> Optional[float]:
         """Upper bound of its 90 % interval, in J; with another objective, of the 95 % interval of the trial."""
-        return self.cost_high if self.unit == "J" else self._bound(1)
+        return self.cost_high if self.unit == "J" else self._energy_bound(1)
 
-    def _bound(self, sign: int) -> Optional[float]:
+    def _energy_bound(self, sign: int) -> Optional[float]:
         row = self.best_trial
         return None if row is None else interval_bound(row.energy_j, row.uncertainty_j, sign)
 
@@ -130,7 +130,7 @@ class TuneResult:
         """The trials as flat dictionaries: factors, then metrics, then cost, energy and time."""
         return [
             {**_prefix_keys("", row.config), **_prefix_keys("metric_", row.metrics),
-             **{name: getattr(row, name) for name in _COLUMNS}}
+             **{name: getattr(row, name) for name in _TRIAL_COLUMNS}}
             for row in self.trials
         ]  # fmt: skip
 
@@ -179,7 +179,7 @@ class TuneResult:
         return f"<TuneResult of {len(self.trials)} trials: {best}>"
 
 
-_COLUMNS = ("state", "cost", "energy_j", "uncertainty_j", "time_s", "provenance", "reports", "reason", "forecast")
+_TRIAL_COLUMNS = ("state", "cost", "energy_j", "uncertainty_j", "time_s", "provenance", "reports", "reason", "forecast")
 
 
 def _prefix_keys(prefix: str, values: Mapping) -> dict:

@@ -97,7 +97,7 @@ class ConfigSpace:
             value = config[name]
             if isinstance(values, Range):
                 coordinates.append(values.coordinate(value))
-            elif _is_ordered(values):
+            elif _has_numeric_values(values):
                 coordinates.append(sorted(values).index(value) / max(1, len(values) - 1))
             else:  # different values have distance 1
                 coordinates += [math.sqrt(0.5) * (index == values.index(value)) for index in range(len(values))]
@@ -179,12 +179,12 @@ def _validate_value(name: str, value: Any, values: Any) -> Any:
     return int(value) if values.is_integer else float(value)
 
 
-def _is_ordered(values: list) -> bool:
+def _has_numeric_values(values: list) -> bool:
     return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
 
 
 def _coordinate_count(values: Any) -> int:
-    return 1 if isinstance(values, Range) or _is_ordered(values) else len(values)
+    return 1 if isinstance(values, Range) or _has_numeric_values(values) else len(values)
 
 
 def _value_count(values: Any) -> float:

@@ -15,10 +15,10 @@ from typing import Any, Callable, Iterator, Optional, Sequence, Union
 from . import _hot, _marks
 from . import _validate_statistics as numbers
 from ._torch_probe import first_error_line
-from ._torch_replay import StatePreserved, tensors_in
-from ._validate_blocks import DoubledPass, observe_modules, named_blocks, reason_against_doubling, unwrap_model
+from ._torch_replay import ModuleStatePreserver, tensors_in
+from ._validate_blocks import DoubledPass, observe_modules, select_blocks, reason_against_doubling, unwrap_model
 from ._validate_report import Validated, compare_with_recording
-from ._validate_rounds import LoopRounds, PassVariant, WindowMeter, plain_variant
+from ._validate_rounds import LoopRunner, PassVariant, WindowMeter, plain_variant
 from ._validate_twin import drop_gradients, sparse_parameters
 
 # Time of extra passes before and after the attributed interval, as a share of it: the load at its edges is the same as
@@ -75,7 +75,7 @@ class Validation(contextlib.AbstractContextManager):
 
     def __init__(self, torch: Any, model: Any, run: ModelPass, blocks: Union[None, Sequence[str], dict]) -> None:
         self._torch, self._model, self._run = torch, model, run
-        self._all_blocks = named_blocks(unwrap_model(model), blocks)
+        self._all_blocks = select_blocks(unwrap_model(model), blocks)
         self._blocks: list = []
         self._observations: dict = {}
         self._exit_stack = contextlib.ExitStack()
@@ -85,7 +85,7 @@ class Validation(contextlib.AbstractContextManager):
 
     def __enter__(self) -> Validation:
         with contextlib.ExitStack() as undo:
-            undo.enter_context(StatePreserved(self._torch, [self._model]))
+            undo.enter_context(ModuleStatePreserver(self._torch, [self._model]))
             for parameter in self._model.parameters():
                 undo.callback(setattr, parameter, "grad", parameter.grad)
                 parameter.grad = None
@@ -128,8 +128,8 @@ class Validation(contextlib.AbstractContextManager):
     ) -> tuple:
         """Runs loops of the plain pass and of the pass with each block twice. A block that fails is refused; the others
         continue. Returns the loops, and the host's times of single passes if they matter."""
-        with _capture_paused(self._run):
-            rounds_runner = LoopRounds(self._run, self.wait, meter, seconds)
+        with _record_as_probe(self._run):
+            rounds_runner = LoopRunner(self._run, self.wait, meter, seconds)
             rounds_runner.time_pass(plain_variant())
             rounds_runner.warm_up()
             variants = [variant for block in self._blocks for variant in self._timed_variants(rounds_runner, block)]
@@ -139,13 +139,13 @@ class Validation(contextlib.AbstractContextManager):
             loops = rounds_runner.run_rounds(variants, rounds, seed, progress)
             return loops, rounds_runner.time_passes_on_host(variants, rounds, seed)
 
-    def _timed_variants(self, rounds_runner: LoopRounds, block: Any) -> list:
+    def _timed_variants(self, rounds_runner: LoopRunner, block: Any) -> list:
         doubling = DoubledPass(
             self._torch, block, self._observations, self._run.extra_roots if self._run.train else None
         )
-        variants = [PassVariant(block.name, False, doubling.pass_installed)]
+        variants = [PassVariant(block.name, False, doubling.install_pass)]
         if doubling.needs_control:
-            variants.append(PassVariant(block.name, True, doubling.make_control().pass_installed))
+            variants.append(PassVariant(block.name, True, doubling.make_control().install_pass))
         try:
             for variant in variants:
                 rounds_runner.time_pass(variant)
@@ -156,7 +156,7 @@ class Validation(contextlib.AbstractContextManager):
 
 
 @contextlib.contextmanager
-def _garbage_kept() -> Iterator[None]:
+def _disable_garbage_collection() -> Iterator[None]:
     """Disables garbage collection inside: its pauses of milliseconds would fall on arbitrary passes."""
     was_enabled = gc.isenabled()
     gc.collect()
@@ -169,7 +169,7 @@ def _garbage_kept() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _capture_paused(run: ModelPass) -> Iterator[None]:
+def _record_as_probe(run: ModelPass) -> Iterator[None]:
     """Separates what runs inside from the program's own work: a recording contains it in mode `probe`."""
     session = None
     if _hot.is_recording():
@@ -179,7 +179,7 @@ def _capture_paused(run: ModelPass) -> Iterator[None]:
     if session is None:
         yield
         return
-    with session.program_paused() as scope:
+    with session.record_as_probe() as scope:
         run.scope = scope
         try:
             yield
@@ -224,16 +224,16 @@ def validate(
     out, err = sys.stdout, sys.stderr  # Validation redirects output
     progress = (lambda text: None) if quiet else (lambda text: print(f"validate: {text}", file=err, flush=True))
     run = ModelPass(torch, model, _make_call(model, inputs, loss, train), train)
-    device, domain = _report_device(model)
+    device, domain = _device_and_domain(model)
     # The meter opens first: the update interval of a slow counter is known after a few seconds.
-    with _garbage_kept(), WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:
+    with _disable_garbage_collection(), WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:
         spans = _record_plain_passes(validation, model, recorded_s, probe)
         loops, host_times = validation.measure_blocks(meter, seconds, rounds, seed, progress)
     title = f"{type(unwrap_model(model)).__name__}, {'training' if train else 'inference'}"
     found = compare_with_recording(
         title,
         device,
-        numbers.measure_blocks(loops, host_times),
+        numbers.compute_block_energies(loops, host_times),
         spans,
         validation.groups,
         validation.refused,
@@ -289,7 +289,7 @@ def _default_loss(output: Any) -> Any:
     return sum(tensor.sum() for tensor in tensors_in(output) if tensor.requires_grad)
 
 
-def _report_device(model: Any) -> tuple:
+def _device_and_domain(model: Any) -> tuple:
     """The device as named in reports, and its energy domain; None for all CPUs and memory of the machine."""
     devices = {parameter.device for parameter in model.parameters()}
     if len(devices) > 1:

@@ -23,7 +23,7 @@ MIN_BLOCKS, MAX_BLOCKS = 4, 40
 CONTAINERS = ("Sequential", "ModuleList", "ModuleDict")
 
 
-class CannotDouble(Exception):
+class CannotDoubleError(Exception):
     """A block cannot be run twice; the text is the reason."""
 
 
@@ -42,7 +42,7 @@ def unwrap_model(model: Any) -> Any:
     return model
 
 
-def named_blocks(model: Any, requested: Union[None, Sequence[str], dict]) -> list:
+def select_blocks(model: Any, requested: Union[None, Sequence[str], dict]) -> list:
     """The requested blocks: paths of modules, or {name: [paths]}; by default those of choose_blocks()."""
     if requested is None:
         return choose_blocks(model)
@@ -102,7 +102,7 @@ class ModuleObservation:
 
 
 @contextlib.contextmanager
-def forward_replaced(module: Any, make: Callable) -> Iterator[None]:
+def replace_forward(module: Any, make: Callable) -> Iterator[None]:
     """Replaces module.forward by make(module.forward) inside the context."""
     state = module.__dict__
     before = state.get("forward")
@@ -142,7 +142,7 @@ def observe_modules(modules: Sequence, run: Callable[[], None]) -> dict:
     with contextlib.ExitStack() as undo:
         for module in {id(module): module for module in modules}.values():
             undo.enter_context(
-                forward_replaced(module, lambda forward, module=module: observed_forward(module, forward))
+                replace_forward(module, lambda forward, module=module: observed_forward(module, forward))
             )
         run()
     return observations
@@ -179,11 +179,11 @@ class DoubledPass:
         )
 
     @contextlib.contextmanager
-    def pass_installed(self) -> Iterator[None]:
+    def install_pass(self) -> Iterator[None]:
         with contextlib.ExitStack() as undo:
             for _, module in self._block.modules:
                 undo.enter_context(
-                    forward_replaced(module, lambda forward, module=module: self._doubled_forward(module, forward))
+                    replace_forward(module, lambda forward, module=module: self._doubled_forward(module, forward))
                 )
             yield
 
@@ -205,7 +205,7 @@ class DoubledPass:
             drop_gradients(sparse)
             second_output = second_forward(*second_args, **second_kwargs)
             if self._train:
-                self._double_backward(module, output, second_output)
+                self._run_second_backward(module, output, second_output)
             return output
 
         return call
@@ -216,13 +216,13 @@ class DoubledPass:
             tensor = tensor.detach().requires_grad_(tensor.requires_grad)
         return tensor.clone() if copies else tensor
 
-    def _double_backward(self, module: Any, output: Any, second_output: Any) -> None:
+    def _run_second_backward(self, module: Any, output: Any, second_output: Any) -> None:
         """The backward pass of the second call runs with that of the first, beginning with the gradients that the first
         call's outputs had in an earlier pass. The first pass keeps them."""
         tensors = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
         second_tensors = [tensor for tensor in tensors_in(second_output) if tensor.requires_grad]
         if len(tensors) != len(second_tensors):
-            raise CannotDouble("its second call returned other outputs than the first")
+            raise CannotDoubleError("its second call returned other outputs than the first")
         kept = self._gradients.setdefault(id(module), {})
         for index, (tensor, second_tensor) in enumerate(zip(tensors, second_tensors)):
             if index in kept:

@@ -16,7 +16,7 @@ from . import _validate_statistics as numbers
 
 # Parts of a recording are written once a second; the delay ensures that they contain the whole interval.
 WRITE_DELAY_S = 2.5
-MIN_SHARE = 0.05
+MIN_BLOCK_SHARE = 0.05
 ATTRIBUTED_COLUMN, PROBED_COLUMN, BY_TIME_COLUMN = "attributed", "probed", "by time"
 
 
@@ -70,7 +70,7 @@ class Validated:
             return None
         return self.sum_of_shares + 1 - sum(known_j) / self.pass_j
 
-    def rms_error(self, of: str = "error", least_share: float = MIN_SHARE) -> Optional[float]:
+    def rms_error(self, of: str = "error", least_share: float = MIN_BLOCK_SHARE) -> Optional[float]:
         """RMS of "error", "by_time_error" or "probed_error" over blocks of at least `least_share` of the pass, by
         default 5 %; None without any."""
         errors = [getattr(block, of) for block in self.blocks if block.share >= least_share]
@@ -93,7 +93,7 @@ class Validated:
         found = {title: self.rms_error(of) for title, of in errors.items()}
         errors_text = ", ".join(f"{title} {error:.1%}" for title, error in found.items() if error is not None)
         if errors_text:
-            lines.append(f"blocks above {MIN_SHARE:.0%} of a pass, root mean square: {errors_text}")
+            lines.append(f"blocks above {MIN_BLOCK_SHARE:.0%} of a pass, root mean square: {errors_text}")
         if self.idle_share > 0.03:
             cause = "by other processes or while idle" if self.device == "cpu" else f"while {self.device} is idle"
             lines.append(f"{self.idle_share:.0%} of a pass is used {cause} and belongs to no block")

@@ -19,12 +19,12 @@ from . import _measure
 from ._validate_statistics import HostTimes, PassLoop, is_limited_by_host
 
 # Number of block loops between two plain loops.
-BLOCKS_BETWEEN_PLAIN = 2
+BLOCK_LOOPS_BETWEEN_PLAIN_LOOPS = 2
 # Seconds of the same passes around each loop: the edge of a slow counter lies between two of its updates.
 LEAD_TIME_S = 0.12
 WARM_UP_S = 0.3
 # Time of single passes in turn, as a share of the time of all loops.
-TIMED_SHARE = 1.0
+HOST_TIMING_SHARE = 1.0
 PASSES_PER_WAIT = 10
 TIMED_PASSES = 3
 
@@ -34,7 +34,7 @@ class PassVariant(NamedTuple):
 
     block: Optional[str]
     is_control: bool
-    pass_installed: Callable[[], Any]  # context in which the pass runs this variant
+    install_pass: Callable[[], Any]  # context in which the pass runs this variant
 
 
 def plain_variant() -> PassVariant:
@@ -84,7 +84,7 @@ class WindowMeter:
         return sum(domain.joules for domain in measured or domains)
 
 
-class LoopRounds:
+class LoopRunner:
     """Runs the loops. `run` runs a pass, `wait` waits until the device has finished it."""
 
     def __init__(self, run: Callable[[], None], wait: Callable[[], None], meter: Any, seconds: float) -> None:
@@ -95,7 +95,7 @@ class LoopRounds:
 
     def time_pass(self, variant: PassVariant) -> None:
         """Runs a variant and measures the time of its pass. Its exceptions propagate."""
-        with variant.pass_installed():
+        with variant.install_pass():
             self._run()
             self._wait()
             begin_s = time.perf_counter()
@@ -121,7 +121,7 @@ class LoopRounds:
             order = list(variants)
             rng.shuffle(order)
             for index, variant in enumerate(order):
-                if index % BLOCKS_BETWEEN_PLAIN == 0:
+                if index % BLOCK_LOOPS_BETWEEN_PLAIN_LOOPS == 0:
                     self._run_loop(plain_variant(), number)
                 self._run_loop(variant, number)
             self._run_loop(plain_variant(), number)
@@ -137,12 +137,12 @@ class LoopRounds:
         rng = random.Random(seed)
         order = [plain_variant(), *variants]
         times: dict = {(variant.block, variant.is_control): [] for variant in order}
-        end_s = time.monotonic() + TIMED_SHARE * rounds * len(variants) * self._seconds
+        end_s = time.monotonic() + HOST_TIMING_SHARE * rounds * len(variants) * self._seconds
         while time.monotonic() < end_s:
             for _ in range(PASSES_PER_WAIT):
                 rng.shuffle(order)
                 for variant in order:
-                    with variant.pass_installed():
+                    with variant.install_pass():
                         begin_s = time.perf_counter()
                         self._run()
                         times[variant.block, variant.is_control].append(time.perf_counter() - begin_s)
@@ -152,7 +152,7 @@ class LoopRounds:
     def _run_loop(self, variant: PassVariant, round_number: int) -> None:
         passes = self.pass_count(variant, self._seconds)
         lead = self.pass_count(variant, self._meter.lead_s) if self._meter.lead_s > 0 else 0
-        with variant.pass_installed():
+        with variant.install_pass():
             self._repeat_pass(lead)
             self._wait()
             token, begin_ns = self._meter.begin(), time.monotonic_ns()

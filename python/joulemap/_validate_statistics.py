@@ -52,7 +52,7 @@ def t_95(degrees: int) -> float:
     return T_95[degrees - 1] if 0 < degrees <= len(T_95) else T_95_AT_INFINITY
 
 
-def _plain_at(plain: Sequence, loop: PassLoop) -> tuple:
+def _interpolate_plain_pass(plain: Sequence, loop: PassLoop) -> tuple:
     """Joules and seconds of a plain pass at the time of the loop, interpolated linearly between the plain loops before
     and after it."""
     same_round = [one for one in plain if one.round == loop.round]
@@ -74,7 +74,7 @@ def extra_energies(loops: Sequence) -> list:
     above: dict = {}  # block -> is control -> [(joules, seconds)]
     for loop in loops:
         if loop.block is not None:
-            plain_j, plain_s = _plain_at(plain, loop)
+            plain_j, plain_s = _interpolate_plain_pass(plain, loop)
             kinds = above.setdefault(loop.block, {True: [], False: []})
             kinds[loop.is_control].append((loop.pass_j - plain_j, loop.pass_s - plain_s))
     found = {block: _subtract_control(kinds[False], kinds[True]) for block, kinds in above.items()}
@@ -102,7 +102,7 @@ def _pooled_deviation(groups: Sequence) -> tuple:
     return (math.sqrt(squares / degrees) if degrees > 0 else 0.0), degrees
 
 
-def plain_pass(loops: Sequence) -> tuple:
+def mean_plain_pass(loops: Sequence) -> tuple:
     """Mean joules and seconds of the plain pass over all rounds."""
     plain = [loop for loop in loops if loop.block is None]
     return statistics.fmean(loop.pass_j for loop in plain), statistics.fmean(loop.pass_s for loop in plain)
@@ -131,15 +131,15 @@ def is_limited_by_host(loops: Sequence) -> bool:
     return len(times_s) > 1 and statistics.stdev(times_s) > MAX_HOST_TIME_SPREAD * statistics.fmean(times_s)
 
 
-def measure_blocks(loops: Sequence, host_times: Optional[HostTimes]) -> MeasuredBlocks:
+def compute_block_energies(loops: Sequence, host_times: Optional[HostTimes]) -> MeasuredBlocks:
     """Energy of the blocks: from the loops alone or, where the host limits the passes, corrected to the same speed of
     the host for all variants."""
     if host_times is None or any(len(times_s) < 2 for times_s in host_times.values()):
-        return MeasuredBlocks(*plain_pass(loops), extra_energies(loops))
-    return _blocks_at_one_speed(loops, host_times)
+        return MeasuredBlocks(*mean_plain_pass(loops), extra_energies(loops))
+    return _blocks_at_equal_host_speed(loops, host_times)
 
 
-def _blocks_at_one_speed(loops: Sequence, host_times: HostTimes) -> MeasuredBlocks:
+def _blocks_at_equal_host_speed(loops: Sequence, host_times: HostTimes) -> MeasuredBlocks:
     """Energy of the blocks at one speed of the host. If the host is slower, the same work takes longer and more idle
     energy: the energy of a pass is linear in its time. The slope, in W, comes from loops of the same variant; the times
     come from single passes of all variants in turn."""
@@ -346,7 +346,7 @@ def compare_blocks(found: MeasuredBlocks, plain: ReportedInterval, passes: int, 
     return rows
 
 
-def errors_of(rows: Sequence, column: str, least_share: float) -> list:
+def attribution_errors(rows: Sequence, column: str, least_share: float) -> list:
     """Errors of the blocks above `least_share` of the pass."""
     attributed = [row.attributed[column] for row in rows if row.share >= least_share and column in row.attributed]
     return [entry.error for entry in attributed if entry.error is not None]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, List, Optional, Tuple
 
-from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, StepLog, RequestWork
+from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, EngineStepLog, RequestWork
 
 _scheduler_numbers = itertools.count()  # of schedulers: request ids of two engines in a process may be equal
 _MAX_UNKNOWN_STEPS = 64  # steps, if none was known; a few are unknown where the recording began in between
@@ -27,11 +27,11 @@ class SchedulerSteps:
     def __init__(self, scheduler: Any) -> None:
         number = next(_scheduler_numbers)
         self._scheduler = scheduler
-        self.log = StepLog(_model_name(scheduler), f"engine{number}-" if number else "")
+        self.log = EngineStepLog(_model_name(scheduler), f"engine{number}-" if number else "")
         self._has_known_step = False
         self._unknown_step_count = 0
 
-    def launch_scheduled(self, output: Any) -> None:
+    def launch_scheduled_step(self, output: Any) -> None:
         counts = output.num_scheduled_tokens
         if not counts:
             return
@@ -50,7 +50,7 @@ class SchedulerSteps:
         self.log.launch_step(output, work)
         self._has_known_step = True
 
-    def output_counts(self, output: Any) -> List[int]:
+    def output_token_counts(self, output: Any) -> List[int]:
         """Tokens that each request of the step has generated before it."""
         if not self._has_known_step and output.num_scheduled_tokens:
             self._unknown_step_count += 1
@@ -58,7 +58,7 @@ class SchedulerSteps:
                 raise RuntimeError(f"{type(self._scheduler).__name__} does not call Scheduler.schedule() of vLLM")
         return [entry[0].engine_request.num_output_tokens for entry in self.log.entries_of_step(output)]
 
-    def complete_scheduled(self, output: Any, counts_before: List[int]) -> None:
+    def complete_scheduled_step(self, output: Any, counts_before: List[int]) -> None:
         results: List[Tuple[int, Optional[str]]] = []
         for entry, before in zip(self.log.entries_of_step(output), counts_before):
             request = entry[0].engine_request
@@ -95,7 +95,7 @@ def _model_name(scheduler: Any) -> Optional[str]:
     return name if isinstance(name, str) else None
 
 
-def _steps_of(scheduler: Any) -> SchedulerSteps:
+def _find_or_create_steps(scheduler: Any) -> SchedulerSteps:
     steps = getattr(scheduler, "_joulemap_steps", None)
     if steps is None:
         steps = scheduler._joulemap_steps = SchedulerSteps(scheduler)
@@ -103,28 +103,30 @@ def _steps_of(scheduler: Any) -> SchedulerSteps:
 
 
 def _before_schedule(scheduler: Any, *args: Any, **kwargs: Any) -> None:
-    _steps_of(scheduler).log.begin_step()
+    _find_or_create_steps(scheduler).log.begin_step()
 
 
 def _after_schedule(token: Any, output: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
-    steps = _steps_of(scheduler)
+    steps = _find_or_create_steps(scheduler)
     if not steps.log.has_step(output):  # a subclass may call the wrapped schedule() of its base
-        steps.launch_scheduled(output)
+        steps.launch_scheduled_step(output)
 
 
-def _before_update(scheduler: Any, scheduler_output: Any, *args: Any, **kwargs: Any) -> List[int]:
-    return _steps_of(scheduler).output_counts(scheduler_output)
+def _before_update_from_output(scheduler: Any, scheduler_output: Any, *args: Any, **kwargs: Any) -> List[int]:
+    return _find_or_create_steps(scheduler).output_token_counts(scheduler_output)
 
 
-def _after_update(counts: List[int], result: Any, scheduler: Any, scheduler_output: Any, *args: Any, **kwargs: Any) -> None:
+def _after_update_from_output(
+    counts: List[int], result: Any, scheduler: Any, scheduler_output: Any, *args: Any, **kwargs: Any
+) -> None:
     if counts:
-        _steps_of(scheduler).complete_scheduled(scheduler_output, counts)
+        _find_or_create_steps(scheduler).complete_scheduled_step(scheduler_output, counts)
 
 
-def _after_finish(
+def _after_finish_requests(
     token: Any, result: Any, scheduler: Any, request_ids: Any = None, *args: Any, **kwargs: Any
 ) -> None:
-    _steps_of(scheduler).end_requests(request_ids)
+    _find_or_create_steps(scheduler).end_requests(request_ids)
 
 
 def install(module: Any) -> None:
@@ -133,11 +135,11 @@ def install(module: Any) -> None:
         return
     adapter = EngineAdapter("vLLM", "vllm")
 
-    def hooks() -> None:
+    def wrap_engine_functions() -> None:
         adapter.require_attributes(scheduler, "schedule", "update_from_output", "finish_requests")
         adapter.wrap_with_hooks(scheduler, "schedule", _before_schedule, _after_schedule)
-        adapter.wrap_with_hooks(scheduler, "update_from_output", _before_update, _after_update)
-        adapter.wrap_with_hooks(scheduler, "finish_requests", None, _after_finish)
+        adapter.wrap_with_hooks(scheduler, "update_from_output", _before_update_from_output, _after_update_from_output)
+        adapter.wrap_with_hooks(scheduler, "finish_requests", None, _after_finish_requests)
         scheduler.schedule._joulemap_wrapped = True
 
-    adapter.install(hooks)
+    adapter.install(wrap_engine_functions)

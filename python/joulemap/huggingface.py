@@ -17,7 +17,7 @@ from typing import Any, Optional
 
 from transformers import TrainerCallback
 
-from ._early_stop import EarlyStop, share_decision_of_rank_0
+from ._early_stop import EarlyStop, broadcast_decision_of_rank_0
 from ._energy import Energy
 from ._forecast import Forecast
 from ._library import JoulemapError
@@ -114,5 +114,5 @@ class EarlyStopCallback(TrainerCallback):
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
         if self._monitor not in (metrics or {}):
             raise JoulemapError(f"the evaluation has no {self._monitor}: monitor= must be one of {sorted(metrics or {})}")
-        if share_decision_of_rank_0(self.stop.update(metrics[self._monitor])):
+        if broadcast_decision_of_rank_0(self.stop.update(metrics[self._monitor])):
             control.should_training_stop = True

@@ -60,7 +60,7 @@ class EnergyCallback(keras.callbacks.Callback):
             logs.update(energy_metrics("batch", steps[-1].energy))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.batches += self._meter.remaining_steps()
+        self.batches += self._meter.wait_for_remaining_steps()
         energy = self._meter.end_epoch()
         if energy is None:
             return

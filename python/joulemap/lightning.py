@@ -18,7 +18,7 @@ try:
 except ImportError:  # older name of the package
     from pytorch_lightning.callbacks import Callback  # type: ignore[no-redef]
 
-from ._early_stop import EarlyStop, share_decision_of_rank_0
+from ._early_stop import EarlyStop, broadcast_decision_of_rank_0
 from ._energy import Energy
 from ._forecast import Forecast
 from ._library import JoulemapError
@@ -62,7 +62,7 @@ class EnergyCallback(Callback):
         self._log_steps(trainer, self._meter.end_step())
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        self._log_steps(trainer, self._meter.remaining_steps())
+        self._log_steps(trainer, self._meter.wait_for_remaining_steps())
         energy = self._meter.end_epoch()
         if energy is not None:
             metrics = {
@@ -125,5 +125,5 @@ class EarlyStopCallback(Callback):
         metrics = trainer.callback_metrics
         if self._monitor not in metrics:
             raise JoulemapError(f"the module logs no {self._monitor}: monitor= must be one of {sorted(metrics)}")
-        if share_decision_of_rank_0(self.stop.update(metrics[self._monitor])):
+        if broadcast_decision_of_rank_0(self.stop.update(metrics[self._monitor])):
             trainer.should_stop = True

@@ -16,9 +16,9 @@ constexpr double kJoulesPerLitreBoiled = 4186.0 * 80;
 // EPA, Greenhouse Gas Equivalencies: 8.887 kg of CO2 per US gallon (3.785 l) of gasoline.
 constexpr double kGramsPerLitreGasoline = 8887 / 3.785411784;
 
-Result<AccountEntry> make_account_entry(const ReportResult& report, const EnergyWithProvenance& energy,
-                                        const AccountAssumptions& assumptions) {
-  AccountEntry entry;
+Result<CarbonAccountEntry> make_account_entry(const ReportResult& report, const EnergyWithProvenance& energy,
+                                              const CarbonAccountAssumptions& assumptions) {
+  CarbonAccountEntry entry;
   entry.provenance = energy.provenance;
   entry.energy_j = energy.joules;
   entry.half_width_j = energy.uncertainty_j;
@@ -26,7 +26,7 @@ Result<AccountEntry> make_account_entry(const ReportResult& report, const Energy
   if (assumptions.carbon_intensity) {
     const CarbonIntensity& carbon = *assumptions.carbon_intensity;
     Result<double> intensity = carbon.series.empty() ? Result<double>(carbon.gco2_per_kwh)
-                                                     : mean_intensity(carbon.series, report, energy.provenance);
+                                                     : mean_carbon_intensity(carbon.series, report, energy.provenance);
     if (!intensity) return std::move(intensity).error();
     entry.gco2_per_kwh = *intensity;
   }
@@ -43,9 +43,9 @@ Result<AccountEntry> make_account_entry(const ReportResult& report, const Energy
   return entry;
 }
 
-std::vector<Equivalent> compute_equivalents(const AccountEntry& entry) {
-  std::vector<Equivalent> list = {{"water heated from 20 to 100 degC", entry.facility_j / kJoulesPerLitreBoiled, "l",
-                                   "specific heat capacity 4.186 kJ/(kg K)"}};
+std::vector<EverydayEquivalent> compute_equivalents(const CarbonAccountEntry& entry) {
+  std::vector<EverydayEquivalent> list = {{"water heated from 20 to 100 degC", entry.facility_j / kJoulesPerLitreBoiled,
+                                           "l", "specific heat capacity 4.186 kJ/(kg K)"}};
   if (entry.gco2) {
     list.push_back({"gasoline burned", *entry.gco2 / kGramsPerLitreGasoline, "l",
                     "EPA Greenhouse Gas Equivalencies: 8.887 kg CO2 per US gallon"});
@@ -55,20 +55,20 @@ std::vector<Equivalent> compute_equivalents(const AccountEntry& entry) {
 
 }  // namespace
 
-Result<Account> compute_account(const ReportResult& report, const AccountAssumptions& assumptions) {
-  Account account;
+Result<CarbonAccount> compute_account(const ReportResult& report, const CarbonAccountAssumptions& assumptions) {
+  CarbonAccount account;
   account.assumptions = assumptions;
   for (const Provenance provenance : {Provenance::measured, Provenance::estimated}) {
-    const std::optional<EnergyWithProvenance> energy = run_energy(report, provenance);
+    const std::optional<EnergyWithProvenance> energy = energy_without_probing(report, provenance);
     if (!energy) continue;
-    Result<AccountEntry> entry = make_account_entry(report, *energy, assumptions);
+    Result<CarbonAccountEntry> entry = make_account_entry(report, *energy, assumptions);
     if (!entry) return std::move(entry).error();
     account.entries.push_back(std::move(*entry));
   }
   if (!account.entries.empty()) account.equivalents = compute_equivalents(account.entries.front());
   if (assumptions.embodied) {
     const double lifetime_s = assumptions.embodied->lifetime_years * kSecondsPerYear;
-    account.embodied_gco2 = assumptions.embodied->kg * kGramsPerKg * run_rates(report).time_s / lifetime_s;
+    account.embodied_gco2 = assumptions.embodied->kg * kGramsPerKg * compute_run_rates(report).time_s / lifetime_s;
   }
   return account;
 }

@@ -4,12 +4,12 @@
 #pragma once
 
 #include "base/result.h"
-#include "model/account.h"
+#include "model/carbon_account.h"
 #include "model/report_result.h"
 
 namespace joulemap::account {
 
 // Fails if a time series does not cover the run, or the time of the run is unknown.
-Result<Account> compute_account(const ReportResult& report, const AccountAssumptions& assumptions);
+Result<CarbonAccount> compute_account(const ReportResult& report, const CarbonAccountAssumptions& assumptions);
 
 }  // namespace joulemap::account

@@ -9,16 +9,16 @@ namespace joulemap::account {
 namespace {
 
 // 2 kWh measured, 1 kWh estimated, in one hour.
-ReportResult an_hour() {
+ReportResult one_hour_report() {
   ReportResult report;
   report.elapsed_s = 3600;
-  report.totals.measured = MeasuredSum{MeasuredJoules(7.2e6), 3.6e5, {}, {"gpu0"}};
-  report.totals.estimated = EstimatedSum{EstimatedJoules(3.6e6), {}, {}, {"package-0"}};
+  report.totals.measured = MeasuredEnergySum{MeasuredJoules(7.2e6), 3.6e5, {}, {"gpu0"}};
+  report.totals.estimated = EstimatedEnergySum{EstimatedJoules(3.6e6), {}, {}, {"package-0"}};
   return report;
 }
 
-AccountAssumptions all_assumptions() {
-  AccountAssumptions assumptions;
+CarbonAccountAssumptions all_assumptions() {
+  CarbonAccountAssumptions assumptions;
   assumptions.carbon_intensity = CarbonIntensity{100, {}, "France", "test", 2023};
   assumptions.pue = 1.5;
   assumptions.price_per_kwh = 0.2;
@@ -26,11 +26,11 @@ AccountAssumptions all_assumptions() {
   return assumptions;
 }
 
-TEST(Account, MeasuredAndEstimatedEnergyHaveTheirOwnEntries) {
-  const Result<Account> account = compute_account(an_hour(), all_assumptions());
+TEST(CarbonAccount, MeasuredAndEstimatedEnergyHaveTheirOwnEntries) {
+  const Result<CarbonAccount> account = compute_account(one_hour_report(), all_assumptions());
   ASSERT_TRUE(account);
   ASSERT_EQ(account->entries.size(), 2U);
-  const AccountEntry& measured = account->entries[0];
+  const CarbonAccountEntry& measured = account->entries[0];
   EXPECT_EQ(measured.provenance, Provenance::measured);
   EXPECT_DOUBLE_EQ(measured.energy_j, 7.2e6) << "the joules are not changed";
   EXPECT_DOUBLE_EQ(measured.facility_j, 1.08e7);
@@ -43,56 +43,56 @@ TEST(Account, MeasuredAndEstimatedEnergyHaveTheirOwnEntries) {
   EXPECT_FALSE(account->entries[1].gco2_low) << "its energy has no interval";
 }
 
-TEST(Account, TheRunGetsItsShareOfTheEmbodiedCarbon) {
-  const Result<Account> account = compute_account(an_hour(), all_assumptions());
+TEST(CarbonAccount, TheRunGetsItsShareOfTheEmbodiedCarbon) {
+  const Result<CarbonAccount> account = compute_account(one_hour_report(), all_assumptions());
   EXPECT_NEAR(*account->embodied_gco2, 1e6 / (4 * 365.25 * 24), 1e-9);
 }
 
-TEST(Account, WhatIsNotGivenIsNotComputed) {
-  AccountAssumptions assumptions;
+TEST(CarbonAccount, WhatIsNotGivenIsNotComputed) {
+  CarbonAccountAssumptions assumptions;
   EXPECT_TRUE(assumptions.is_empty());
   assumptions.price_per_kwh = 0.2;
-  const Result<Account> account = compute_account(an_hour(), assumptions);
+  const Result<CarbonAccount> account = compute_account(one_hour_report(), assumptions);
   EXPECT_FALSE(account->entries[0].gco2);
   EXPECT_FALSE(account->embodied_gco2);
   EXPECT_DOUBLE_EQ(*account->entries[0].price, 0.4);
   EXPECT_EQ(account->equivalents.size(), 1U) << "nothing about carbon";
 }
 
-TEST(Account, ProbingIsNotIncluded) {
-  ReportResult report = an_hour();
+TEST(CarbonAccount, ProbingIsNotIncluded) {
+  ReportResult report = one_hour_report();
   report.probe = ProbeCost{1800, 3.6e6};
   EXPECT_DOUBLE_EQ(*compute_account(report, all_assumptions())->entries[0].gco2, 150);
 }
 
-TEST(Account, TheErrorOfAnEstimateIsReducedWithItsEnergy) {
-  ReportResult report = an_hour();
+TEST(CarbonAccount, TheErrorOfAnEstimateIsReducedWithItsEnergy) {
+  ReportResult report = one_hour_report();
   report.totals.estimated->uncertainty_j = 1.8e6;
   report.totals.measured->uncertainty_j = 3.6e5;
   report.probe = ProbeCost{1800, 3.6e6};
-  const Result<Account> account = compute_account(report, all_assumptions());
-  const AccountEntry& estimated = account->entries[1];
+  const Result<CarbonAccount> account = compute_account(report, all_assumptions());
+  const CarbonAccountEntry& estimated = account->entries[1];
   EXPECT_DOUBLE_EQ(estimated.energy_j, 1.8e6);
   EXPECT_DOUBLE_EQ(*estimated.half_width_j, 0.9e6) << "50 %, as without probing";
   EXPECT_DOUBLE_EQ(*account->entries[0].half_width_j, 3.6e5) << "a measured error does not depend on the time";
   report.totals.measured.reset();
-  const RunRates rates = run_rates(report);
+  const RunRates rates = compute_run_rates(report);
   EXPECT_DOUBLE_EQ(*rates.energy_j, 1.8e6);
   EXPECT_DOUBLE_EQ(*rates.half_width_j, 0.9e6);
 }
 
-TEST(Account, UnknownEnergyHasNoEntries) {
-  const Result<Account> account = compute_account({}, all_assumptions());
+TEST(CarbonAccount, UnknownEnergyHasNoEntries) {
+  const Result<CarbonAccount> account = compute_account({}, all_assumptions());
   ASSERT_TRUE(account);
   EXPECT_TRUE(account->entries.empty() && account->equivalents.empty());
 }
 
-TEST(Account, EquivalentsNameTheirSource) {
-  const Result<Account> account = compute_account(an_hour(), all_assumptions());
+TEST(CarbonAccount, EquivalentsNameTheirSource) {
+  const Result<CarbonAccount> account = compute_account(one_hour_report(), all_assumptions());
   ASSERT_EQ(account->equivalents.size(), 2U);
   EXPECT_NEAR(account->equivalents[0].amount, 1.08e7 / 334880, 1e-9);
   EXPECT_NEAR(account->equivalents[1].amount, 0.3 / 2.3477, 1e-4);
-  for (const Equivalent& equivalent : account->equivalents) EXPECT_FALSE(equivalent.source.empty());
+  for (const EverydayEquivalent& equivalent : account->equivalents) EXPECT_FALSE(equivalent.source.empty());
 }
 
 }  // namespace

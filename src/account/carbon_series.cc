@@ -78,7 +78,7 @@ double fraction_without_probing(const ReportResult& report, const RunTimeSpan& s
   return std::max(1 - probed_s / (span.end_s - span.begin_s), 0.0);
 }
 
-double intensity_at(std::span<const CarbonPoint> series, std::int64_t unix_ns) {
+double carbon_intensity_at(std::span<const CarbonPoint> series, std::int64_t unix_ns) {
   const auto next = std::ranges::upper_bound(series, unix_ns, {}, &CarbonPoint::unix_ns);
   return next == series.begin() ? series.front().gco2_per_kwh : std::prev(next)->gco2_per_kwh;
 }
@@ -110,7 +110,8 @@ Result<std::vector<CarbonPoint>> read_carbon_series(std::string_view text, std::
   return series;
 }
 
-Result<double> mean_intensity(std::span<const CarbonPoint> series, const ReportResult& report, Provenance provenance) {
+Result<double> mean_carbon_intensity(std::span<const CarbonPoint> series, const ReportResult& report,
+                                     Provenance provenance) {
   if (!report.start_unix_ns) {
     return Error{ErrorCode::usage, "the recording does not contain the time of day of the run",
                  "give the intensity as a number: --gco2-per-kwh 56"};
@@ -137,12 +138,12 @@ Result<double> mean_intensity(std::span<const CarbonPoint> series, const ReportR
       const double centre_s = slice_begin_s + 0.5 * report.slice_s;
       const double watts = power.watts[i].value_or(0) *
                            fraction_without_probing(report, {slice_begin_s, slice_begin_s + report.slice_s});
-      weighted += watts * intensity_at(series, begin_ns + std::llround(centre_s * kNsPerS));
+      weighted += watts * carbon_intensity_at(series, begin_ns + std::llround(centre_s * kNsPerS));
       weight += watts;
     }
   }
   // Without power over time, the intensity halfway through the run is used.
-  if (weight <= 0) return intensity_at(series, begin_ns + (finish_ns - begin_ns) / 2);
+  if (weight <= 0) return carbon_intensity_at(series, begin_ns + (finish_ns - begin_ns) / 2);
   return weighted / weight;
 }
 

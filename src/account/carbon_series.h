@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/account.h"
+#include "model/carbon_account.h"
 #include "model/report_result.h"
 
 namespace joulemap::account {
@@ -20,6 +20,7 @@ Result<std::vector<CarbonPoint>> read_carbon_series(std::string_view text, std::
 // Mean of the series over the run, weighted by the energy of the counted domains of this provenance without probing.
 // The last point covers as much time as the one before it. Fails if the run is not covered: values are never
 // extrapolated.
-Result<double> mean_intensity(std::span<const CarbonPoint> series, const ReportResult& report, Provenance provenance);
+Result<double> mean_carbon_intensity(std::span<const CarbonPoint> series, const ReportResult& report,
+                                     Provenance provenance);
 
 }  // namespace joulemap::account

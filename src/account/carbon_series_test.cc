@@ -36,34 +36,36 @@ std::vector<CarbonPoint> rising() {
 }
 
 TEST(CarbonSeries, WeightsByThePowerOfItsProvenance) {
-  EXPECT_DOUBLE_EQ(*mean_intensity(rising(), two_hours(), Provenance::measured), (100 * 100 + 300 * 200) / 400.0);
-  EXPECT_DOUBLE_EQ(*mean_intensity(rising(), two_hours(), Provenance::estimated), (300 * 100 + 100 * 200) / 400.0);
+  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(rising(), two_hours(), Provenance::measured),
+                   (100 * 100 + 300 * 200) / 400.0);
+  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(rising(), two_hours(), Provenance::estimated),
+                   (300 * 100 + 100 * 200) / 400.0);
 }
 
 TEST(CarbonSeries, UnknownPowerHasNoWeight) {
   ReportResult report = two_hours();
   report.power[0].watts[1].reset();
-  EXPECT_DOUBLE_EQ(*mean_intensity(rising(), report, Provenance::measured), 100);
+  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(rising(), report, Provenance::measured), 100);
 }
 
 TEST(CarbonSeries, ProbingHasNoWeight) {
   ReportResult report = two_hours();
   report.probe = ProbeCost{3600, 1, {{3600, 7200}}};
-  EXPECT_DOUBLE_EQ(*mean_intensity(rising(), report, Provenance::measured), 100);
+  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(rising(), report, Provenance::measured), 100);
   report.probe = ProbeCost{3600, 1, {{0, 1800}, {3600, 5400}}};
-  EXPECT_DOUBLE_EQ(*mean_intensity(rising(), report, Provenance::measured), (50 * 100 + 150 * 200) / 200.0);
+  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(rising(), report, Provenance::measured), (50 * 100 + 150 * 200) / 200.0);
 }
 
 TEST(CarbonSeries, ARunOutsideOfTheSeriesIsAnError) {
   ReportResult report = two_hours();
   report.start_unix_ns = kNoon_ns - 1;
-  EXPECT_FALSE(mean_intensity(rising(), report, Provenance::measured));
+  EXPECT_FALSE(mean_carbon_intensity(rising(), report, Provenance::measured));
   report.start_unix_ns = kNoon_ns + kHour_ns;
-  EXPECT_TRUE(mean_intensity(rising(), report, Provenance::measured)) << "the last point covers an hour, too";
+  EXPECT_TRUE(mean_carbon_intensity(rising(), report, Provenance::measured)) << "the last point covers an hour, too";
   report.start_unix_ns = kNoon_ns + kHour_ns + 1;
-  EXPECT_FALSE(mean_intensity(rising(), report, Provenance::measured));
+  EXPECT_FALSE(mean_carbon_intensity(rising(), report, Provenance::measured));
   report.start_unix_ns.reset();
-  EXPECT_FALSE(mean_intensity(rising(), report, Provenance::measured));
+  EXPECT_FALSE(mean_carbon_intensity(rising(), report, Provenance::measured));
 }
 
 TEST(CarbonSeries, ReadsUnixAndIsoTimes) {

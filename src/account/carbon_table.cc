@@ -95,7 +95,7 @@ bool is_carbon_series(std::string_view text) {
   return !header.empty() && find_carbon_columns(header.front()).contains("time");
 }
 
-Result<CarbonIntensity> find_region(const std::vector<CarbonRegion>& table, std::string_view name) {
+Result<CarbonIntensity> find_regional_intensity(const std::vector<CarbonRegion>& table, std::string_view name) {
   const std::string wanted = to_lower_case(trim(name));
   for (const CarbonRegion& region : table) {
     const bool is_alias =

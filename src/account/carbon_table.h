@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/account.h"
+#include "model/carbon_account.h"
 
 namespace joulemap::account {
 
@@ -31,6 +31,6 @@ std::vector<CarbonRegion> built_in_carbon_table();
 bool is_carbon_series(std::string_view text);
 
 // The region of this name or alias, ignoring case. Fails with ErrorCode::usage, and with the nearest names.
-Result<CarbonIntensity> find_region(const std::vector<CarbonRegion>& table, std::string_view name);
+Result<CarbonIntensity> find_regional_intensity(const std::vector<CarbonRegion>& table, std::string_view name);
 
 }  // namespace joulemap::account

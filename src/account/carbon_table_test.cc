@@ -25,20 +25,20 @@ TEST(CarbonTable, EveryRowOfTheProgramHasASourceAndAYear) {
 TEST(CarbonTable, FindsCountriesByNameAndCodeAndCloudRegions) {
   const std::vector<CarbonRegion> table = built_in_carbon_table();
   for (const std::string_view name : {"France", "france", "FR", "FRA", "aws:eu-west-3", "azure:francecentral"}) {
-    const Result<CarbonIntensity> found = find_region(table, name);
+    const Result<CarbonIntensity> found = find_regional_intensity(table, name);
     ASSERT_TRUE(found) << name;
     EXPECT_EQ(found->gco2_per_kwh, 56) << name;
     EXPECT_EQ(found->year, 2023);
   }
-  EXPECT_EQ(find_region(table, "gcp:europe-west9")->gco2_per_kwh, 16.3);
+  EXPECT_EQ(find_regional_intensity(table, "gcp:europe-west9")->gco2_per_kwh, 16.3);
 }
 
 TEST(CarbonTable, AnUnknownRegionIsAnErrorWithTheNearestNames) {
-  const Result<CarbonIntensity> missing = find_region(built_in_carbon_table(), "Frence");
+  const Result<CarbonIntensity> missing = find_regional_intensity(built_in_carbon_table(), "Frence");
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::usage);
   EXPECT_NE(missing.error().remedy.find("France"), std::string::npos) << missing.error().remedy;
-  const Result<CarbonIntensity> bare = find_region(built_in_carbon_table(), "europe-west9");
+  const Result<CarbonIntensity> bare = find_regional_intensity(built_in_carbon_table(), "europe-west9");
   ASSERT_FALSE(bare);
   EXPECT_NE(bare.error().remedy.find("gcp:europe-west9"), std::string::npos) << bare.error().remedy;
 }
@@ -46,8 +46,8 @@ TEST(CarbonTable, AnUnknownRegionIsAnErrorWithTheNearestNames) {
 TEST(CarbonTable, ReadsTablesOfTheUser) {
   const Result<std::vector<CarbonRegion>> table = read_carbon_table("gco2_per_kwh,region\n12.5,lab\n", "mine.csv");
   ASSERT_TRUE(table);
-  EXPECT_EQ(find_region(*table, "lab")->gco2_per_kwh, 12.5);
-  EXPECT_EQ(find_region(*table, "lab")->source, "mine.csv");
+  EXPECT_EQ(find_regional_intensity(*table, "lab")->gco2_per_kwh, 12.5);
+  EXPECT_EQ(find_regional_intensity(*table, "lab")->source, "mine.csv");
   for (const std::string_view wrong :
        {"", "a,b\n1,2\n", "region,gco2_per_kwh\nlab,many\n", "region,gco2_per_kwh\nlab,-1\n",
         "region,gco2_per_kwh\n,1\n", "region,gco2_per_kwh\nlab\n"})

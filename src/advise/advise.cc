@@ -29,7 +29,7 @@ Finding make_finding(std::string_view rule, const EnergyAmount& amount, const Sa
   return finding;
 }
 
-bool is_program_report_row(const ReportRow& row) {
+bool is_measured_program_row(const ReportRow& row) {
   return row.path.empty() || (row.path.front() != "probe" && row.path.front() != "background");
 }
 
@@ -75,7 +75,7 @@ double total_gpu_energy_j(const ReportResult& result) {
   double probed_j = 0;
   for (const ReportRow& row : result.rows) {
     if (!is_gpu_device(row.device)) continue;
-    if (is_program_report_row(row)) program_j += row.energy_j.value_or(0);
+    if (is_measured_program_row(row)) program_j += row.energy_j.value_or(0);
     if (!row.path.empty() && row.path.front() == "probe") probed_j += row.energy_j.value_or(0);
   }
   double idle_j = 0;
@@ -119,7 +119,7 @@ Advice advise(const AdviceInput& input) {
   if (is_gpu) std::ranges::move(kernel_findings(run), std::back_inserter(found));
   for (Finding& finding : found) {
     limit_to_energy_of_run(finding, run.energy_j);
-    if (run.energy_fraction(finding.saved_energy_j) >= kMinSavedEnergyShare)
+    if (run.fraction_of_run_energy(finding.saved_energy_j) >= kMinSavedEnergyShare)
       advice.findings.push_back(std::move(finding));
   }
   std::ranges::stable_sort(advice.findings, std::greater<>(), &Finding::saved_energy_j);

@@ -30,30 +30,30 @@ IdleEntry idle(IdleCause cause, double energy_j) {
           .is_in_rows = false};
 }
 
-constexpr ExaminedPart kPart{.is_steady = true, .steps = 100};
+constexpr ExaminedPart kExaminedPart{.is_steady = true, .steps = 100};
 
-struct Recorded {
+struct ReportsForAdvice {
   ReportResult by_layer;
   ReportResult by_op;
   ReportResult by_kernel;
-  Recorded() {
+  ReportsForAdvice() {
     by_layer.by = "layer";
     by_layer.elapsed_s = 20;
     by_layer.rows = {row({"train", "forward", "conv"}, 4000), row({"train", "backward", "conv"}, 5000)};
     by_kernel.by = "kernel";
     by_kernel.rows = {row({"sm90_xmma_gemm_bf16bf16_bf16f32_f32"}, 9000)};
   }
-  std::vector<Finding> findings() const { return advise({by_layer, by_kernel, by_op, kPart}).findings; }
+  std::vector<Finding> findings() const { return advise({by_layer, by_kernel, by_op, kExaminedPart}).findings; }
 };
 
 TEST(Advise, AHealthyTrainingHasNoFinding) {
-  Recorded run;
+  ReportsForAdvice run;
   run.by_layer.idle = {idle(IdleCause::startup, 600), idle(IdleCause::launch, 40), idle(IdleCause::shutdown, 100)};
   EXPECT_TRUE(run.findings().empty());
 }
 
 TEST(Advise, WaitingForDataIsAFindingWithJoulesSecondsAndARange) {
-  Recorded run;
+  ReportsForAdvice run;
   run.by_layer.idle = {idle(IdleCause::data, 1000)};
   const std::vector<Finding> findings = run.findings();
   ASSERT_EQ(findings.size(), 1u);
@@ -67,7 +67,7 @@ TEST(Advise, WaitingForDataIsAFindingWithJoulesSecondsAndARange) {
 }
 
 TEST(Advise, TheLargestSavingIsFirst) {
-  Recorded run;
+  ReportsForAdvice run;
   run.by_layer.idle = {idle(IdleCause::data, 500), idle(IdleCause::launch, 3000)};
   const std::vector<Finding> findings = run.findings();
   ASSERT_EQ(findings.size(), 2u);
@@ -75,7 +75,7 @@ TEST(Advise, TheLargestSavingIsFirst) {
 }
 
 TEST(Advise, LayoutConversionsAndFullPrecisionAreFoundByTheNamesOfKernels) {
-  Recorded run;
+  ReportsForAdvice run;
   run.by_kernel.rows = {row({"_ZN5cudnn16nchwToNhwcKernelIfff"}, 1000), row({"ampere_sgemm_128x64_nn"}, 8000)};
   std::vector<std::string_view> rules;
   for (const Finding& finding : run.findings()) rules.push_back(finding.rule);
@@ -83,7 +83,7 @@ TEST(Advise, LayoutConversionsAndFullPrecisionAreFoundByTheNamesOfKernels) {
 }
 
 TEST(Advise, AttentionFromSingleOperationsIsAFindingAndAClassifierWithSoftmaxIsNot) {
-  Recorded run;
+  ReportsForAdvice run;
   run.by_op.rows = {row({"train", "forward", "attention", "torch.softmax"}, 1500),
                     row({"train", "forward", "attention", "torch.Tensor.matmul"}, 1000),
                     row({"train", "backward", "attention", "SoftmaxBackward0"}, 500),
@@ -98,7 +98,7 @@ TEST(Advise, AttentionFromSingleOperationsIsAFindingAndAClassifierWithSoftmaxIsN
 }
 
 TEST(Advise, WaitingForTheHostIsDueToSynchronizationsIfValuesAreReadInEveryStep) {
-  Recorded run;
+  ReportsForAdvice run;
   run.by_layer.idle = {idle(IdleCause::host, 1000), idle(IdleCause::synchronization, 500)};
   ASSERT_EQ(run.findings().size(), 1u);
   EXPECT_EQ(run.findings()[0].rule, "host_code");
@@ -111,7 +111,7 @@ TEST(Advise, WaitingForTheHostIsDueToSynchronizationsIfValuesAreReadInEveryStep)
 
 TEST(Advise, CopiesBetweenHostAndGpuAreAFindingWhateverTheirSource) {
   for (const char* name : {"HtoD", "Memcpy HtoD (Pageable -> Device)"}) {
-    Recorded run;
+    ReportsForAdvice run;
     run.by_kernel.rows.push_back(row({name}, 1000));
     ASSERT_EQ(run.findings().size(), 1u) << name;
     EXPECT_EQ(run.findings()[0].rule, "host_copies");
@@ -119,7 +119,7 @@ TEST(Advise, CopiesBetweenHostAndGpuAreAFindingWhateverTheirSource) {
 }
 
 TEST(Advise, KernelsOfProbingAndOfOthersDoNotCount) {
-  Recorded run;
+  ReportsForAdvice run;
   run.by_kernel.rows = {row({"probe"}, 1000), row({"background"}, 8000)};
   run.by_kernel.rows[0].name = "nchwToNhwc";
   run.by_kernel.rows[1].name = "ampere_sgemm";
@@ -127,7 +127,7 @@ TEST(Advise, KernelsOfProbingAndOfOthersDoNotCount) {
 }
 
 TEST(Advise, AnOptimizerOfManyKernelsIsAFindingAndAFusedOneIsNot) {
-  Recorded run;
+  ReportsForAdvice run;
   run.by_layer.rows.push_back(row({"train", "optimizer", "AdamW"}, 900, 100 * 600));
   ASSERT_EQ(run.findings().size(), 1u);
   EXPECT_EQ(run.findings()[0].rule, "unfused_optimizer");
@@ -136,9 +136,9 @@ TEST(Advise, AnOptimizerOfManyKernelsIsAFindingAndAFusedOneIsNot) {
 }
 
 TEST(Advise, WithoutEnergyThereIsNothingToSay) {
-  Recorded run;
+  ReportsForAdvice run;
   for (ReportRow& some : run.by_layer.rows) some.energy_j.reset();
-  EXPECT_EQ(advise({run.by_layer, run.by_kernel, run.by_op, kPart}).energy_j, std::nullopt);
+  EXPECT_EQ(advise({run.by_layer, run.by_kernel, run.by_op, kExaminedPart}).energy_j, std::nullopt);
   EXPECT_TRUE(run.findings().empty());
 }
 
@@ -150,7 +150,7 @@ ReportRow cpu_row(std::vector<std::string> path, double energy_j, double time_s 
 }
 
 // A training on a CPU, whose products use 800 J.
-struct RecordedOnCpu : Recorded {
+struct RecordedOnCpu : ReportsForAdvice {
   RecordedOnCpu() {
     by_layer.rows = {cpu_row({"background"}, 5000), cpu_row({"train", "forward", "fc"}, 300),
                      cpu_row({"train", "backward", "fc"}, 500)};
@@ -162,7 +162,7 @@ struct RecordedOnCpu : Recorded {
     by_op.rows.push_back(operation);
     by_layer.rows.push_back(operation);
   }
-  Advice advice() const { return advise::advise({by_layer, by_kernel, by_op, kPart}); }
+  Advice advice() const { return advise::advise({by_layer, by_kernel, by_op, kExaminedPart}); }
   std::vector<std::string_view> rules() const {
     std::vector<std::string_view> names;
     for (const Finding& finding : advice().findings) names.push_back(finding.rule);

@@ -27,17 +27,21 @@ constexpr double kMinAttentionShare = 0.05;
 // Operations per parameter in an optimizer worth fusing. SGD has one or two, Adam seven.
 constexpr std::size_t kMinOptimizerOperationKinds = 3;
 
-bool is_in_phase(const ReportRow& row, std::string_view phase) { return row.path.size() > 1 && row.path[1] == phase; }
-bool is_in_mode(const ReportRow& row, std::string_view mode) { return !row.path.empty() && row.path[0] == mode; }
+bool is_row_in_phase(const ReportRow& row, std::string_view phase) {
+  return row.path.size() > 1 && row.path[1] == phase;
+}
+bool is_row_in_mode(const ReportRow& row, std::string_view mode) { return !row.path.empty() && row.path[0] == mode; }
 
 // Rows of the program on the CPU. Compilation is left out: a longer run repeats everything else.
-bool is_judged_row(const ReportRow& row) {
-  return is_cpu_device(row.device) && is_program_report_row(row) && !is_in_phase(row, "compile");
+bool is_cpu_program_row(const ReportRow& row) {
+  return is_cpu_device(row.device) && is_measured_program_row(row) && !is_row_in_phase(row, "compile");
 }
 
-bool is_loading(const ReportRow& row) { return is_in_phase(row, "dataloader") || is_in_mode(row, "worker"); }
+bool is_data_loading_row(const ReportRow& row) {
+  return is_row_in_phase(row, "dataloader") || is_row_in_mode(row, "worker");
+}
 // Of an operation, not of a module's own code.
-bool is_operation(const ReportRow& row) { return row.path.size() > 3; }
+bool is_operation_row(const ReportRow& row) { return row.path.size() > 3; }
 bool is_short_operation(const ReportRow& row) {
   return row.count.value_or(0) > 0 && row.time_s < kShortOperation_s * static_cast<double>(*row.count);
 }
@@ -51,16 +55,16 @@ struct CpuProgram {
   double energy_share(const RowPredicate& includes) const {
     double joules = 0;
     for (const ReportRow& row : run.reports.operator_report.rows) {
-      if (is_judged_row(row) && includes(row)) joules += row.energy_j.value_or(0);
+      if (is_cpu_program_row(row) && includes(row)) joules += row.energy_j.value_or(0);
     }
     return recorded_j > 0 ? joules / recorded_j : 0;
   }
 };
 
-double judged_energy_j(const ReportResult& result) {
+double sum_cpu_program_energy_j(const ReportResult& result) {
   double joules = 0;
   for (const ReportRow& row : result.rows) {
-    if (is_judged_row(row)) joules += row.energy_j.value_or(0);
+    if (is_cpu_program_row(row)) joules += row.energy_j.value_or(0);
   }
   return joules;
 }
@@ -72,7 +76,7 @@ std::string format_costliest_operations(const CpuProgram& program, const RowPred
   std::map<std::string, double> energies_j;
   double sum_j = 0;
   for (const ReportRow& row : program.run.reports.operator_report.rows) {
-    if (!is_judged_row(row) || !includes(row) || row.energy_j.value_or(0) <= 0) continue;
+    if (!is_cpu_program_row(row) || !includes(row) || row.energy_j.value_or(0) <= 0) continue;
     if (row.path.size() < 3) continue;  // a phase, where its operations were not recorded
     energies_j[row.path.back()] += *row.energy_j;
     sum_j += *row.energy_j;
@@ -105,27 +109,27 @@ Finding make_cpu_finding(const CpuProgram& program, const CpuRule& rule, double 
 
 std::string share_text(double share) { return fmt::format("{:.0f} % of the program's energy", 100 * share); }
 
-std::optional<Finding> loading_finding(const CpuProgram& program) {
-  const double share = program.energy_share(is_loading);
+std::optional<Finding> data_loading_finding(const CpuProgram& program) {
+  const double share = program.energy_share(is_data_loading_row);
   if (share <= 0) return std::nullopt;
-  Finding finding = make_cpu_finding(
-      program,
-      {"data_loading",
-       "The DataLoader prepares items",
-       "prepare each item once (keep it in memory or in a file), or a whole batch at a time; num_workers=N makes the run "
-       "shorter, but the work stays",
-       {0.9, 0.4, 1.3}},
-      share);
-  const std::string operations = format_costliest_operations(program, is_loading);
+  Finding finding = make_cpu_finding(program,
+                                     {"data_loading",
+                                      "The DataLoader prepares items",
+                                      "prepare each item once (keep it in memory or in a file), or a whole batch at a "
+                                      "time; num_workers=N makes the run "
+                                      "shorter, but the work stays",
+                                      {0.9, 0.4, 1.3}},
+                                     share);
+  const std::string operations = format_costliest_operations(program, is_data_loading_row);
   finding.evidence.push_back(share_text(share) + (operations.empty() ? "" : ", most of it in " + operations));
   return finding;
 }
 
 std::optional<Finding> optimizer_finding(const CpuProgram& program) {
-  const auto is_optimizer = [](const ReportRow& row) { return is_in_phase(row, "optimizer"); };
+  const auto is_optimizer = [](const ReportRow& row) { return is_row_in_phase(row, "optimizer"); };
   std::set<std::string> operations;
   for (const ReportRow& row : program.run.reports.operator_report.rows) {
-    if (!is_judged_row(row) || !is_optimizer(row) || !is_operation(row)) continue;
+    if (!is_cpu_program_row(row) || !is_optimizer(row) || !is_operation_row(row)) continue;
     if (row.path.back().find("_fused_") != std::string::npos) return std::nullopt;
     operations.insert(row.path.back());
   }
@@ -150,7 +154,7 @@ bool is_elementwise_kind(OperationKind kind) {
 // The products, softmax and elementwise operations of attention, without its projections.
 std::optional<Finding> attention_finding(const CpuProgram& program, const std::set<std::string>& attention_modules) {
   const auto is_attention = [&](const ReportRow& row) {
-    if (!is_operation(row) || !attention_modules.contains(enclosing_module_name(row))) return false;
+    if (!is_operation_row(row) || !attention_modules.contains(enclosing_module_name(row))) return false;
     const std::string& name = row.path.back();
     const bool is_projection = name.find("linear") != std::string::npos || name.find("Addmm") != std::string::npos;
     const OperationKind kind = scopes::kind_of_operation(name);
@@ -172,7 +176,7 @@ std::optional<Finding> attention_finding(const CpuProgram& program, const std::s
 
 std::optional<Finding> small_operations_finding(const CpuProgram& program) {
   const auto is_small = [](const ReportRow& row) {
-    return is_short_operation(row) && !is_loading(row) && !is_in_phase(row, "checkpoint_save");
+    return is_short_operation(row) && !is_data_loading_row(row) && !is_row_in_phase(row, "checkpoint_save");
   };
   const double share = program.energy_share(is_small);
   if (share < kMinSmallOperationShare) return std::nullopt;
@@ -188,22 +192,20 @@ std::optional<Finding> small_operations_finding(const CpuProgram& program) {
 }
 
 // Inference beside training evaluates the model.
-std::optional<Finding> evaluation_finding(const CpuProgram& program) {
-  const auto is_evaluation = [](const ReportRow& row) { return is_in_mode(row, "inference"); };
-  if (program.energy_share([](const ReportRow& row) { return is_in_mode(row, "train"); }) <= 0) return std::nullopt;
+std::optional<Finding> validation_finding(const CpuProgram& program) {
+  const auto is_evaluation = [](const ReportRow& row) { return is_row_in_mode(row, "inference"); };
+  if (program.energy_share([](const ReportRow& row) { return is_row_in_mode(row, "train"); }) <= 0) return std::nullopt;
   const double share = program.energy_share(is_evaluation);
-  Finding finding = make_cpu_finding(program,
-                                     {"evaluation",
-                                      "Evaluation during training",
-                                      "evaluate less often, or on fewer items",
-                                      {0.6, 0.3, 0.95}},
-                                     share);
+  Finding finding = make_cpu_finding(
+      program, {"evaluation", "Evaluation during training", "evaluate less often, or on fewer items", {0.6, 0.3, 0.95}},
+      share);
   finding.evidence.push_back(share_text(share) + " is inference between training steps");
   return finding;
 }
 
 std::optional<Finding> checkpoint_finding(const CpuProgram& program) {
-  const double share = program.energy_share([](const ReportRow& row) { return is_in_phase(row, "checkpoint_save"); });
+  const double share =
+      program.energy_share([](const ReportRow& row) { return is_row_in_phase(row, "checkpoint_save"); });
   Finding finding =
       make_cpu_finding(program, {"checkpoint", "Checkpoints", "save checkpoints less often", {1.2, 0.4, 2.0}}, share);
   finding.evidence.push_back(share_text(share));
@@ -212,16 +214,15 @@ std::optional<Finding> checkpoint_finding(const CpuProgram& program) {
 
 }  // namespace
 
-double cpu_program_energy_j(const ReportResult& result) { return judged_energy_j(result); }
+double cpu_program_energy_j(const ReportResult& result) { return sum_cpu_program_energy_j(result); }
 
 std::vector<Finding> cpu_findings(const RuleContext& run) {
-  const CpuProgram program{run, judged_energy_j(run.reports.operator_report)};
-  const std::set<std::string> attention_modules =
-      find_attention_modules(run.reports.operator_report, &is_cpu_device);
+  const CpuProgram program{run, sum_cpu_program_energy_j(run.reports.operator_report)};
+  const std::set<std::string> attention_modules = find_attention_modules(run.reports.operator_report, &is_cpu_device);
   std::vector<Finding> findings;
   for (std::optional<Finding> finding :
-       {loading_finding(program), optimizer_finding(program), attention_finding(program, attention_modules),
-        small_operations_finding(program), evaluation_finding(program), checkpoint_finding(program)}) {
+       {data_loading_finding(program), optimizer_finding(program), attention_finding(program, attention_modules),
+        small_operations_finding(program), validation_finding(program), checkpoint_finding(program)}) {
     if (finding) findings.push_back(*std::move(finding));
   }
   return findings;

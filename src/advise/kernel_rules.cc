@@ -49,7 +49,7 @@ KernelGroupSum sum_kernels_named(const RuleContext& run, std::span<const std::st
                                  std::span<const std::string_view> except = {}) {
   KernelGroupSum sum;
   for (const ReportRow& row : run.reports.kernel_report.rows) {
-    if (!is_gpu_device(row.device) || !is_program_report_row(row)) continue;
+    if (!is_gpu_device(row.device) || !is_measured_program_row(row)) continue;
     if (!contains_any(row.name, parts) || contains_any(row.name, except)) continue;
     sum.amount.add(row.energy_j, row.low_j, row.high_j, row.time_s);
     sum.count += static_cast<double>(row.count.value_or(0));
@@ -59,7 +59,7 @@ KernelGroupSum sum_kernels_named(const RuleContext& run, std::span<const std::st
 
 std::string kernel_share_text(const RuleContext& run, const KernelGroupSum& sum, std::string_view what) {
   std::string text =
-      fmt::format("{} use {:.1f} % of the GPU's energy", what, 100 * run.energy_fraction(sum.amount.energy_j));
+      fmt::format("{} use {:.1f} % of the GPU's energy", what, 100 * run.fraction_of_run_energy(sum.amount.energy_j));
   if (run.step_count > 0 && sum.count > 0) text += fmt::format(": {:.0f} in each step", sum.count / run.step_count);
   return text;
 }
@@ -76,7 +76,7 @@ std::optional<Finding> layout_conversion_finding(const RuleContext& run) {
 
 std::optional<Finding> fp32_kernels_finding(const RuleContext& run) {
   const KernelGroupSum sum = sum_kernels_named(run, kFp32KernelNameParts, kTf32KernelNameParts);
-  if (run.energy_fraction(sum.amount.energy_j) < 0.1) return std::nullopt;
+  if (run.fraction_of_run_energy(sum.amount.energy_j) < 0.1) return std::nullopt;
   Finding finding = make_finding("full_precision", sum.amount, {0.75, 0.4, 0.95});
   finding.title = "Matrix products run in 32 bits without tensor cores";
   finding.change = "torch.set_float32_matmul_precision(\"high\"), or torch.autocast(\"cuda\", dtype=torch.bfloat16)";
@@ -86,7 +86,7 @@ std::optional<Finding> fp32_kernels_finding(const RuleContext& run) {
 
 std::optional<Finding> half_precision_finding(const RuleContext& run) {
   const KernelGroupSum sum = sum_kernels_named(run, kTf32KernelNameParts);
-  if (run.energy_fraction(sum.amount.energy_j) < 0.2) return std::nullopt;
+  if (run.fraction_of_run_energy(sum.amount.energy_j) < 0.2) return std::nullopt;
   Finding finding = make_finding("half_precision", sum.amount, {0.45, 0.2, 0.7});
   finding.title = "Matrix products run in TF32";
   finding.change = "torch.autocast(\"cuda\", dtype=torch.bfloat16) around forward and loss; check the accuracy";
@@ -98,11 +98,11 @@ std::optional<Finding> unfused_attention_finding(const RuleContext& run) {
   const std::set<std::string> modules = find_attention_modules(run.reports.operator_report, &is_gpu_device);
   KernelGroupSum sum;
   for (const ReportRow& row : run.reports.layer_report.rows) {
-    if (!is_gpu_device(row.device) || !is_program_report_row(row) || !modules.contains(enclosing_module_name(row)))
+    if (!is_gpu_device(row.device) || !is_measured_program_row(row) || !modules.contains(enclosing_module_name(row)))
       continue;
     sum.amount.add(row.energy_j, row.low_j, row.high_j, row.time_s);
   }
-  if (run.energy_fraction(sum.amount.energy_j) < 0.05) return std::nullopt;
+  if (run.fraction_of_run_energy(sum.amount.energy_j) < 0.05) return std::nullopt;
   Finding finding = make_finding("unfused_attention", sum.amount, {0.7, 0.25, 0.95});
   finding.title = "Attention is computed by separate operations";
   finding.change = "torch.nn.functional.scaled_dot_product_attention, or attn_implementation=\"sdpa\" in transformers";
@@ -114,7 +114,7 @@ std::optional<Finding> unfused_attention_finding(const RuleContext& run) {
 
 std::optional<Finding> elementwise_kernels_finding(const RuleContext& run) {
   const KernelGroupSum sum = sum_kernels_named(run, kElementwiseKernelNameParts);
-  if (run.energy_fraction(sum.amount.energy_j) < 0.15) return std::nullopt;
+  if (run.fraction_of_run_energy(sum.amount.energy_j) < 0.15) return std::nullopt;
   Finding finding = make_finding("unfused_elementwise", sum.amount, {0.7, 0.2, 1.2});
   finding.title = "Elementwise operations run as kernels of their own";
   finding.change = "torch.compile(model) fuses them with their neighbours";
@@ -150,7 +150,7 @@ std::optional<Finding> unfused_optimizer_finding(const RuleContext& run) {
   finding.title = "The optimizer runs many kernels";
   finding.change = "fused=True (torch.optim.AdamW, Adam, SGD), or foreach=True";
   finding.evidence.push_back(fmt::format("{:.0f} kernels in each step, {:.1f} % of the GPU's energy with their waiting",
-                                         calls / run.step_count, 100 * run.energy_fraction(amount.energy_j)));
+                                         calls / run.step_count, 100 * run.fraction_of_run_energy(amount.energy_j)));
   return finding;
 }
 

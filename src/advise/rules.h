@@ -35,14 +35,14 @@ struct RuleContext {
   const AdviceInput& reports;
   double energy_j = 0;    // of the examined part: of the GPUs without probing, or of the program on the CPU
   double step_count = 0;  // 0: unknown
-  double energy_fraction(double joules) const { return energy_j > 0 ? joules / energy_j : 0; }
+  double fraction_of_run_energy(double joules) const { return energy_j > 0 ? joules / energy_j : 0; }
 };
 
 // The finding with its savings; the caller adds title, change and evidence.
 Finding make_finding(std::string_view rule, const EnergyAmount& amount, const SavedEnergyFraction& saved);
 
 // Rows of the program itself: neither probing nor other processes.
-bool is_program_report_row(const ReportRow& row);
+bool is_measured_program_row(const ReportRow& row);
 bool is_gpu_device(std::string_view device);
 bool is_cpu_device(std::string_view device);
 

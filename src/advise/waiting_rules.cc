@@ -121,7 +121,7 @@ std::optional<Finding> make_waiting_finding(const RuleContext& run, const Waitin
 double tensor_values_read_per_step(const RuleContext& run) {
   double copies = 0;
   for (const ReportRow& row : run.reports.kernel_report.rows) {
-    if (is_gpu_device(row.device) && is_program_report_row(row) && row.name.find("DtoH") != std::string::npos)
+    if (is_gpu_device(row.device) && is_measured_program_row(row) && row.name.find("DtoH") != std::string::npos)
       copies += static_cast<double>(row.count.value_or(0));
   }
   return run.step_count > 0 ? copies / run.step_count : 0;

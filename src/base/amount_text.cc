@@ -38,7 +38,7 @@ std::string amount_text(double value, std::string_view unit) {
   return fmt::format("{:.4g}{}{}", value, unit.empty() ? "" : " ", unit);
 }
 
-std::string p_text(double p) {
+std::string p_value_text(double p) {
   if (p < 1e-9) return "<1e-9";
   return p < 0.001 ? fmt::format("{:.1e}", p) : fmt::format("{:.3g}", p);
 }

@@ -12,6 +12,6 @@ namespace joulemap {
 // scaled and have four digits.
 std::string amount_text(double value, std::string_view unit);
 // A p-value with two or three significant digits, or "<1e-9".
-std::string p_text(double p);
+std::string p_value_text(double p);
 
 }  // namespace joulemap

@@ -40,6 +40,6 @@ bool is_termination_signal(const signalfd_siginfo& signal) {
   return number == SIGINT || number == SIGTERM || number == SIGQUIT || number == SIGHUP;
 }
 
-bool is_from_terminal(const signalfd_siginfo& signal) { return signal.ssi_code == SI_KERNEL; }
+bool is_signal_from_terminal(const signalfd_siginfo& signal) { return signal.ssi_code == SI_KERNEL; }
 
 }  // namespace joulemap

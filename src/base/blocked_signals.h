@@ -40,6 +40,6 @@ bool is_termination_signal(const signalfd_siginfo& signal);
 
 // Whether a key (Ctrl-C) or the end of the terminal caused the signal. The kernel has then sent it to the measured
 // command, too, so it must not be forwarded.
-bool is_from_terminal(const signalfd_siginfo& signal);
+bool is_signal_from_terminal(const signalfd_siginfo& signal);
 
 }  // namespace joulemap

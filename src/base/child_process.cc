@@ -32,7 +32,7 @@ Result<Pipe> make_pipe() {
   return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-ssize_t read_despite_signals(int fd, void* buffer, std::size_t size) {
+ssize_t read_with_eintr_retry(int fd, void* buffer, std::size_t size) {
   while (true) {
     const ssize_t got = ::read(fd, buffer, size);
     if (got >= 0 || errno != EINTR) return got;
@@ -61,12 +61,12 @@ bool apply_child_options(const ChildProcessOptions& options) {
   return options.parent_death_signal == 0 || ::prctl(PR_SET_PDEATHSIG, options.parent_death_signal) == 0;
 }
 
-[[noreturn]] void wait_then_execute(int go, int failure, char* const* argv, char* const* environment,
-                                    const sigset_t& signal_mask, const ChildProcessOptions& options) {
+[[noreturn]] void wait_for_start_then_exec(int go, int failure, char* const* argv, char* const* environment,
+                                           const sigset_t& signal_mask, const ChildProcessOptions& options) {
   char byte = 0;
   const bool entered = apply_child_options(options);
   const int setting_error = errno;
-  if (read_despite_signals(go, &byte, 1) != 1) ::_exit(0);  // the parent closed the pipe without release()
+  if (read_with_eintr_retry(go, &byte, 1) != 1) ::_exit(0);  // the parent closed the pipe without execute()
   ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
   errno = setting_error;
   if (entered) ::execvpe(argv[0], argv, environment);
@@ -98,18 +98,18 @@ Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, co
   if (pid < 0) return system_error("fork for", argv[0], errno);
   if (pid == 0) {
     go->write_end.reset();  // otherwise the child's read of the pipe would not end when the parent closes it
-    wait_then_execute(go->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(), signal_mask,
-                      options);
+    wait_for_start_then_exec(go->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(),
+                             signal_mask, options);
   }
   return ChildProcess(pid, argv[0], std::move(go->write_end), std::move(failure->read_end));
 }
 
-Status ChildProcess::release() {
+Status ChildProcess::execute() {
   const char byte = 1;
   if (Status sent = write_fully(start_pipe_.get(), {&byte, 1}, name_); !sent) return sent;
   start_pipe_.reset();
   int error_number = 0;
-  const ssize_t got = read_despite_signals(exec_error_pipe_.get(), &error_number, sizeof error_number);
+  const ssize_t got = read_with_eintr_retry(exec_error_pipe_.get(), &error_number, sizeof error_number);
   if (got == 0) return Done{};
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }

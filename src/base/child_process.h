@@ -4,10 +4,10 @@
 //
 //   Result<ChildProcess> child = ChildProcess::prepare(argv, signal_mask);  // forked, waiting, nothing executed yet
 //   begin_measuring();
-//   Status started = child->release();                                      // execvp; returns an error if it fails
+//   Status started = child->execute();                                      // execvp; returns an error if it fails
 //
-// The owner calls waitpid itself, because it also waits for other events. A child that is never released exits without
-// executing anything. Not thread-safe. Between fork and exec the child makes only calls that are safe in a
+// The owner calls waitpid itself, because it also waits for other events. Without a call of execute() the child exits
+// without executing anything. Not thread-safe. Between fork and exec the child makes only calls that are safe in a
 // multi-threaded process.
 #pragma once
 
@@ -41,7 +41,7 @@ class ChildProcess {
 
   // Executes the command. Fails with command_not_found or command_not_executable; the child has then exited and been
   // reaped.
-  Status release();
+  Status execute();
 
  private:
   ChildProcess(pid_t pid, std::string name, FileDescriptor go, FileDescriptor failure)

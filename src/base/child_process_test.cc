@@ -20,16 +20,16 @@ sigset_t empty_mask() {
 ExitStatus run(const std::vector<std::string>& argv) {
   Result<ChildProcess> child = ChildProcess::prepare(argv, empty_mask());
   EXPECT_TRUE(child.has_value());
-  EXPECT_TRUE(child->release().has_value());
+  EXPECT_TRUE(child->execute().has_value());
   int status = 0;
   EXPECT_EQ(::waitpid(child->pid(), &status, 0), child->pid());
   return ExitStatus::from_wait_status(status);
 }
 
-Error start_failure(const std::vector<std::string>& argv) {
+Error error_of_start(const std::vector<std::string>& argv) {
   Result<ChildProcess> child = ChildProcess::prepare(argv, empty_mask());
   EXPECT_TRUE(child.has_value());
-  const Status status = child->release();
+  const Status status = child->execute();
   EXPECT_FALSE(status.has_value());
   return status.error();
 }
@@ -43,7 +43,7 @@ TEST(ChildProcess, ReportsTheSignalThatKilledItsCommand) {
 }
 
 TEST(ChildProcess, ReportsACommandThatDoesNotExist) {
-  const Error error = start_failure({"joulemap-no-such-command"});
+  const Error error = error_of_start({"joulemap-no-such-command"});
   EXPECT_EQ(error.code, ErrorCode::command_not_found);
   EXPECT_NE(error.message.find("joulemap-no-such-command"), std::string::npos);
 }
@@ -51,11 +51,11 @@ TEST(ChildProcess, ReportsACommandThatDoesNotExist) {
 TEST(ChildProcess, ReportsAFileThatIsNotExecutable) {
   const TemporaryDirectory directory;
   const std::string path = directory.write("plain.txt", "no program");
-  EXPECT_EQ(start_failure({path}).code, ErrorCode::command_not_executable);
-  EXPECT_EQ(start_failure({path + "/below-a-file"}).code, ErrorCode::command_not_executable);
+  EXPECT_EQ(error_of_start({path}).code, ErrorCode::command_not_executable);
+  EXPECT_EQ(error_of_start({path + "/below-a-file"}).code, ErrorCode::command_not_executable);
 }
 
-TEST(ChildProcess, RunsNothingBeforeItIsReleased) {
+TEST(ChildProcess, RunsNothingBeforeExecuteIsCalled) {
   const TemporaryDirectory directory;
   const std::string output_path = directory.path() + "/ran";
   pid_t pid = 0;

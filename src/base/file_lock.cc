@@ -25,7 +25,7 @@ bool is_flock_unsupported(int error_number) {
   return error_number == ENOLCK || error_number == EOPNOTSUPP || error_number == ENOTSUP || error_number == ENOSYS;
 }
 
-int flock_despite_signals(FileLock::FlockFunction lock, int fd) {
+int flock_with_eintr_retry(FileLock::FlockFunction lock, int fd) {
   int result = lock(fd, LOCK_EX | LOCK_NB);
   while (result != 0 && errno == EINTR) result = lock(fd, LOCK_EX | LOCK_NB);
   return result;
@@ -49,7 +49,7 @@ OwnerFileState state_of_owner_file(const std::string& path, LockScope scope) {
   return scope == LockScope::machine && is_of_other_boot ? OwnerFileState::ended : OwnerFileState::held;
 }
 
-Error held_by_another_process_error(const std::string& path) {
+Error make_lock_held_error(const std::string& path) {
   return {ErrorCode::io, fmt::format("{} is locked by another process", path),
           fmt::format("wait until that process ends; if there is none: rm -f {}", owner_file_path(path, 1))};
 }
@@ -63,7 +63,7 @@ std::string owner_file_path(const std::string& path, int number) {
 
 // Owner files are numbered from 1, and those of killed owners are never removed. A process skips them and creates the
 // next number, which O_EXCL allows to one process only. If old files were removed, a second process could create 1.
-Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path, LockScope scope) {
+Result<std::optional<FileLock>> FileLock::try_acquire_owner_file(const std::string& path, LockScope scope) {
   for (int number = 1; number <= kMaxOwnerFiles;) {
     const std::string owner = owner_file_path(path, number);
     const FileDescriptor fd(::open(owner.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFileMode));
@@ -85,9 +85,9 @@ Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path
 Result<std::optional<FileLock>> FileLock::try_acquire(const std::string& path, LockScope scope, FlockFunction lock) {
   FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kPrivateFileMode));
   if (!fd.is_open()) return system_error("open", path, errno);
-  if (flock_despite_signals(lock, fd.get()) == 0) return std::optional(FileLock(std::move(fd)));
+  if (flock_with_eintr_retry(lock, fd.get()) == 0) return std::optional(FileLock(std::move(fd)));
   if (errno == EWOULDBLOCK) return std::optional<FileLock>();
-  if (is_flock_unsupported(errno)) return try_owner_file(path, scope);
+  if (is_flock_unsupported(errno)) return try_acquire_owner_file(path, scope);
   return system_error("lock", path, errno);
 }
 
@@ -98,13 +98,13 @@ Result<FileLock> FileLock::acquire(const std::string& path, LockScope scope, std
     Result<std::optional<FileLock>> taken = try_acquire(path, scope, lock);
     if (!taken) return std::move(taken).error();
     if (*taken) return std::move(**taken);
-    if (std::chrono::steady_clock::now() >= until) return held_by_another_process_error(path);
+    if (std::chrono::steady_clock::now() >= until) return make_lock_held_error(path);
     std::this_thread::sleep_for(kLockPollPeriod);
   }
 }
 
 bool FileLock::is_lock_of_path(const std::string& path) const {
-  if (is_owner_file()) return file_exists(owner_path_) && file_exists(path);
+  if (is_backed_by_owner_file()) return file_exists(owner_path_) && file_exists(path);
   struct stat locked {};
   struct stat named {};
   if (::fstat(fd_.get(), &locked) != 0 || ::lstat(path.c_str(), &named) != 0) return false;

@@ -45,12 +45,12 @@ class FileLock {
   bool is_lock_of_path(const std::string& path) const;
 
   // True without flock: if the owner is killed on another machine, the lock stays held until its file is removed.
-  bool is_owner_file() const { return !owner_path_.empty(); }
+  bool is_backed_by_owner_file() const { return !owner_path_.empty(); }
 
  private:
   explicit FileLock(FileDescriptor fd) : fd_(std::move(fd)) {}
   FileLock(std::string owner_path, int pid) : owner_path_(std::move(owner_path)), pid_(pid) {}
-  static Result<std::optional<FileLock>> try_owner_file(const std::string& path, LockScope scope);
+  static Result<std::optional<FileLock>> try_acquire_owner_file(const std::string& path, LockScope scope);
 
   FileDescriptor fd_;
   std::string owner_path_;  // path of the owner file; empty with flock

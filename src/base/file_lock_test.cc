@@ -28,13 +28,13 @@ constexpr FileLock::FlockFunction kNoLockServer = &failing_flock<ENOLCK>;
 
 class FileLocks : public ::testing::Test {
  protected:
-  std::optional<FileLock> taken(FileLock::FlockFunction lock, LockScope scope = LockScope::machine) const {
+  std::optional<FileLock> try_lock(FileLock::FlockFunction lock, LockScope scope = LockScope::machine) const {
     Result<std::optional<FileLock>> result = FileLock::try_acquire(path_, scope, lock);
     EXPECT_TRUE(result) << result.error().message;
     return result ? std::move(*result) : std::nullopt;
   }
 
-  std::string owner_named(int number) const {
+  std::string lock_owner_identity(int number) const {
     const Result<std::string> identity = read_small_file(owner_file_path(path_, number));
     return identity ? *identity : identity.error().message;
   }
@@ -56,25 +56,25 @@ std::string ended_identity() {
 
 TEST_F(FileLocks, AreHeldByOneAtATime) {
   for (const FileLock::FlockFunction lock : {FileLock::FlockFunction(&::flock), kNoLockServer}) {
-    std::optional<FileLock> first = taken(lock);
+    std::optional<FileLock> first = try_lock(lock);
     ASSERT_TRUE(first);
-    EXPECT_FALSE(taken(lock));
+    EXPECT_FALSE(try_lock(lock));
     first.reset();
-    EXPECT_TRUE(taken(lock));
+    EXPECT_TRUE(try_lock(lock));
   }
 }
 
 TEST_F(FileLocks, NameTheirOwnerInAFileWhereverFlockIsMissing) {
   for (const FileLock::FlockFunction lock : {kNoLockServer, &failing_flock<EOPNOTSUPP>, &failing_flock<ENOSYS>}) {
     {
-      const std::optional<FileLock> held = taken(lock);
+      const std::optional<FileLock> held = try_lock(lock);
       ASSERT_TRUE(held);
-      EXPECT_TRUE(held->is_owner_file());
-      EXPECT_EQ(owner_named(1), this_process_identity());
+      EXPECT_TRUE(held->is_backed_by_owner_file());
+      EXPECT_EQ(lock_owner_identity(1), this_process_identity());
     }
     EXPECT_FALSE(file_exists(owner_file_path(path_, 1)));
   }
-  EXPECT_FALSE(taken(&::flock)->is_owner_file());
+  EXPECT_FALSE(try_lock(&::flock)->is_backed_by_owner_file());
 }
 
 TEST_F(FileLocks, FailForOtherReasonsThanAMissingFlock) {
@@ -87,25 +87,25 @@ TEST_F(FileLocks, FailForOtherReasonsThanAMissingFlock) {
 TEST_F(FileLocks, IgnoreAnOwnerThatHasExited) {
   directory_.write("owner-1.run.lock", ended_identity());
   directory_.write("owner-2.run.lock", ended_identity());
-  const std::optional<FileLock> held = taken(kNoLockServer, LockScope::shared);
+  const std::optional<FileLock> held = try_lock(kNoLockServer, LockScope::shared);
   ASSERT_TRUE(held);
-  EXPECT_EQ(owner_named(3), this_process_identity());
-  EXPECT_FALSE(taken(kNoLockServer, LockScope::shared));
+  EXPECT_EQ(lock_owner_identity(3), this_process_identity());
+  EXPECT_FALSE(try_lock(kNoLockServer, LockScope::shared));
 }
 
 TEST_F(FileLocks, AreHeldByAnOwnerThatHasNotYetWrittenItsName) {
   directory_.write("owner-1.run.lock", "");
-  EXPECT_FALSE(taken(kNoLockServer));
+  EXPECT_FALSE(try_lock(kNoLockServer));
 }
 
 TEST_F(FileLocks, IgnoreAnOwnerOfAnotherBootUnlessSharedBetweenMachines) {
   directory_.write("owner-1.run.lock", "00000000-aaaa-bbbb-cccc-dddddddddddd 1 2 pid:[4026531836]");
-  EXPECT_FALSE(taken(kNoLockServer, LockScope::shared));
-  EXPECT_TRUE(taken(kNoLockServer, LockScope::machine));
+  EXPECT_FALSE(try_lock(kNoLockServer, LockScope::shared));
+  EXPECT_TRUE(try_lock(kNoLockServer, LockScope::machine));
 }
 
 TEST_F(FileLocks, AreNotReleasedByAForkedChild) {
-  const std::optional<FileLock> held = taken(kNoLockServer);
+  const std::optional<FileLock> held = try_lock(kNoLockServer);
   ASSERT_TRUE(held);
   const int pid = ::fork();
   if (pid == 0) {
@@ -137,7 +137,7 @@ TEST_F(FileLocks, ThatAreWaitedForExcludeEachOther) {
 }
 
 TEST_F(FileLocks, ThatStayHeldAreAnErrorWithTheFileToRemove) {
-  const std::optional<FileLock> held = taken(kNoLockServer);
+  const std::optional<FileLock> held = try_lock(kNoLockServer);
   const Result<FileLock> second =
       FileLock::acquire(path_, LockScope::shared, std::chrono::milliseconds(0), kNoLockServer);
   ASSERT_FALSE(second);

@@ -39,7 +39,7 @@ std::optional<struct stat> file_status(const std::string& path) {
 bool is_same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
 // A procfs name denotes a file that is already open and cannot be replaced.
-bool is_named_by_procfs(const std::string& path) {
+bool is_procfs_path(const std::string& path) {
   struct statfs system {};
   return ::statfs(parent_folder(path).c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
 }
@@ -48,7 +48,7 @@ bool is_named_by_procfs(const std::string& path) {
 // of their choice; such a file keeps its owner, who could read our output. The kernel refuses both if configured to
 // (protected_symlinks and protected_regular, proc(5)). We resolve links and replace files ourselves, so we refuse on
 // every machine.
-bool may_be_planted(const std::string& path) {
+bool has_untrusted_owner(const std::string& path) {
   struct stat entry {};
   struct stat folder {};
   if (::lstat(path.c_str(), &entry) != 0 || !(S_ISLNK(entry.st_mode) || S_ISREG(entry.st_mode))) return false;
@@ -63,8 +63,8 @@ struct ResolvedPath {
 
 ResolvedPath follow_links(std::string path) {
   for (int links = 0; links < kMaxSymbolicLinks; ++links) {
-    if (is_named_by_procfs(path)) return {std::move(path), true};
-    if (may_be_planted(path)) break;
+    if (is_procfs_path(path)) return {std::move(path), true};
+    if (has_untrusted_owner(path)) break;
     std::error_code error;
     const fs::path target = fs::read_symlink(path, error);
     if (error) break;
@@ -117,8 +117,8 @@ Result<TemporaryFile> create_temporary_file_near(const std::string& target) {
                fmt::format("remove them: rm {}/.joulemap-*.tmp", parent_folder(target))};
 }
 
-Status fill_and_rename(const TemporaryFile& fresh, std::string_view content, const std::string& path,
-                       const std::optional<struct stat>& older) {
+Status write_and_rename_file(const TemporaryFile& fresh, std::string_view content, const std::string& path,
+                             const std::optional<struct stat>& older) {
   if (Status written = write_fully(fresh.fd.get(), content, path); !written) return written;
   if (older) {
     // Only root can change the owner, so a failure is ignored; the permissions must be set.
@@ -141,12 +141,12 @@ std::string resolve_links(const std::string& path) { return follow_links(path).p
 
 Status refuse_planted_file(const std::string& path) {
   const std::string target = resolve_links(path);
-  if (!may_be_planted(target)) return Done{};
+  if (!has_untrusted_owner(target)) return Done{};
   return Error{ErrorCode::usage, fmt::format("{} belongs to another user and is in a world-writable folder", target),
                "choose a file in a folder of your own"};
 }
 
-Status check_not_input(const std::string& output, std::span<const std::string> inputs) {
+Status check_output_is_not_input(const std::string& output, std::span<const std::string> inputs) {
   const std::string target = resolve_links(output);
   const std::optional<struct stat> older = file_status(target);
   if (older && !S_ISREG(older->st_mode) && !S_ISDIR(older->st_mode)) return Done{};
@@ -168,7 +168,7 @@ Status check_not_input(const std::string& output, std::span<const std::string> i
 
 Result<OutputFile> OutputFile::open(const std::string& path, std::span<const std::string> inputs) {
   if (Status own = refuse_planted_file(path); !own) return std::move(own).error();
-  if (Status distinct = check_not_input(path, inputs); !distinct) return std::move(distinct).error();
+  if (Status distinct = check_output_is_not_input(path, inputs); !distinct) return std::move(distinct).error();
   ResolvedPath resolved = follow_links(path);
   const std::optional<struct stat> older = file_status(resolved.path);
   if (older && S_ISDIR(older->st_mode)) return system_error("create", path, EISDIR);
@@ -188,7 +188,7 @@ Status OutputFile::replace_content(std::string_view content) {
   Result<TemporaryFile> fresh = create_temporary_file_near(target_);
   if (!fresh && is_empty) return write_in_place(target_, content, path_);
   if (!fresh) return std::move(fresh).error();
-  Status done = fill_and_rename(*fresh, content, path_, older);
+  Status done = write_and_rename_file(*fresh, content, path_, older);
   if (done && ::rename(fresh->path.c_str(), target_.c_str()) != 0) {
     // A file that is a mount point cannot be replaced; an empty one has no content to lose.
     Error refused = system_error("replace", path_, errno);
@@ -207,10 +207,10 @@ Status replace_file(const std::string& path, std::string_view content) {
   return file->replace_content(content);
 }
 
-Status replace_own_file(const std::string& path, std::string_view content) {
+Status replace_file_nofollow(const std::string& path, std::string_view content) {
   Result<TemporaryFile> fresh = create_temporary_file_near(path);
   if (!fresh) return std::move(fresh).error();
-  Status done = fill_and_rename(*fresh, content, path, std::nullopt);
+  Status done = write_and_rename_file(*fresh, content, path, std::nullopt);
   if (done && ::rename(fresh->path.c_str(), path.c_str()) == 0) return done;
   if (done) done = system_error("replace", path, errno);
   ::unlink(fresh->path.c_str());

@@ -45,10 +45,10 @@ class OutputFile {
 Status replace_file(const std::string& path, std::string_view content);
 
 // Replaces a file of our own in a folder that others can write to: a link of that name is replaced, not followed.
-Status replace_own_file(const std::string& path, std::string_view content);
+Status replace_file_nofollow(const std::string& path, std::string_view content);
 
 // Fails with ErrorCode::usage if writing to `output` would destroy one of `inputs`. OutputFile::open calls it.
-Status check_not_input(const std::string& output, std::span<const std::string> inputs);
+Status check_output_is_not_input(const std::string& output, std::span<const std::string> inputs);
 
 // Fails with ErrorCode::usage if another user may have planted the link or file: /tmp/out -> /etc/passwd.
 Status refuse_planted_file(const std::string& path);

@@ -20,16 +20,16 @@ struct CharacterRange {
 };
 // Unicode 15: general categories Cc, Zl, Zp, and the Cf characters that change direction or are invisible. U+200C and
 // U+200D are allowed: scripts and emoji need them.
-constexpr std::array<CharacterRange, 10> kUnsafeRanges = {{{0x00, 0x1F},
-                                                           {0x7F, 0x9F},
-                                                           {0x061C, 0x061C},
-                                                           {0x200B, 0x200B},
-                                                           {0x200E, 0x200F},
-                                                           {0x2028, 0x202E},
-                                                           {0x2060, 0x206F},
-                                                           {0xFEFF, 0xFEFF},
-                                                           {0xFFF9, 0xFFFB},
-                                                           {0xE0000, 0xE007F}}};
+constexpr std::array<CharacterRange, 10> kUnsafeCharacterRanges = {{{0x00, 0x1F},
+                                                                    {0x7F, 0x9F},
+                                                                    {0x061C, 0x061C},
+                                                                    {0x200B, 0x200B},
+                                                                    {0x200E, 0x200F},
+                                                                    {0x2028, 0x202E},
+                                                                    {0x2060, 0x206F},
+                                                                    {0xFEFF, 0xFEFF},
+                                                                    {0xFFF9, 0xFFFB},
+                                                                    {0xE0000, 0xE007F}}};
 
 // `character` must be valid UTF-8.
 char32_t decode_code_point(std::string_view character) {
@@ -41,7 +41,7 @@ char32_t decode_code_point(std::string_view character) {
 }
 
 // Length of "ESC [ digits and semicolons m" at the start of the text; 0 if it starts otherwise.
-std::size_t color_sequence_length(std::string_view text) {
+std::size_t ansi_color_sequence_length(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", 2);
   return end != text.npos && text[end] == 'm' ? end + 1 : 0;
@@ -71,9 +71,10 @@ std::string json_escape_sequence(char32_t code) {
 }  // namespace
 
 bool is_unsafe_to_display(char32_t character) {
-  return std::any_of(kUnsafeRanges.begin(), kUnsafeRanges.end(), [character](const CharacterRange& range) {
-    return character >= range.first_code_point && character <= range.last_code_point;
-  });
+  return std::any_of(kUnsafeCharacterRanges.begin(), kUnsafeCharacterRanges.end(),
+                     [character](const CharacterRange& range) {
+                       return character >= range.first_code_point && character <= range.last_code_point;
+                     });
 }
 
 std::string printable(std::string_view text) {
@@ -84,7 +85,7 @@ std::string printable(std::string_view text) {
 std::string printable_lines(std::string_view text) {
   return replace_unsafe_characters(
       to_valid_utf8(text), [](std::string_view rest, char32_t code) -> std::optional<std::string> {
-        if (code == '\n' || code == '\t' || (code == 0x1B && color_sequence_length(rest) > 0)) return std::nullopt;
+        if (code == '\n' || code == '\t' || (code == 0x1B && ansi_color_sequence_length(rest) > 0)) return std::nullopt;
         return "?";
       });
 }

@@ -17,16 +17,16 @@ namespace {
 // Deeper than any real process tree; bounds the loop, because reused PIDs can form a cycle.
 constexpr int kMaxAncestors = 64;
 // Inode number of the initial PID namespace, part of the kernel ABI (PROC_PID_INIT_INO).
-constexpr std::string_view kFirstPidNamespace = "pid:[4026531836]";
+constexpr std::string_view kInitialPidNamespace = "pid:[4026531836]";
 constexpr std::size_t kMaxPath_bytes = 512;
 constexpr std::size_t kMaxLink_bytes = 4096;
 // /proc/PID/stat has at most 600 bytes, /proc/PID/status about 1500.
-constexpr std::size_t kMaxStat_bytes = 1024;
-constexpr std::size_t kMaxStatus_bytes = 4096;
+constexpr std::size_t kMaxProcStat_bytes = 1024;
+constexpr std::size_t kMaxProcStatus_bytes = 4096;
 constexpr std::size_t kEnvironmentBuffer_bytes = 4096;
 // Fields of /proc/PID/stat, counted from the state, which is the third field (proc_pid_stat(5)).
-constexpr int kStartTimeField = 22 - 3;
-constexpr int kArgumentsField = 48 - 3;
+constexpr int kProcStatStartTimeField = 22 - 3;
+constexpr int kProcStatArgumentsField = 48 - 3;
 
 struct ProcPath {
   std::array<char, kMaxPath_bytes> text{};
@@ -56,15 +56,15 @@ std::optional<Number> parse_leading_number(std::string_view text) noexcept {
 }
 
 // The text after the name, which may contain any character including parentheses: "S 123 ...".
-std::string_view text_after_name(std::string_view proc_pid_stat) noexcept {
+std::string_view skip_proc_stat_name(std::string_view proc_pid_stat) noexcept {
   const std::size_t name_end = proc_pid_stat.rfind(')');
   return name_end == std::string_view::npos || name_end + 4 >= proc_pid_stat.size()
              ? std::string_view()
              : proc_pid_stat.substr(name_end + 2);
 }
 
-std::optional<std::uint64_t> find_stat_field(std::string_view proc_pid_stat, int field) noexcept {
-  std::string_view rest = text_after_name(proc_pid_stat);
+std::optional<std::uint64_t> find_proc_stat_field(std::string_view proc_pid_stat, int field) noexcept {
+  std::string_view rest = skip_proc_stat_name(proc_pid_stat);
   for (; field > 0; --field) {
     const std::size_t blank = rest.find(' ');
     if (blank == std::string_view::npos) return std::nullopt;
@@ -76,32 +76,32 @@ std::optional<std::uint64_t> find_stat_field(std::string_view proc_pid_stat, int
 }  // namespace
 
 std::optional<pid_t> parse_parent(std::string_view proc_pid_stat) noexcept {
-  const std::string_view rest = text_after_name(proc_pid_stat);
+  const std::string_view rest = skip_proc_stat_name(proc_pid_stat);
   const std::optional<pid_t> parent = rest.empty() ? std::nullopt : parse_leading_number<pid_t>(rest.substr(2));
   return parent && *parent >= 0 ? parent : std::nullopt;
 }
 
 std::optional<std::uint64_t> parse_start_ticks(std::string_view proc_pid_stat) noexcept {
-  return find_stat_field(proc_pid_stat, kStartTimeField);
+  return find_proc_stat_field(proc_pid_stat, kProcStatStartTimeField);
 }
 
 std::optional<pid_t> parent_of(pid_t pid, const char* proc) noexcept {
-  const ProcText<kMaxStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
+  const ProcText<kMaxProcStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
   return parse_parent(text.view());
 }
 
 std::optional<std::uint64_t> start_ticks_of(pid_t pid, const char* proc) noexcept {
-  const ProcText<kMaxStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
+  const ProcText<kMaxProcStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
   return parse_start_ticks(text.view());
 }
 
 bool is_fork_of_parent(pid_t pid, const char* proc) noexcept {
-  const ProcText<kMaxStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
-  const std::uint64_t arguments = find_stat_field(text.view(), kArgumentsField).value_or(0);
+  const ProcText<kMaxProcStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
+  const std::uint64_t arguments = find_proc_stat_field(text.view(), kProcStatArgumentsField).value_or(0);
   const std::optional<pid_t> parent = parse_parent(text.view());
   if (arguments == 0 || !parent) return false;
-  const ProcText<kMaxStat_bytes> parents(ProcPath(proc, *parent, "stat").text.data());
-  return find_stat_field(parents.view(), kArgumentsField) == arguments;
+  const ProcText<kMaxProcStat_bytes> parents(ProcPath(proc, *parent, "stat").text.data());
+  return find_proc_stat_field(parents.view(), kProcStatArgumentsField) == arguments;
 }
 
 bool descends_from(pid_t pid, pid_t ancestor, const char* proc) noexcept {
@@ -140,7 +140,7 @@ NamespacePids parse_namespace_pids(std::string_view proc_pid_status) noexcept {
 }
 
 NamespacePids namespace_pids_of(pid_t pid, const char* proc) noexcept {
-  const ProcText<kMaxStatus_bytes> text(ProcPath(proc, pid, "status").text.data());
+  const ProcText<kMaxProcStatus_bytes> text(ProcPath(proc, pid, "status").text.data());
   NamespacePids numbers = parse_namespace_pids(text.view());
   if (numbers[0] == 0) numbers[0] = pid;  // kernels before 4.1 and sandboxes lack the NSpid line
   return numbers;
@@ -216,7 +216,7 @@ bool is_in_initial_pid_namespace(const char* proc) noexcept {
   std::snprintf(path.data(), path.size(), "%s/self/ns/pid", proc);
   std::array<char, 64> target{};
   const ssize_t size = ::readlink(path.data(), target.data(), target.size());
-  return size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == kFirstPidNamespace;
+  return size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == kInitialPidNamespace;
 }
 
 }  // namespace joulemap

@@ -15,7 +15,7 @@ inline void report_progress(const ProgressCallback& callback, double share) {
 }
 
 // A callback for a part of the work, which covers the shares from `begin` to `end` of the whole.
-inline ProgressCallback part_of_progress(const ProgressCallback& whole, double begin, double end) {
+inline ProgressCallback make_partial_progress_callback(const ProgressCallback& whole, double begin, double end) {
   if (!whole) return {};
   return [whole, begin, end](double share) { whole(begin + share * (end - begin)); };
 }

@@ -45,7 +45,7 @@ constexpr std::array<std::string_view, 9> kSecretWords = {
     "key", "auth", "authorization", "bearer", "cookie", "passwords", "credentials", "secrets", "oauth"};
 // After one of these words, a secret word is harmless: "pad-token" is vocabulary, "sort-key" a column, "no-auth" a
 // switch.
-constexpr std::array<std::string_view, 40> kHarmlessPrecedingWords = {
+constexpr std::array<std::string_view, 40> kSecretNegatingWords = {
     "pad",    "eos",     "bos",     "unk",       "mask",  "sep",   "cls",  "begin",  "start",   "end",
     "stop",   "special", "max",     "min",       "num",   "n",     "per",  "new",    "image",   "prompt",
     "sort",   "primary", "foreign", "partition", "group", "cache", "dict", "row",    "column",  "index",
@@ -146,7 +146,9 @@ std::string redact_secrets(std::string_view text) {
   return out;
 }
 
-bool is_name_text(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_name_character); }
+bool has_only_name_characters(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, is_name_character);
+}
 
 }  // namespace
 
@@ -157,7 +159,7 @@ bool is_secret_name(std::string_view name) {
   const bool is_secret =
       is_one_of(last, kSecretWords) ||
       std::ranges::any_of(kSecretSuffixes, [&](std::string_view end) { return last.ends_with(end); });
-  return is_secret && (words.size() < 2 || !is_one_of(words[words.size() - 2], kHarmlessPrecedingWords));
+  return is_secret && (words.size() < 2 || !is_one_of(words[words.size() - 2], kSecretNegatingWords));
 }
 
 std::vector<std::string> redacted_arguments(std::span<const std::string> arguments) {
@@ -171,12 +173,12 @@ std::vector<std::string> redacted_arguments(std::span<const std::string> argumen
     if (is_value && !argument.starts_with("--")) {
       redacted.emplace_back(kRedacted);
       is_value = false;
-    } else if (sign != std::string::npos && is_name_text(name) && is_secret_name(name) && !is_script) {
+    } else if (sign != std::string::npos && has_only_name_characters(name) && is_secret_name(name) && !is_script) {
       redacted.push_back(std::string(name) + "=" + std::string(kRedacted));
       is_value = false;
     } else {
       redacted.push_back(redact_secrets(argument));
-      is_value = is_option && is_name_text(argument) && is_secret_name(argument);
+      is_value = is_option && has_only_name_characters(argument) && is_secret_name(argument);
     }
     is_script = argument == "-c";
   }

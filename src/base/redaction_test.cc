@@ -10,7 +10,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-Arguments words(std::string_view line) {
+Arguments split_words(std::string_view line) {
   Arguments words;
   for (const std::string_view word : split(line, '|')) words.emplace_back(word);
   return words;
@@ -56,8 +56,8 @@ TEST(Redaction, IgnoresNamesThatOnlyResembleSecrets) {
 }
 
 struct RedactionCase {
-  const char* given;
-  const char* written;
+  const char* input;
+  const char* redacted;
 };
 
 TEST(Redaction, RemovesSecretsFromCommandLines) {
@@ -80,7 +80,7 @@ TEST(Redaction, RemovesSecretsFromCommandLines) {
       {"login|hf_abcdefghijklmnopqrstuvwxyz", "login|***"},
   };
   for (const RedactionCase& test_case : cases) {
-    EXPECT_EQ(redacted_arguments(words(test_case.given)), words(test_case.written)) << test_case.given;
+    EXPECT_EQ(redacted_arguments(split_words(test_case.input)), split_words(test_case.redacted)) << test_case.input;
   }
 }
 
@@ -94,7 +94,7 @@ TEST(Redaction, LeavesOtherTextUnchanged) {
            "run|key: value|a=b|--x=y|=|--|-|",
            "sh|-c|for key in a b; do echo $key: $token; done",
        }) {
-    EXPECT_EQ(redacted_arguments(words(line)), words(line)) << line;
+    EXPECT_EQ(redacted_arguments(split_words(line)), split_words(line)) << line;
   }
 }
 

@@ -23,7 +23,7 @@ constexpr std::size_t kMaxRecordingName_bytes = 60;
 constexpr std::array<std::string_view, 3> kComputedMemberNames = {kEnvironmentMemberName, kLayerReportMemberName,
                                                                   kDomainReportMemberName};
 // Manifest, its digest, and the computed members.
-constexpr std::size_t kOwnMembers = 2 + kComputedMemberNames.size();
+constexpr std::size_t kNonRecordingMemberCount = 2 + kComputedMemberNames.size();
 
 Error damaged_bundle_error(std::string message) {
   return {ErrorCode::malformed, std::move(message), "copy the file again, or make it again with joulemap bundle"};
@@ -103,7 +103,7 @@ bool belongs_in_bundle(std::string_view name, const BundleOptions& options) {
 }
 
 // Compares the members of the archive with those of its manifest.
-std::vector<std::string> find_damage(const OpenedBundle& bundle, std::string_view manifest_text) {
+std::vector<std::string> find_damaged_members(const OpenedBundle& bundle, std::string_view manifest_text) {
   std::vector<std::string> damage;
   if (manifest_json(bundle.manifest) != manifest_text)
     damage.emplace_back("manifest.json has content or a form that joulemap bundle does not write");
@@ -150,10 +150,10 @@ std::vector<std::string> unique_recording_names(std::span<const std::string> pat
 
 Status check_bundle_size(std::size_t inputs, std::uint64_t bytes) {
   const std::string remedy = "bundle fewer recordings, or a shorter run";
-  if (inputs + kOwnMembers > formats::kMaxTarMembers) {
+  if (inputs + kNonRecordingMemberCount > formats::kMaxTarMembers) {
     return Error{ErrorCode::usage,
                  fmt::format("{} files are more than the {} that a bundle can contain", inputs,
-                             formats::kMaxTarMembers - kOwnMembers),
+                             formats::kMaxTarMembers - kNonRecordingMemberCount),
                  remedy};
   }
   if (bytes > kMaxBundleBytes) {
@@ -208,7 +208,7 @@ Result<OpenedBundle> open_bundle(std::string_view archive) {
   if (!manifest) return std::move(manifest).error();
   bundle.manifest = std::move(*manifest);
   bundle.members.assign(members->begin() + 2, members->end());
-  bundle.damage_descriptions = find_damage(bundle, text);
+  bundle.damage_descriptions = find_damaged_members(bundle, text);
   return bundle;
 }
 

@@ -61,7 +61,7 @@ class EnvironmentVisitor : public recording::RecordingVisitor {
 // values of the others, as of several machines.
 void write_facts(formats::JsonWriter& json, const RecordedEnvironment& environment) {
   std::map<std::string, std::set<std::string>> values_by_name;
-  for (const FactOfHost& known : environment.facts) values_by_name[known.fact.name].insert(known.fact.value);
+  for (const HostFact& known : environment.facts) values_by_name[known.fact.name].insert(known.fact.value);
   std::set<std::string> written;
   json.key("facts").begin_object();
   for (const auto& [host, fact] : environment.facts) {

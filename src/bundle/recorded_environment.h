@@ -16,14 +16,14 @@
 namespace joulemap::bundle {
 
 // A fact, and the machine whose part of the recording contains it.
-struct FactOfHost {
+struct HostFact {
   std::string host;
   EnvironmentFact fact;
 };
 
 struct RecordedEnvironment {
   std::vector<RecordingSource> sources;
-  std::vector<FactOfHost> facts;       // each once per machine, in the order of the recording; without ranks
+  std::vector<HostFact> facts;         // each once per machine, in the order of the recording; without ranks
   std::vector<Channel> channels;       // of all sources
   std::optional<double> clock_jump_s;  // largest jump of a wall clock against its monotonic clock; none: no jump
 };

@@ -40,31 +40,31 @@ class StatementComparison {
     const Result<DocumentValue> a = formats::read_json(stated, member);
     const Result<DocumentValue> b = formats::read_json(computed, member);
     if (a && b) {
-      compare_values("", *a, *b);
+      compare_json_values("", *a, *b);
     } else {
       add_difference("", a ? "JSON" : a.error().message, "JSON");
     }
   }
 
  private:
-  void compare_values(const std::string& path, const DocumentValue& stated, const DocumentValue& computed) {
+  void compare_json_values(const std::string& path, const DocumentValue& stated, const DocumentValue& computed) {
     if (differences_.size() >= kMaxStatementDifferences) return;
     if (stated.table() != nullptr && computed.table() != nullptr) {
-      compare_tables(path, stated, computed);
+      compare_json_objects(path, stated, computed);
     } else if (stated.array() != nullptr && computed.array() != nullptr) {
-      compare_arrays(path, *stated.array(), *computed.array());
+      compare_json_arrays(path, *stated.array(), *computed.array());
     } else if (!are_equal_within_tolerance(stated, computed)) {
       add_difference(path, json_value_text(stated), json_value_text(computed));
     }
   }
-  void compare_tables(const std::string& path, const DocumentValue& stated, const DocumentValue& computed) {
+  void compare_json_objects(const std::string& path, const DocumentValue& stated, const DocumentValue& computed) {
     for (const DocumentMember& member : *stated.table()) {
       const std::string at = path.empty() ? member.key : path + "." + member.key;
       const DocumentValue* const other = computed.find(member.key);
       if (other == nullptr) {
         add_difference(at, json_value_text(member.value), "");
       } else {
-        compare_values(at, member.value, *other);
+        compare_json_values(at, member.value, *other);
       }
     }
     for (const DocumentMember& member : *computed.table()) {
@@ -72,13 +72,13 @@ class StatementComparison {
         add_difference(path.empty() ? member.key : path + "." + member.key, "", json_value_text(member.value));
     }
   }
-  void compare_arrays(const std::string& path, const DocumentValue::Array& stated,
-                      const DocumentValue::Array& computed) {
+  void compare_json_arrays(const std::string& path, const DocumentValue::Array& stated,
+                           const DocumentValue::Array& computed) {
     if (stated.size() != computed.size())
       return add_difference(path, fmt::format("{} elements", stated.size()),
                             fmt::format("{} elements", computed.size()));
     for (std::size_t i = 0; i < stated.size(); ++i)
-      compare_values(fmt::format("{}[{}]", path, i), stated[i], computed[i]);
+      compare_json_values(fmt::format("{}[{}]", path, i), stated[i], computed[i]);
   }
   static bool are_equal_within_tolerance(const DocumentValue& a, const DocumentValue& b) {
     if (a.content.index() == b.content.index() && !a.number()) {
@@ -108,27 +108,27 @@ std::string verdict_text(const MeasurementVerdict& verdict) {
 
 }  // namespace
 
-Result<Statements> compute_statements(const MemberCopies& copies, attribution::ReportQuery query,
-                                      const Diagnostics& notes) {
+Result<BundleStatements> compute_statements(const BundleMemberCopies& copies, attribution::ReportQuery query,
+                                            const Diagnostics& notes) {
   const std::vector<std::string> paths = copies.recording_paths();
   const std::vector<attribution::RowLevel> levels = {attribution::RowLevel::layer, attribution::RowLevel::domain};
   query.grouping = {};
   Result<std::vector<ReportResult>> reports = attribution::build_reports(paths, query, levels);
-  if (!reports) return copies.hide_paths(std::move(reports).error());
+  if (!reports) return copies.replace_paths_with_names(std::move(reports).error());
   const Result<RecordedEnvironment> environment = read_environment(paths);
-  if (!environment) return copies.hide_paths(environment.error());
+  if (!environment) return copies.replace_paths_with_names(environment.error());
   for (ReportResult& report : *reports) {
     report.inputs = copies.recording_names();
     report.diagnostics.add_all(notes);
-    report.diagnostics = copies.hide_paths(report.diagnostics);
+    report.diagnostics = copies.replace_paths_with_names(report.diagnostics);
   }
   const ReportResult& by_layer = reports->at(0);
-  return Statements{report::report_json(by_layer) + "\n", report::report_json(reports->at(1)) + "\n",
-                    environment_json(*environment, by_layer) + "\n",
-                    judge_measurement(by_layer, environment->clock_jump_s), by_layer.diagnostics};
+  return BundleStatements{report::report_json(by_layer) + "\n", report::report_json(reports->at(1)) + "\n",
+                          environment_json(*environment, by_layer) + "\n",
+                          judge_measurement(by_layer, environment->clock_jump_s), by_layer.diagnostics};
 }
 
-std::vector<StatementDifference> compare_statements(const OpenedBundle& bundle, const Statements& computed) {
+std::vector<StatementDifference> compare_statements(const OpenedBundle& bundle, const BundleStatements& computed) {
   std::vector<StatementDifference> differences;
   StatementComparison comparison(differences);
   comparison.compare_json_texts(std::string(kManifestMemberName), verdict_text(bundle.manifest.verdict),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Statements: everything that a bundle states about its recordings. `joulemap bundle` stores them; `joulemap verify`
+// BundleStatements: everything that a bundle states about its recordings. `joulemap bundle` stores them; `joulemap verify`
 // computes them again from the recordings and compares.
 #pragma once
 
@@ -10,13 +10,13 @@
 #include "attribution/analysis/report_builder.h"
 #include "base/result.h"
 #include "bundle/bundle_file.h"
-#include "bundle/member_copies.h"
+#include "bundle/bundle_member_copies.h"
 #include "model/bundle_result.h"
 #include "model/diagnostics.h"
 
 namespace joulemap::bundle {
 
-struct Statements {
+struct BundleStatements {
   std::string layer_report;   // JSON, one line with its newline
   std::string domain_report;  // JSON
   std::string environment;    // JSON
@@ -24,16 +24,16 @@ struct Statements {
   Diagnostics diagnostics;
 };
 
-// `query.level` is not used. `notes`: diagnostics of the kernel library, which become part of the reports. Statements
+// `query.level` is not used. `notes`: diagnostics of the kernel library, which become part of the reports. BundleStatements
 // and errors contain the names of members instead of the paths of copies.
-Result<Statements> compute_statements(const MemberCopies& copies, attribution::ReportQuery query,
-                                      const Diagnostics& notes);
+Result<BundleStatements> compute_statements(const BundleMemberCopies& copies, attribution::ReportQuery query,
+                                            const Diagnostics& notes);
 
 // Numbers are equal if they differ by at most this fraction: the last digits depend on the processor.
 inline constexpr double kStatementRelativeTolerance = 1e-9;
 inline constexpr std::size_t kMaxStatementDifferences = 100;
 
 // Differences between what the bundle states and `computed`, at most kMaxStatementDifferences.
-std::vector<StatementDifference> compare_statements(const OpenedBundle& bundle, const Statements& computed);
+std::vector<StatementDifference> compare_statements(const OpenedBundle& bundle, const BundleStatements& computed);
 
 }  // namespace joulemap::bundle

@@ -45,15 +45,15 @@ class BundleOfMachines {
       members_.push_back({fmt::format("recordings/part{}.joule", i), contents_[i]});
   }
   const std::vector<formats::TarMember>& members() const { return members_; }
-  static Statements statements(std::span<const formats::TarMember> members) {
-    const Result<MemberCopies> copies = MemberCopies::create(members);
+  static BundleStatements statements(std::span<const formats::TarMember> members) {
+    const Result<BundleMemberCopies> copies = BundleMemberCopies::create(members);
     EXPECT_TRUE(copies) << copies.error().message;
-    Result<Statements> computed = compute_statements(*copies, {}, {});
+    Result<BundleStatements> computed = compute_statements(*copies, {}, {});
     EXPECT_TRUE(computed) << computed.error().message;
-    return computed ? std::move(*computed) : Statements();
+    return computed ? std::move(*computed) : BundleStatements();
   }
   std::string archive() const {
-    const Statements stated = statements(members_);
+    const BundleStatements stated = statements(members_);
     std::vector<formats::TarMember> all = members_;
     all.push_back({std::string(kEnvironmentMemberName), stated.environment});
     all.push_back({std::string(kLayerReportMemberName), stated.layer_report});
@@ -70,12 +70,12 @@ class BundleOfMachines {
 };
 
 // "10.joule" sorts before "2.joule", but the parts of a bundle keep their order.
-TEST(Statements, AreTheSameWhenABundleOfTwelveMachinesIsRead) {
+TEST(BundleStatements, AreTheSameWhenABundleOfTwelveMachinesIsRead) {
   const std::string archive = BundleOfMachines(12).archive();
   const Result<OpenedBundle> opened = open_bundle(archive);
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(opened->damage_descriptions, std::vector<std::string>());
-  const Statements again = BundleOfMachines::statements(opened->members);
+  const BundleStatements again = BundleOfMachines::statements(opened->members);
   const auto document = formats::read_json(again.domain_report, "report");
   ASSERT_TRUE(document);
   const formats::DocumentValue::Array& hosts = *document->find("hosts")->array();
@@ -85,7 +85,7 @@ TEST(Statements, AreTheSameWhenABundleOfTwelveMachinesIsRead) {
     ADD_FAILURE() << difference.path << ": " << difference.stated_value << ", " << difference.computed_value;
 }
 
-TEST(Statements, TheEnvironmentHasEachKeyOnceAndListsWhatDiffersBetweenMachines) {
+TEST(BundleStatements, TheEnvironmentHasEachKeyOnceAndListsWhatDiffersBetweenMachines) {
   const BundleOfMachines bundle(2);
   const std::string environment = BundleOfMachines::statements(bundle.members()).environment;
   const auto document = formats::read_json(environment, "environment");
@@ -100,19 +100,19 @@ TEST(Statements, TheEnvironmentHasEachKeyOnceAndListsWhatDiffersBetweenMachines)
   EXPECT_EQ(differing[1].text_or_empty("value"), "0.1");
 }
 
-TEST(MemberCopies, HideTheirPathsAndNothingElse) {
+TEST(BundleMemberCopies, HideTheirPathsAndNothingElse) {
   const std::vector<formats::TarMember> members = {
       {"recordings/a", "1"}, {"environment.json", "2"}, {"recordings/gpu0", "3"}, {"library.joule", "4"}};
   std::string folder;
   {
-    const Result<MemberCopies> copies = MemberCopies::create(members);
+    const Result<BundleMemberCopies> copies = BundleMemberCopies::create(members);
     ASSERT_TRUE(copies) << copies.error().message;
     const std::vector<std::string> paths = copies->recording_paths();
     ASSERT_EQ(paths.size(), 2U);
     EXPECT_TRUE(std::ranges::is_sorted(paths));
     EXPECT_EQ(file_bytes(paths[1]), "3");
     EXPECT_EQ(file_bytes(copies->library_path()), "4");
-    EXPECT_EQ(copies->hide_paths(
+    EXPECT_EQ(copies->replace_paths_with_names(
                   fmt::format("gpu0: a gap in {0} and {0}, {1}, {2}", paths[0], paths[1], copies->library_path())),
               "gpu0: a gap in recordings/a and recordings/a, recordings/gpu0, library.joule");
     folder = std::filesystem::path(paths[0]).parent_path();
@@ -120,11 +120,11 @@ TEST(MemberCopies, HideTheirPathsAndNothingElse) {
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
-TEST(MemberCopies, ErrorsNameMembersInsteadOfCopies) {
+TEST(BundleMemberCopies, ErrorsNameMembersInsteadOfCopies) {
   const std::vector<formats::TarMember> members = {{"recordings/a", "not a recording"}};
-  const Result<MemberCopies> copies = MemberCopies::create(members);
+  const Result<BundleMemberCopies> copies = BundleMemberCopies::create(members);
   ASSERT_TRUE(copies);
-  const Result<Statements> computed = compute_statements(*copies, {}, {});
+  const Result<BundleStatements> computed = compute_statements(*copies, {}, {});
   ASSERT_FALSE(computed);
   EXPECT_NE(computed.error().message.find("recordings/a"), std::string::npos) << computed.error().message;
   EXPECT_EQ(computed.error().message.find("joulemap-bundle-"), std::string::npos) << computed.error().message;

@@ -16,8 +16,8 @@ namespace {
 constexpr std::array<std::string_view, 3> kThrottlingCodes = {"power_limited", "clocks_slowed", "slowed_kernels"};
 constexpr std::array<std::string_view, 5> kCoTenancyCodes = {"gpu_shared", "gpu_shared_untold", "gpu_owner_unknown",
                                                              "mig_mode", "mig_whole_gpu"};
-constexpr std::array<std::string_view, 1> kTooShortCodes = {"window_too_short"};
-constexpr double kMinBackgroundShare = 0.05;
+constexpr std::array<std::string_view, 1> kShortRunDiagnosticCodes = {"window_too_short"};
+constexpr double kMinCoTenantEnergyShare = 0.05;
 constexpr double kMinSensorUpdates = 10;  // with fewer, the edges of the run are more than 10 % of it
 // NVML's energy counter updates about every 100 ms: for sensors whose period is unknown.
 constexpr double kAssumedUpdatePeriod_s = 0.1;
@@ -38,7 +38,7 @@ std::string join_diagnostic_messages(const ReportResult& report, const std::arra
                                   [&codes](std::string_view code) { return std::ranges::count(codes, code) > 0; });
 }
 
-double preferred_energy_j(const EnergyTotals& totals) {
+double measured_or_estimated_energy_j(const EnergyTotals& totals) {
   return joules_of(totals.measured).value_or(joules_of(totals.estimated).value_or(0));
 }
 
@@ -46,7 +46,7 @@ double preferred_energy_j(const EnergyTotals& totals) {
 bool is_cpu(std::string_view device) { return device == "cpu" || device.ends_with("/cpu"); }
 
 // Every machine has other processes. On a GPU they are co-tenants however little they use; on a CPU, from
-// kMinBackgroundShare of the energy on.
+// kMinCoTenantEnergyShare of the energy on.
 std::string judge_co_tenancy(const ReportResult& report) {
   std::string text = join_diagnostic_messages(report, kCoTenancyCodes);
   double background_j = 0;
@@ -56,16 +56,16 @@ std::string judge_co_tenancy(const ReportResult& report) {
     background_j += *row.energy_j;
     uses_gpu = uses_gpu || !is_cpu(row.device);
   }
-  const double total_j = preferred_energy_j(report.totals);
+  const double total_j = measured_or_estimated_energy_j(report.totals);
   const double share = total_j > 0 ? background_j / total_j : 1;
-  if (background_j > 0 && (uses_gpu || share >= kMinBackgroundShare))
+  if (background_j > 0 && (uses_gpu || share >= kMinCoTenantEnergyShare))
     text += fmt::format("{}other processes used {:.4g} J, {:.0f} % of the energy", text.empty() ? "" : "; ",
                         background_j, 100 * share);
   return text;
 }
 
 std::string judge_run_length(const ReportResult& report) {
-  std::string text = join_diagnostic_messages(report, kTooShortCodes);
+  std::string text = join_diagnostic_messages(report, kShortRunDiagnosticCodes);
   if (!text.empty() || !report.totals.measured) return text;
   double period_s = 0;
   for (const CounterUpdateTiming& timing : report.counter_updates) period_s = std::max(period_s, timing.period_s);

@@ -12,12 +12,12 @@ ReportResult good_report() {
   ReportResult report;
   report.complete = true;
   report.elapsed_s = 60;
-  report.totals.measured = MeasuredSum{MeasuredJoules(6000), 10, {}, {"gpu0"}};
+  report.totals.measured = MeasuredEnergySum{MeasuredJoules(6000), 10, {}, {"gpu0"}};
   report.counter_updates = {{"gpu0-energy", 0.1, 0, 0, 0}};
   return report;
 }
 
-std::vector<std::string> codes_of(const ReportResult& report, std::optional<double> clock_jump_s = {}) {
+std::vector<std::string> verdict_codes_of(const ReportResult& report, std::optional<double> clock_jump_s = {}) {
   std::vector<std::string> codes;
   for (const VerdictReason& reason : judge_measurement(report, clock_jump_s).reasons) {
     EXPECT_FALSE(reason.sentence.empty()) << reason.code;
@@ -26,24 +26,26 @@ std::vector<std::string> codes_of(const ReportResult& report, std::optional<doub
   return codes;
 }
 
-std::vector<std::string> codes_with(std::string code) {
+std::vector<std::string> verdict_codes_with(std::string code) {
   ReportResult report = good_report();
   report.diagnostics.add(Diagnostic{std::move(code), 1, "a message", ""});
-  return codes_of(report);
+  return verdict_codes_of(report);
 }
 
 using DiagnosticCodes = std::vector<std::string>;
 
-TEST(Verdict, ACompleteMeasuredRunIsValid) { EXPECT_EQ(codes_of(good_report()), DiagnosticCodes()); }
+TEST(ChangeVerdict, ACompleteMeasuredRunIsValid) { EXPECT_EQ(verdict_codes_of(good_report()), DiagnosticCodes()); }
 
-TEST(Verdict, NotesOfTheMethodDoNotMatter) { EXPECT_EQ(codes_with("kernels_by_time"), DiagnosticCodes()); }
+TEST(ChangeVerdict, NotesOfTheMethodDoNotMatter) {
+  EXPECT_EQ(verdict_codes_with("kernels_by_time"), DiagnosticCodes());
+}
 
-TEST(Verdict, DiagnosticsGiveReasons) {
-  EXPECT_EQ(codes_with("power_limited"), DiagnosticCodes{"throttled"});
-  EXPECT_EQ(codes_with("clocks_slowed"), DiagnosticCodes{"throttled"});
-  EXPECT_EQ(codes_with("gpu_shared"), DiagnosticCodes{"co_tenant"});
-  EXPECT_EQ(codes_with("recording_damaged"), DiagnosticCodes{"gaps"});
-  EXPECT_EQ(codes_with("window_too_short"), DiagnosticCodes{"too_short"});
+TEST(ChangeVerdict, DiagnosticsGiveReasons) {
+  EXPECT_EQ(verdict_codes_with("power_limited"), DiagnosticCodes{"throttled"});
+  EXPECT_EQ(verdict_codes_with("clocks_slowed"), DiagnosticCodes{"throttled"});
+  EXPECT_EQ(verdict_codes_with("gpu_shared"), DiagnosticCodes{"co_tenant"});
+  EXPECT_EQ(verdict_codes_with("recording_damaged"), DiagnosticCodes{"gaps"});
+  EXPECT_EQ(verdict_codes_with("window_too_short"), DiagnosticCodes{"too_short"});
 }
 
 ReportResult report_with_background(double energy_j, std::string device) {
@@ -56,49 +58,52 @@ ReportResult report_with_background(double energy_j, std::string device) {
   return report;
 }
 
-TEST(Verdict, OtherProcessesOnAGpuAreCoTenants) {
+TEST(ChangeVerdict, OtherProcessesOnAGpuAreCoTenants) {
   const ReportResult report = report_with_background(12, "gpu0");
-  EXPECT_EQ(codes_of(report), DiagnosticCodes{"co_tenant"});
+  EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes{"co_tenant"});
   EXPECT_NE(judge_measurement(report, {}).reasons[0].sentence.find("12 J"), std::string::npos);
 }
 
-TEST(Verdict, OtherProcessesOnACpuAreCoTenantsFromFivePercentOn) {
-  EXPECT_EQ(codes_of(report_with_background(290, "cpu")), DiagnosticCodes());
+TEST(ChangeVerdict, OtherProcessesOnACpuAreCoTenantsFromFivePercentOn) {
+  EXPECT_EQ(verdict_codes_of(report_with_background(290, "cpu")), DiagnosticCodes());
   const ReportResult report = report_with_background(600, "cpu");
-  EXPECT_EQ(codes_of(report), DiagnosticCodes{"co_tenant"});
+  EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes{"co_tenant"});
   EXPECT_NE(judge_measurement(report, {}).reasons[0].sentence.find("600 J, 10 % of the energy"), std::string::npos);
 }
 
-TEST(Verdict, TheCpusOfSeveralMachinesAreCpus) {
-  EXPECT_EQ(codes_of(report_with_background(290, "vm/cpu")), DiagnosticCodes());
-  EXPECT_EQ(codes_of(report_with_background(600, "vm/cpu")), DiagnosticCodes{"co_tenant"});
-  EXPECT_EQ(codes_of(report_with_background(12, "vm/gpu0")), DiagnosticCodes{"co_tenant"});
+TEST(ChangeVerdict, TheCpusOfSeveralMachinesAreCpus) {
+  EXPECT_EQ(verdict_codes_of(report_with_background(290, "vm/cpu")), DiagnosticCodes());
+  EXPECT_EQ(verdict_codes_of(report_with_background(600, "vm/cpu")), DiagnosticCodes{"co_tenant"});
+  EXPECT_EQ(verdict_codes_of(report_with_background(12, "vm/gpu0")), DiagnosticCodes{"co_tenant"});
 }
 
-TEST(Verdict, AnIncompleteRecordingHasGaps) {
+TEST(ChangeVerdict, AnIncompleteRecordingHasGaps) {
   ReportResult report = good_report();
   report.complete = false;
-  EXPECT_EQ(codes_of(report), DiagnosticCodes{"gaps"});
+  EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes{"gaps"});
 }
 
-TEST(Verdict, EstimatesAndUnknownEnergiesAreDistinguished) {
+TEST(ChangeVerdict, EstimatesAndUnknownEnergiesAreDistinguished) {
   ReportResult report = good_report();
   report.totals.measured.reset();
-  EXPECT_EQ(codes_of(report), DiagnosticCodes{"no_energy"});
-  report.totals.estimated = EstimatedSum{EstimatedJoules(10), {}, {}, {"package-0"}};
-  EXPECT_EQ(codes_of(report), DiagnosticCodes{"estimates_only"});
+  EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes{"no_energy"});
+  report.totals.estimated = EstimatedEnergySum{EstimatedJoules(10), {}, {}, {"package-0"}};
+  EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes{"estimates_only"});
 }
 
-TEST(Verdict, ClocksThatJump) { EXPECT_EQ(codes_of(good_report(), -3600.0), DiagnosticCodes{"clock_jump"}); }
+TEST(ChangeVerdict, ClocksThatJump) {
+  EXPECT_EQ(verdict_codes_of(good_report(), -3600.0), DiagnosticCodes{"clock_jump"});
+}
 
-TEST(Verdict, ARunOfFewUpdatesIsTooShort) {
+TEST(ChangeVerdict, ARunOfFewUpdatesIsTooShort) {
   ReportResult report = good_report();
   report.elapsed_s = 0.9;
-  EXPECT_EQ(codes_of(report), DiagnosticCodes{"too_short"});
+  EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes{"too_short"});
   report.counter_updates[0].period_s = 0.001;
-  EXPECT_EQ(codes_of(report), DiagnosticCodes());
+  EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes());
   report.counter_updates.clear();
-  EXPECT_EQ(codes_of(report), DiagnosticCodes{"too_short"}) << "without a known period, that of NVML is assumed";
+  EXPECT_EQ(verdict_codes_of(report), DiagnosticCodes{"too_short"})
+      << "without a known period, that of NVML is assumed";
 }
 
 }  // namespace

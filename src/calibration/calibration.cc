@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "calibration/displayed_values.h"
 #include "calibration/load_findings.h"
+#include "calibration/published_values.h"
 #include "energy/channel_behaviour.h"
 
 namespace joulemap::calibration {
@@ -60,7 +60,7 @@ void set_channel_phases(const std::vector<Channel>& channels, const std::vector<
 
 // Whether the response of the channel to a load is measured: only if it covers the power of a whole GPU.
 bool is_whole_gpu_power(const Channel& channel) {
-  const bool measures_power = measures_energy(channel) || channel.quantity == Quantity::power_history;
+  const bool measures_power = measures_energy_or_power(channel) || channel.quantity == Quantity::power_history;
   return measures_power && channel.domain_class == DomainClass::gpu && channel.part_of.empty() &&
          channel.provenance == Provenance::measured;
 }
@@ -84,7 +84,7 @@ class CalibrationRun {
     for (std::size_t i = 0; i < channel_behaviours_.size(); ++i) idle_w_[i] = channel_behaviours_[i].mean_power_w();
     const std::vector<std::string> busy = busy_devices();
     std::vector<std::pair<std::string, LoadPhases>> loaded;
-    if (options_.loads_gpus) loaded = load_gpus(busy);
+    if (options_.is_gpu_load_enabled) loaded = run_load_on_idle_gpus(busy);
     sampler_.stop();
     const std::int64_t end_ns = monotonic_ns();
     result_.observed_s = seconds(end_ns - run_begin_ns_);
@@ -100,7 +100,7 @@ class CalibrationRun {
     const auto& load = options_.wave_plan;
     const std::int64_t load_ns = load.active_idle_ns + load.total_waves_ns + load.full_load_ns +
                                  load.idle_after_load_ns + load.idle_after_release_ns;
-    const std::int64_t loads = options_.loads_gpus ? static_cast<std::int64_t>(gpu_devices().size()) : 0;
+    const std::int64_t loads = options_.is_gpu_load_enabled ? static_cast<std::int64_t>(gpu_devices().size()) : 0;
     report_progress(options_.on_progress, static_cast<double>(monotonic_ns() - run_begin_ns_) /
                                               static_cast<double>(options_.idle_duration_ns + loads * load_ns));
   }
@@ -152,7 +152,7 @@ class CalibrationRun {
   }
 
   // Loads each GPU that is idle, one after another. Returns the load phases by device.
-  std::vector<std::pair<std::string, LoadPhases>> load_gpus(const std::vector<std::string>& busy) {
+  std::vector<std::pair<std::string, LoadPhases>> run_load_on_idle_gpus(const std::vector<std::string>& busy) {
     std::vector<std::pair<std::string, LoadPhases>> loaded;
     std::optional<Result<calibration::CudaDriver>> driver;
     for (const Channel* gpu : gpu_devices()) {
@@ -201,11 +201,11 @@ class CalibrationRun {
   }
 
   void add_device_load_findings(const std::string& device, const LoadPhases& phases) {
-    std::vector<LoadedChannel> watched;
+    std::vector<GpuLoadChannel> watched;
     for (std::size_t i = 0; i < result_.channels.size(); ++i) {
       const Channel& channel = result_.channels[i];
       if (!is_whole_gpu_power(channel) || channel.device != device) continue;
-      DisplayedValues shown = make_displayed_values(channel, readings_under_load_[i]);
+      PublishedValues shown = make_published_values(channel, readings_under_load_[i]);
       watched.push_back({channel, std::move(shown.values), shown.time_uncertainty_s, &result_.findings[i]});
     }
     add_load_findings(watched, phases, result_.diagnostics);

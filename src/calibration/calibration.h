@@ -17,7 +17,7 @@ namespace joulemap::calibration {
 
 struct CalibrationOptions {
   std::int64_t idle_duration_ns = 5 * kNanosecondsPerSecond;  // how long sensors are read before GPUs are loaded
-  bool loads_gpus = true;
+  bool is_gpu_load_enabled = true;
   std::string cuda_library;  // path of libcuda for the load; empty: none
   calibration::WavePlan wave_plan = {};
   ProgressCallback on_progress = {};  // gets the share of the planned time

@@ -27,7 +27,7 @@ class CalibratedGpu : public testing::Test {
     for (const char* name : {"JOULEMAP_NVML", "JOULEMAP_FAKE_NVML", "JOULEMAP_FAKE_CUDA"}) ::unsetenv(name);
   }
 
-  CalibrateResult calibrated(const std::string& traits, const calibration::WavePlan& waves = {}) {
+  CalibrateResult calibrate_fake_gpu(const std::string& traits, const calibration::WavePlan& waves = {}) {
     const VirtualClock clock;
     const TemporaryDirectory folder;
     const std::string device = "device GPU-11111111-2222-3333-4444-555555555555\n";
@@ -53,7 +53,7 @@ std::map<std::string, ChannelCalibration> findings_by_channel(const CalibrateRes
 }
 
 TEST_F(CalibratedGpu, SquareWavesIdentifyTheResponseOfEverySensor) {
-  const CalibrateResult result = calibrated(
+  const CalibrateResult result = calibrate_fake_gpu(
       "counter_lag_ms 10\ninstant_window_ms 30\ninstant_gain 1.0076\nhistory_memory_ms 12\nsleep 0.8 100\n"
       "counter_spin_us 2000\n");
   EXPECT_EQ(result.loaded_domains, std::vector<std::string>{"gpu0"});
@@ -97,8 +97,8 @@ TEST_F(CalibratedGpu, IsReproducible) {
   short_plan.active_idle_ns = short_plan.full_load_ns = short_plan.idle_after_load_ns =
       short_plan.idle_after_release_ns = kNanosecondsPerSecond;
   short_plan.total_waves_ns = 2 * kNanosecondsPerSecond;
-  const auto first = findings_by_channel(calibrated("counter_lag_ms 10\n", short_plan));
-  const auto second = findings_by_channel(calibrated("counter_lag_ms 10\n", short_plan));
+  const auto first = findings_by_channel(calibrate_fake_gpu("counter_lag_ms 10\n", short_plan));
+  const auto second = findings_by_channel(calibrate_fake_gpu("counter_lag_ms 10\n", short_plan));
   ASSERT_TRUE(first.at("gpu0-energy").loaded_w);
   for (const auto& [channel, finding] : first) {
     EXPECT_EQ(finding.lag_s, second.at(channel).lag_s) << channel;

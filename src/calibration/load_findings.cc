@@ -19,14 +19,14 @@ constexpr double kMinRelativeGainSpread = 0.005;
 // A channel that averages longer than this cannot show how fast the power falls after a load.
 constexpr double kMaxAveragingDelay_s = 0.3;
 
-class ChannelUnderLoad {
+class ChannelLoadAnalysis {
  public:
-  ChannelUnderLoad(const LoadedChannel& loaded, const LoadPhases& phases, Diagnostics& diagnostics)
-      : loaded_channel_(loaded),
+  ChannelLoadAnalysis(const GpuLoadChannel& loaded, const LoadPhases& phases, Diagnostics& diagnostics)
+      : gpu_load_channel_(loaded),
         phases_(phases),
-        response_(find_load_response(loaded.channel.kind, loaded.displayed_values, phases)) {
+        response_(find_load_response(loaded.channel.kind, loaded.published_values, phases)) {
     if (response_ && response_->is_lag_identified) {
-      store_response();
+      store_load_response();
     } else {
       diagnostics.add({"lag_not_found", 1,
                        fmt::format("{}: {}; its lag is not stored", loaded.channel.name,
@@ -39,31 +39,32 @@ class ChannelUnderLoad {
   const std::optional<LoadResponse>& load_response() const { return response_; }
 
  private:
-  ChannelCalibration& channel_finding() const { return *loaded_channel_.finding; }
-  double period_s() const { return channel_finding().refresh_s.value_or(loaded_channel_.channel.refresh_s); }
+  ChannelCalibration& channel_finding() const { return *gpu_load_channel_.finding; }
+  double period_s() const { return channel_finding().refresh_s.value_or(gpu_load_channel_.channel.refresh_s); }
   double total_delay_s() const {
     return has_identified_lag() ? std::max(response_->lag_s, 0.0) + averaging_delay_s() : period_s();
   }
   double averaging_delay_s() const { return has_identified_lag() ? response_->fall_time_s(period_s()) : 0; }
   bool has_identified_lag() const { return response_ && response_->is_lag_identified; }
-  std::optional<double> mean_level_w(const LoadSpan& span) const {
-    return mean_displayed_w(loaded_channel_.channel.kind, loaded_channel_.displayed_values, span, total_delay_s());
+  std::optional<double> mean_phase_power_w(const LoadSpan& span) const {
+    return mean_published_w(gpu_load_channel_.channel.kind, gpu_load_channel_.published_values, span, total_delay_s());
   }
 
   // Mean power that the channel shows at the end of a phase: over its second half, or only after the channel's delay if
   // that is longer (a mean over a second takes most of a phase of two).
-  std::optional<double> final_level_w(const LoadSpan& span) const {
+  std::optional<double> final_phase_power_w(const LoadSpan& span) const {
     const auto delay_ns = static_cast<std::int64_t>(total_delay_s() * 1e9);
     const LoadSpan settled{span.begin_ns + std::max(span.length_ns() / 2, delay_ns), span.end_ns};
-    return mean_displayed_w(loaded_channel_.channel.kind, loaded_channel_.displayed_values, settled, 0);
+    return mean_published_w(gpu_load_channel_.channel.kind, gpu_load_channel_.published_values, settled, 0);
   }
 
-  void store_response() {
+  void store_load_response() {
     channel_finding().lag_s = response_->lag_s;
     // The times of the values are known only as well as the reads allow.
-    const double low_s = add_in_quadrature(response_->lag_s - response_->lag_low_s, loaded_channel_.time_uncertainty_s);
+    const double low_s =
+        add_in_quadrature(response_->lag_s - response_->lag_low_s, gpu_load_channel_.time_uncertainty_s);
     const double high_s =
-        add_in_quadrature(response_->lag_high_s - response_->lag_s, loaded_channel_.time_uncertainty_s);
+        add_in_quadrature(response_->lag_high_s - response_->lag_s, gpu_load_channel_.time_uncertainty_s);
     channel_finding().lag_low_s = response_->lag_s - low_s;
     channel_finding().lag_high_s = response_->lag_s + high_s;
     if (response_->averaging == Averaging::moving_average) channel_finding().window_s = response_->averaging_time_s;
@@ -73,36 +74,36 @@ class ChannelUnderLoad {
   void store_power_levels() {
     // Replaces the idle power of the idle observation: this one is computed between counter updates, which is more
     // accurate than between the first and the last reading.
-    if (const std::optional<double> idle_w = mean_level_w(phases_.idle)) channel_finding().idle_w = idle_w;
-    channel_finding().active_idle_w = final_level_w(phases_.after_load);
-    channel_finding().loaded_w = final_level_w(phases_.full_load);
-    store_decay(phases_.after_load, channel_finding().active_idle_w, channel_finding().loaded_w,
-                channel_finding().settle_s, channel_finding().settle_w);
-    store_decay(phases_.after_context, channel_finding().idle_w, channel_finding().active_idle_w,
-                channel_finding().sleep_s, channel_finding().sleep_w);
+    if (const std::optional<double> idle_w = mean_phase_power_w(phases_.idle)) channel_finding().idle_w = idle_w;
+    channel_finding().active_idle_w = final_phase_power_w(phases_.after_load);
+    channel_finding().loaded_w = final_phase_power_w(phases_.full_load);
+    store_power_decay(phases_.after_load, channel_finding().active_idle_w, channel_finding().loaded_w,
+                      channel_finding().settle_s, channel_finding().settle_w);
+    store_power_decay(phases_.after_context, channel_finding().idle_w, channel_finding().active_idle_w,
+                      channel_finding().sleep_s, channel_finding().sleep_w);
   }
-  void store_decay(const LoadSpan& span, std::optional<double> low_w, std::optional<double> high_w,
-                   std::optional<double>& duration_s, std::optional<double>& mean_w) {
+  void store_power_decay(const LoadSpan& span, std::optional<double> low_w, std::optional<double> high_w,
+                         std::optional<double>& duration_s, std::optional<double>& mean_w) {
     if (!low_w || !high_w || *high_w <= *low_w || !has_identified_lag() || averaging_delay_s() > kMaxAveragingDelay_s)
       return;
     const auto fallen_s =
-        time_to_fall_s(loaded_channel_.channel.kind, loaded_channel_.displayed_values, span, *low_w, *high_w);
+        time_to_fall_s(gpu_load_channel_.channel.kind, gpu_load_channel_.published_values, span, *low_w, *high_w);
     if (!fallen_s) return;
     // A sensor with lag and averaging falls later than the power it measures.
     duration_s = std::max(*fallen_s - total_delay_s(), 0.0);
     const auto end_ns = span.begin_ns + static_cast<std::int64_t>((*duration_s + total_delay_s()) * 1e9);
     if (*duration_s > 0)
-      mean_w = mean_displayed_w(loaded_channel_.channel.kind, loaded_channel_.displayed_values, {span.begin_ns, end_ns},
-                                total_delay_s());
+      mean_w = mean_published_w(gpu_load_channel_.channel.kind, gpu_load_channel_.published_values,
+                                {span.begin_ns, end_ns}, total_delay_s());
   }
 
-  const LoadedChannel& loaded_channel_;
+  const GpuLoadChannel& gpu_load_channel_;
   const LoadPhases& phases_;
   std::optional<LoadResponse> response_;
 };
 
-void store_relative_gains(std::vector<LoadedChannel>& channels, const std::vector<ChannelUnderLoad>& seen) {
-  const auto is_counter = [](const LoadedChannel& loaded) { return loaded.channel.kind == ChannelKind::counter; };
+void store_relative_gains(std::vector<GpuLoadChannel>& channels, const std::vector<ChannelLoadAnalysis>& seen) {
+  const auto is_counter = [](const GpuLoadChannel& loaded) { return loaded.channel.kind == ChannelKind::counter; };
   const auto counter = std::find_if(channels.begin(), channels.end(), is_counter);
   if (counter == channels.end()) return;
   const auto& reference = seen[static_cast<std::size_t>(counter - channels.begin())].load_response();
@@ -126,10 +127,10 @@ void store_relative_gains(std::vector<LoadedChannel>& channels, const std::vecto
 
 }  // namespace
 
-void add_load_findings(std::vector<LoadedChannel>& channels, const LoadPhases& phases, Diagnostics& diagnostics) {
-  std::vector<ChannelUnderLoad> seen;
+void add_load_findings(std::vector<GpuLoadChannel>& channels, const LoadPhases& phases, Diagnostics& diagnostics) {
+  std::vector<ChannelLoadAnalysis> seen;
   seen.reserve(channels.size());
-  for (const LoadedChannel& loaded : channels) seen.emplace_back(loaded, phases, diagnostics);
+  for (const GpuLoadChannel& loaded : channels) seen.emplace_back(loaded, phases, diagnostics);
   store_relative_gains(channels, seen);
 }
 

@@ -15,13 +15,13 @@
 namespace joulemap::calibration {
 
 // A channel that covers the energy or power of a whole GPU.
-struct LoadedChannel {
+struct GpuLoadChannel {
   Channel channel;
-  std::vector<DisplayedValue> displayed_values;
+  std::vector<PublishedValue> published_values;
   double time_uncertainty_s = 0;          // common uncertainty of the times of all values
   ChannelCalibration* finding = nullptr;  // filled in; its refresh_s must be set before
 };
 
-void add_load_findings(std::vector<LoadedChannel>& channels, const LoadPhases& phases, Diagnostics& diagnostics);
+void add_load_findings(std::vector<GpuLoadChannel>& channels, const LoadPhases& phases, Diagnostics& diagnostics);
 
 }  // namespace joulemap::calibration

@@ -32,10 +32,10 @@ constexpr double kAveragingTimeGridRatio = 1.25;
 constexpr double kFinestAveragingTimeRatio = 1.002;
 
 // Thresholds of a lag's cost: (sum of squares minus the smallest one) / (2 noise^2), which is half of a chi-squared
-// with 1 degree of freedom. If no lag of the grid costs more than kMinIdentifyingCost, the lag is not identified. Lags
-// that cost up to kMaxIntervalCost are in the 90 % interval.
-constexpr double kMinIdentifyingCost = 6;
-constexpr double kMaxIntervalCost = 1.35;
+// with 1 degree of freedom. If no lag of the grid costs more than kMinLagIdentifyingCost, the lag is not identified. Lags
+// that cost up to kMaxLagIntervalCost are in the 90 % interval.
+constexpr double kMinLagIdentifyingCost = 6;
+constexpr double kMaxLagIntervalCost = 1.35;
 // Observations with a larger residual, in standard deviations, are outliers: a late poll, a changed clock.
 constexpr double kOutlierDeviations = 4;
 constexpr double kMadToStandardDeviation = 1.4826;
@@ -48,7 +48,7 @@ std::vector<double> make_lag_grid() {
 }
 
 // Geometric series from first to last.
-std::vector<double> geometric_series(double first, double last, double factor) {
+std::vector<double> geometric_sequence(double first, double last, double factor) {
   const int count = static_cast<int>(std::log(last / first) / std::log(factor));
   std::vector<double> powers;
   for (int i = 0; i <= count; ++i) powers.push_back(first * std::pow(factor, i));
@@ -62,17 +62,19 @@ struct PowerObservation {
   double watts;
 };
 
-std::vector<PowerObservation> make_power_observations(ChannelKind kind, std::span<const DisplayedValue> displayed,
+std::vector<PowerObservation> make_power_observations(ChannelKind kind,
+                                                      std::span<const PublishedValue> published_values,
                                                       const LoadSpan& waves) {
   std::vector<PowerObservation> rows;
-  for (std::size_t i = 0; i < displayed.size(); ++i) {
-    if (displayed[i].update_time_ns < waves.begin_ns || displayed[i].update_time_ns > waves.end_ns) continue;
+  for (std::size_t i = 0; i < published_values.size(); ++i) {
+    if (published_values[i].update_time_ns < waves.begin_ns || published_values[i].update_time_ns > waves.end_ns)
+      continue;
     if (kind == ChannelKind::gauge) {
-      rows.push_back({displayed[i].update_time_ns, 0, displayed[i].value});
-    } else if (i > 0 && displayed[i].update_time_ns > displayed[i - 1].update_time_ns) {
-      const std::int64_t length_ns = displayed[i].update_time_ns - displayed[i - 1].update_time_ns;
-      rows.push_back({displayed[i].update_time_ns, static_cast<double>(length_ns),
-                      (displayed[i].value - displayed[i - 1].value) / seconds(length_ns)});
+      rows.push_back({published_values[i].update_time_ns, 0, published_values[i].value});
+    } else if (i > 0 && published_values[i].update_time_ns > published_values[i - 1].update_time_ns) {
+      const std::int64_t length_ns = published_values[i].update_time_ns - published_values[i - 1].update_time_ns;
+      rows.push_back({published_values[i].update_time_ns, static_cast<double>(length_ns),
+                      (published_values[i].value - published_values[i - 1].value) / seconds(length_ns)});
     }
   }
   return rows;
@@ -80,14 +82,14 @@ std::vector<PowerObservation> make_power_observations(ChannelKind kind, std::spa
 
 // Least squares fit of power, in W, to a constant, the busy fraction and the time, because the power of a GPU grows as
 // it warms up.
-struct PowerLineFit {
+struct LinearPowerFit {
   double constant_w = 0;
   double w_per_busy_fraction = 0;
   double w_per_wave_duration = 0;
   double residual_squares = 0;
 };
 
-PowerLineFit fit_power_line(const std::vector<PowerObservation>& rows, const std::vector<double>& busy) {
+LinearPowerFit fit_linear_power(const std::vector<PowerObservation>& rows, const std::vector<double>& busy) {
   const auto count = static_cast<double>(rows.size());
   const std::int64_t begin_ns = rows.front().time_ns;
   const double span_ns = std::max(static_cast<double>(rows.back().time_ns - begin_ns), 1.0);
@@ -109,7 +111,7 @@ PowerLineFit fit_power_line(const std::vector<PowerObservation>& rows, const std
     tw += t * w;
   }
   const double determinant = bb * tt - bt * bt;
-  PowerLineFit fit;
+  LinearPowerFit fit;
   if (determinant > 1e-12 * count * count) {
     fit.w_per_busy_fraction = (bw * tt - tw * bt) / determinant;
     fit.w_per_wave_duration = (tw * bb - bw * bt) / determinant;
@@ -138,7 +140,7 @@ class ResponseSearch {
     SensorResponseModel best{averaging, 0, 0};
     double least = INFINITY;
     const double longest_ns = averaging == Averaging::moving_average ? kMaxAveragingWindow_ns : kMaxTimeConstant_ns;
-    for (const double averaged_ns : geometric_series(kMinAveragingTime_ns, longest_ns, kAveragingTimeGridRatio)) {
+    for (const double averaged_ns : geometric_sequence(kMinAveragingTime_ns, longest_ns, kAveragingTimeGridRatio)) {
       for (const double lag_ns : make_lag_grid()) {
         keep_better_model({averaging, averaging == Averaging::integral ? 0 : averaged_ns, lag_ns}, best, least);
       }
@@ -147,10 +149,10 @@ class ResponseSearch {
     return refine_model(best, least);
   }
   double residual_squares(const SensorResponseModel& shape) const {
-    return fit_power_line(observations_, busy_fractions(shape)).residual_squares;
+    return fit_linear_power(observations_, busy_fractions(shape)).residual_squares;
   }
-  PowerLineFit fit(const SensorResponseModel& shape) const {
-    return fit_power_line(observations_, busy_fractions(shape));
+  LinearPowerFit fit(const SensorResponseModel& shape) const {
+    return fit_linear_power(observations_, busy_fractions(shape));
   }
   // Smallest sum of squares at this lag over averaging times: a longer lag resembles a longer average.
   double residual_squares_at_lag(SensorResponseModel shape, double lag_ns) const {
@@ -175,7 +177,7 @@ class ResponseSearch {
   // Removes observations whose residual exceeds kOutlierDeviations standard deviations, unless too few would remain.
   void drop_outliers(const SensorResponseModel& shape) {
     const std::vector<double> busy = busy_fractions(shape);
-    const PowerLineFit line = fit_power_line(observations_, busy);
+    const LinearPowerFit line = fit_linear_power(observations_, busy);
     const double span_ns =
         std::max(static_cast<double>(observations_.back().time_ns - observations_.front().time_ns), 1.0);
     std::vector<double> residuals;
@@ -254,11 +256,11 @@ void set_lag_interval(const ResponseSearch& search, const SensorResponseModel& b
   };
   double most = 0;
   for (const double lag_ns : make_lag_grid()) most = std::max(most, cost(lag_ns));
-  response.is_lag_identified = most > kMinIdentifyingCost;
+  response.is_lag_identified = most > kMinLagIdentifyingCost;
   const auto crossing = [&](double side) {
     double inside_ns = 0;
-    for (const double away_ns : geometric_series(kFinestLagStep_ns, kMaxLag_ns - kMinLag_ns, 1.5)) {
-      if (cost(best.lag_ns + side * away_ns) > kMaxIntervalCost) break;
+    for (const double away_ns : geometric_sequence(kFinestLagStep_ns, kMaxLag_ns - kMinLag_ns, 1.5)) {
+      if (cost(best.lag_ns + side * away_ns) > kMaxLagIntervalCost) break;
       inside_ns = away_ns;
     }
     return best.lag_ns + side * std::max(inside_ns * 1.25, kFinestLagStep_ns);
@@ -281,14 +283,14 @@ double LoadResponse::fall_time_s(double period_s) const {
   return 0;
 }
 
-std::optional<LoadResponse> find_load_response(ChannelKind kind, std::span<const DisplayedValue> displayed,
+std::optional<LoadResponse> find_load_response(ChannelKind kind, std::span<const PublishedValue> published_values,
                                                const LoadPhases& phases) {
   const BusyTime busy(phases.load_spans);
-  ResponseSearch search(make_power_observations(kind, displayed, phases.square_waves), busy);
+  ResponseSearch search(make_power_observations(kind, published_values, phases.square_waves), busy);
   if (search.observations().size() < kMinObservationsOfLoad || phases.load_spans.empty()) return std::nullopt;
   search.drop_outliers(find_best_response_model(kind, search));
   const SensorResponseModel best = find_best_response_model(kind, search);
-  const PowerLineFit line = search.fit(best);
+  const LinearPowerFit line = search.fit(best);
   const auto rows = static_cast<double>(search.observations().size());
   LoadResponse response;
   response.averaging = best.averaging;
@@ -305,11 +307,11 @@ std::optional<LoadResponse> find_load_response(ChannelKind kind, std::span<const
   return response;
 }
 
-std::optional<double> mean_displayed_w(ChannelKind kind, std::span<const DisplayedValue> displayed,
+std::optional<double> mean_published_w(ChannelKind kind, std::span<const PublishedValue> published_values,
                                        const LoadSpan& span, double delay_s) {
   const auto delay_ns = static_cast<std::int64_t>(delay_s * 1e9);
-  std::vector<DisplayedValue> within;
-  for (const DisplayedValue& value : displayed) {
+  std::vector<PublishedValue> within;
+  for (const PublishedValue& value : published_values) {
     if (value.update_time_ns >= span.begin_ns + delay_ns && value.update_time_ns <= span.end_ns)
       within.push_back(value);
   }
@@ -320,25 +322,26 @@ std::optional<double> mean_displayed_w(ChannelKind kind, std::span<const Display
   }
   if (within.empty()) return std::nullopt;
   double sum = 0;
-  for (const DisplayedValue& value : within) sum += value.value;
+  for (const PublishedValue& value : within) sum += value.value;
   return sum / static_cast<double>(within.size());
 }
 
-std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const DisplayedValue> displayed, const LoadSpan& span,
-                                     double low_w, double high_w) {
+std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const PublishedValue> published_values,
+                                     const LoadSpan& span, double low_w, double high_w) {
   const double enough_w = low_w + 0.1 * (high_w - low_w);
   std::optional<double> last_high_s = 0;
   bool any = false;
-  for (std::size_t i = 1; i < displayed.size(); ++i) {
-    if (displayed[i].update_time_ns < span.begin_ns || displayed[i].update_time_ns > span.end_ns) continue;
-    const std::int64_t since_ns = displayed[i].update_time_ns - displayed[i - 1].update_time_ns;
+  for (std::size_t i = 1; i < published_values.size(); ++i) {
+    if (published_values[i].update_time_ns < span.begin_ns || published_values[i].update_time_ns > span.end_ns)
+      continue;
+    const std::int64_t since_ns = published_values[i].update_time_ns - published_values[i - 1].update_time_ns;
     const bool is_gauge = kind == ChannelKind::gauge;
-    const double watts =
-        is_gauge ? displayed[i].value : (displayed[i].value - displayed[i - 1].value) / seconds(since_ns);
+    const double watts = is_gauge ? published_values[i].value
+                                  : (published_values[i].value - published_values[i - 1].value) / seconds(since_ns);
     any = true;
-    if (watts > enough_w) last_high_s = seconds(displayed[i].update_time_ns - span.begin_ns);
+    if (watts > enough_w) last_high_s = seconds(published_values[i].update_time_ns - span.begin_ns);
   }
-  const bool ends_high = !displayed.empty() && any && *last_high_s > 0.9 * seconds(span.length_ns());
+  const bool ends_high = !published_values.empty() && any && *last_high_s > 0.9 * seconds(span.length_ns());
   if (!any || ends_high) return std::nullopt;
   return last_high_s;
 }

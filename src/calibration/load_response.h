@@ -16,7 +16,7 @@
 namespace joulemap::calibration {
 
 // A value of a channel and the time from which it was shown: joules of a counter, watts of a gauge.
-struct DisplayedValue {
+struct PublishedValue {
   std::int64_t update_time_ns = 0;
   double value = 0;
 };
@@ -43,16 +43,16 @@ struct LoadResponse {
 };
 
 // Values must be in order of time. None when the waves contain too few of them.
-std::optional<LoadResponse> find_load_response(ChannelKind kind, std::span<const DisplayedValue> displayed,
+std::optional<LoadResponse> find_load_response(ChannelKind kind, std::span<const PublishedValue> published_values,
                                                const LoadPhases& phases);
 
 // Mean power that a channel shows for a span, shifted by its total delay `delay_s`; none when it shows no value.
-std::optional<double> mean_displayed_w(ChannelKind kind, std::span<const DisplayedValue> displayed,
+std::optional<double> mean_published_w(ChannelKind kind, std::span<const PublishedValue> published_values,
                                        const LoadSpan& span, double delay_s);
 
 // Time from the begin of `span` until the channel last shows more than `low_w` plus a tenth of the way to `high_w`. 0
 // when it never does; none when it still does at the end.
-std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const DisplayedValue> displayed, const LoadSpan& span,
-                                     double low_w, double high_w);
+std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const PublishedValue> published_values,
+                                     const LoadSpan& span, double low_w, double high_w);
 
 }  // namespace joulemap::calibration

@@ -35,31 +35,31 @@ LoadPhases waves_of(std::uint64_t seed) {
 }
 
 // Values of a sensor every `period_s`, from the busy fraction that it averages, with noise.
-std::vector<DisplayedValue> simulate_values(const LoadPhases& phases, double period_s, double noise_w,
+std::vector<PublishedValue> simulate_values(const LoadPhases& phases, double period_s, double noise_w,
                                             std::uint64_t seed, const std::function<double(std::int64_t)>& busy) {
   std::mt19937_64 random(seed);
   std::normal_distribution<> noise(0, noise_w);
-  std::vector<DisplayedValue> displayed;
+  std::vector<PublishedValue> published_values;
   const auto period_ns = static_cast<std::int64_t>(period_s * 1e9);
   for (std::int64_t time_ns = phases.idle_with_context.begin_ns; time_ns < phases.square_waves.end_ns;
        time_ns += period_ns) {
-    displayed.push_back({time_ns, kIdle_w + (kLoaded_w - kIdle_w) * busy(time_ns) + noise(random)});
+    published_values.push_back({time_ns, kIdle_w + (kLoaded_w - kIdle_w) * busy(time_ns) + noise(random)});
   }
-  return displayed;
+  return published_values;
 }
 
-std::vector<DisplayedValue> counter(const LoadPhases& phases, double lag_s, double noise_w, std::uint64_t seed) {
+std::vector<PublishedValue> counter(const LoadPhases& phases, double lag_s, double noise_w, std::uint64_t seed) {
   const BusyTime busy(phases.load_spans);
   const auto lag_ns = static_cast<std::int64_t>(lag_s * 1e9);
-  std::vector<DisplayedValue> displayed = simulate_values(phases, 0.1, noise_w, seed, [&](std::int64_t time_ns) {
+  std::vector<PublishedValue> published_values = simulate_values(phases, 0.1, noise_w, seed, [&](std::int64_t time_ns) {
     return busy.busy_fraction(time_ns - lag_ns - 100'000'000, 100e6);
   });
   double joules = 0;
-  for (DisplayedValue& value : displayed) value.value = joules += value.value * 0.1;
-  return displayed;
+  for (PublishedValue& value : published_values) value.value = joules += value.value * 0.1;
+  return published_values;
 }
 
-std::vector<DisplayedValue> window(const LoadPhases& phases, double period_s, double window_s, double lag_s,
+std::vector<PublishedValue> window(const LoadPhases& phases, double period_s, double window_s, double lag_s,
                                    double noise_w, std::uint64_t seed) {
   const BusyTime busy(phases.load_spans);
   return simulate_values(phases, period_s, noise_w, seed, [&](std::int64_t time_ns) {
@@ -108,7 +108,8 @@ TEST(LoadFindings, ARunningAverageOfASecondHasALoadedLevel) {
     shown.load_spans.push_back(phases.full_load);
     shown.square_waves.end_ns = phases.after_load.end_ns;
     ChannelCalibration finding;
-    std::vector<LoadedChannel> channels = {{.channel = {}, .displayed_values = window(shown, 0.1, 1.0, 0.06, 0, seed)}};
+    std::vector<GpuLoadChannel> channels = {
+        {.channel = {}, .published_values = window(shown, 0.1, 1.0, 0.06, 0, seed)}};
     channels[0].channel.kind = ChannelKind::gauge;
     channels[0].finding = &finding;
     Diagnostics diagnostics;
@@ -138,9 +139,9 @@ TEST(LoadResponse, FindsAnExponentialTimeConstant) {
     const LoadPhases phases = waves_of(seed);
     const BusyTime busy(phases.load_spans);
     const BusyTime::ExponentialAverage average(busy, 12e6);
-    const auto displayed = simulate_values(
+    const auto published_values = simulate_values(
         phases, 0.02, 5, seed, [&](std::int64_t time_ns) { return average.average_at(time_ns - 3'000'000); });
-    const auto found = find_load_response(ChannelKind::gauge, displayed, phases);
+    const auto found = find_load_response(ChannelKind::gauge, published_values, phases);
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->is_lag_identified);
     EXPECT_EQ(found->averaging, Averaging::exponential_average);
@@ -151,12 +152,12 @@ TEST(LoadResponse, FindsAnExponentialTimeConstant) {
 
 TEST(LoadResponse, ToleratesALateValueAndAWarmingGpu) {
   const LoadPhases phases = waves_of(3);
-  std::vector<DisplayedValue> displayed = window(phases, 0.02, 0.03, 0.005, 3, 3);
-  for (std::size_t i = 0; i < displayed.size(); ++i) {
-    displayed[i].value += 30 * static_cast<double>(i) / static_cast<double>(displayed.size());
-    if (i % 25 == 0) displayed[i].value = kLoaded_w;
+  std::vector<PublishedValue> published_values = window(phases, 0.02, 0.03, 0.005, 3, 3);
+  for (std::size_t i = 0; i < published_values.size(); ++i) {
+    published_values[i].value += 30 * static_cast<double>(i) / static_cast<double>(published_values.size());
+    if (i % 25 == 0) published_values[i].value = kLoaded_w;
   }
-  const auto found = find_load_response(ChannelKind::gauge, displayed, phases);
+  const auto found = find_load_response(ChannelKind::gauge, published_values, phases);
   ASSERT_TRUE(found);
   EXPECT_NEAR(found->lag_s, 0.005, 0.002);
   EXPECT_NEAR(found->averaging_time_s, 0.03, 0.004);
@@ -166,8 +167,8 @@ TEST(LoadResponse, ReportsNoLagForAnUnresponsiveSensor) {
   int known = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const LoadPhases phases = waves_of(seed);
-    const auto displayed = simulate_values(phases, 0.1, 10, seed, [](std::int64_t) { return 0.5; });
-    const auto found = find_load_response(ChannelKind::gauge, displayed, phases);
+    const auto published_values = simulate_values(phases, 0.1, 10, seed, [](std::int64_t) { return 0.5; });
+    const auto found = find_load_response(ChannelKind::gauge, published_values, phases);
     ASSERT_TRUE(found);
     if (found->is_lag_identified) ++known;
   }
@@ -178,20 +179,20 @@ TEST(LoadResponse, RequiresValues) {
   const LoadPhases phases = waves_of(1);
   EXPECT_FALSE(find_load_response(ChannelKind::counter, {}, phases));
   EXPECT_FALSE(
-      find_load_response(ChannelKind::gauge, std::vector<DisplayedValue>{{phases.square_waves.begin_ns, 3}}, phases));
+      find_load_response(ChannelKind::gauge, std::vector<PublishedValue>{{phases.square_waves.begin_ns, 3}}, phases));
 }
 
 TEST(LoadResponse, ReportsTheFallTimeOfPower) {
-  std::vector<DisplayedValue> displayed;
+  std::vector<PublishedValue> published_values;
   for (std::int64_t ms = -500; ms <= 3000; ms += 20) {
-    displayed.push_back({ms * 1'000'000, ms < 0 ? 400.0 : ms < 700 ? 200.0 : 100.0});
+    published_values.push_back({ms * 1'000'000, ms < 0 ? 400.0 : ms < 700 ? 200.0 : 100.0});
   }
   const LoadSpan rest{0, 3'000'000'000};
-  EXPECT_NEAR(time_to_fall_s(ChannelKind::gauge, displayed, rest, 100, 400).value(), 0.68, 1e-9);
-  EXPECT_EQ(time_to_fall_s(ChannelKind::gauge, displayed, rest, 200, 2000), 0);
-  EXPECT_FALSE(time_to_fall_s(ChannelKind::gauge, displayed, rest, 10, 400));
+  EXPECT_NEAR(time_to_fall_s(ChannelKind::gauge, published_values, rest, 100, 400).value(), 0.68, 1e-9);
+  EXPECT_EQ(time_to_fall_s(ChannelKind::gauge, published_values, rest, 200, 2000), 0);
+  EXPECT_FALSE(time_to_fall_s(ChannelKind::gauge, published_values, rest, 10, 400));
   EXPECT_FALSE(time_to_fall_s(ChannelKind::gauge, {}, rest, 100, 400));
-  EXPECT_NEAR(mean_displayed_w(ChannelKind::gauge, displayed, rest, 1).value(), 100, 1e-9);
+  EXPECT_NEAR(mean_published_w(ChannelKind::gauge, published_values, rest, 1).value(), 100, 1e-9);
 }
 
 }  // namespace

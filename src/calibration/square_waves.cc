@@ -11,9 +11,9 @@ namespace joulemap::calibration {
 namespace {
 
 // Log-uniform durations: short ones identify the lag of a sensor, long ones its averaging.
-class RandomDurations {
+class LogUniformDurations {
  public:
-  explicit RandomDurations(const WavePlan& plan)
+  explicit LogUniformDurations(const WavePlan& plan)
       : random_(plan.seed),
         min_ns_(static_cast<double>(plan.min_duration_ns)),
         max_ns_(static_cast<double>(plan.max_duration_ns)) {}
@@ -28,14 +28,14 @@ class RandomDurations {
   double max_ns_;
 };
 
-LoadSpan record_idle_span(std::int64_t length_ns, const IdleUntilCallback& idle_until) {
+LoadSpan keep_gpu_idle(std::int64_t length_ns, const IdleUntilCallback& idle_until) {
   const std::int64_t begin_ns = monotonic_ns();
   idle_until(begin_ns + length_ns);
   return {begin_ns, monotonic_ns()};
 }
 
-Status run_waves(GpuLoad& load, const WavePlan& plan, const IdleUntilCallback& idle_until, LoadPhases& phases) {
-  RandomDurations lengths(plan);
+Status run_load_waves(GpuLoad& load, const WavePlan& plan, const IdleUntilCallback& idle_until, LoadPhases& phases) {
+  LogUniformDurations lengths(plan);
   phases.square_waves.begin_ns = monotonic_ns();
   while (monotonic_ns() < phases.square_waves.begin_ns + plan.total_waves_ns) {
     Result<LoadSpan> on = load.run(lengths.draw_duration_ns());
@@ -54,8 +54,8 @@ Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view u
   Result<GpuLoad> load = GpuLoad::open(driver, uuid);
   if (!load) return std::move(load).error();
   LoadPhases phases;
-  phases.idle_with_context = record_idle_span(plan.active_idle_ns, idle_until);
-  if (Status made = run_waves(*load, plan, idle_until, phases); !made) return std::move(made).error();
+  phases.idle_with_context = keep_gpu_idle(plan.active_idle_ns, idle_until);
+  if (Status made = run_load_waves(*load, plan, idle_until, phases); !made) return std::move(made).error();
   if (Status started = load->start(plan.full_load_ns); !started) return std::move(started).error();
   // For most of the load, idle_until fetches sensor values. wait_until_done() then spins, so that it detects the end at
   // once.
@@ -63,9 +63,9 @@ Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view u
   Result<LoadSpan> full_load = load->wait_until_done();
   if (!full_load) return std::move(full_load).error();
   phases.full_load = *full_load;
-  phases.after_load = record_idle_span(plan.idle_after_load_ns, idle_until);
+  phases.after_load = keep_gpu_idle(plan.idle_after_load_ns, idle_until);
   if (Status closed = load->close(); !closed) return std::move(closed).error();
-  phases.after_context = record_idle_span(plan.idle_after_release_ns, idle_until);
+  phases.after_context = keep_gpu_idle(plan.idle_after_release_ns, idle_until);
   return phases;
 }
 

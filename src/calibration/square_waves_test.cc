@@ -29,7 +29,7 @@ class FakeDriver : public testing::Test {
     return CudaDriver::load(JOULEMAP_FAKE_CUDA_LIBRARY);
   }
   std::string log_path() const { return folder_.path() + "/log"; }
-  static void no_rest(std::int64_t) {}
+  static void skip_rest(std::int64_t) {}
 
   // A plan of very short phases.
   WavePlan quick_plan() const {
@@ -88,7 +88,7 @@ TEST_F(FakeDriver, ReportsTheFailedCallAndReleasesTheContext) {
     SCOPED_TRACE(call);
     const Result<CudaDriver> cuda = driver(std::string("fail ") + call + " 218\n");
     ASSERT_TRUE(cuda);
-    const Result<LoadPhases> phases = run_square_waves(*cuda, kUuid, quick_plan(), no_rest);
+    const Result<LoadPhases> phases = run_square_waves(*cuda, kUuid, quick_plan(), skip_rest);
     ASSERT_FALSE(phases);
     const std::string named = std::string(call).substr(0, std::string(call).find("_v2"));
     EXPECT_NE(phases.error().message.find(named + ": pretended failure (CUDA error 218)"), std::string::npos)

@@ -59,16 +59,16 @@ std::optional<WindowResult>& last_window_result_of_thread() {
   return result;
 }
 
-int set_error(jm_status status, std::string_view text) {
+int set_last_error(jm_status status, std::string_view text) {
   last_error_of_thread() = text;
   return status;
 }
 
-int set_error(const Error& error) {
+int set_last_error(const Error& error) {
   const jm_status status = error.code == ErrorCode::usage       ? JM_USAGE
                            : error.code == ErrorCode::not_found ? JM_NOT_FOUND
                                                                 : JM_FAILED;
-  return set_error(status, error.remedy.empty() ? error.message : error.message + "; " + error.remedy);
+  return set_last_error(status, error.remedy.empty() ? error.message : error.message + "; " + error.remedy);
 }
 
 // Converts exceptions of `call`, which may allocate or start a thread, to JM_FAILED.
@@ -77,11 +77,11 @@ int call_catching_exceptions(Call call) noexcept {
   try {
     return call();
   } catch (const std::exception& error) {
-    return set_error(JM_FAILED, error.what());
+    return set_last_error(JM_FAILED, error.what());
   }
 }
 
-int status_code(const Status& status) { return status ? JM_OK : set_error(status.error()); }
+int to_jm_status(const Status& status) { return status ? JM_OK : set_last_error(status.error()); }
 
 template <std::size_t N>
 void copy_truncated_text(char (&to)[N], std::string_view from) {
@@ -128,14 +128,14 @@ jm_energy to_jm_energy(const WindowResult& result) {
 }
 
 int read_window_energy(jm_window window, WaitPolicy wait_policy, jm_energy* energy) {
-  if (energy == nullptr) return set_error(JM_USAGE, "energy is NULL");
+  if (energy == nullptr) return set_last_error(JM_USAGE, "energy is NULL");
   ProcessState* const state = ProcessState::get_if_created();
-  const std::shared_ptr<WindowEngine> engine = state == nullptr ? nullptr : state->serving_engine();
-  if (!engine) return set_error(JM_NOT_FOUND, "this process has not begun a window");
+  const std::shared_ptr<WindowEngine> engine = state == nullptr ? nullptr : state->window_engine();
+  if (!engine) return set_last_error(JM_NOT_FOUND, "this process has not begun a window");
   Result<WindowResult> result = engine->result(window, wait_policy);
-  if (!result) return set_error(result.error());
+  if (!result) return set_last_error(result.error());
   last_window_result_of_thread() = std::move(*result);
-  return status_code(copy_to_caller(to_jm_energy(*last_window_result_of_thread()), energy));
+  return to_jm_status(copy_to_caller(to_jm_energy(*last_window_result_of_thread()), energy));
 }
 
 Result<WindowOptions> to_window_options(const jm_options* options) {
@@ -162,7 +162,7 @@ constexpr std::size_t kFirstVersionEngineStep_bytes =
     offsetof(jm_engine_step_work, request_count) + sizeof(std::size_t);
 constexpr std::size_t kFirstVersionRequestWork_bytes = offsetof(jm_request_work, events) + sizeof(std::uint32_t);
 
-Result<std::vector<jmc_request>> to_request_work(const jm_engine_step_work& given) {
+Result<std::vector<jmc_request>> to_captured_requests(const jm_engine_step_work& given) {
   const Result<jm_engine_step_work> step =
       copy_from_caller(given, kFirstVersionEngineStep_bytes, "jm_engine_step_work");
   if (!step) return step.error();
@@ -196,7 +196,7 @@ const char* jm_last_error(void) { return last_error_of_thread().c_str(); }
 int jm_start(const jm_options* options) {
   return call_catching_exceptions([&] {
     const Result<WindowOptions> wanted = to_window_options(options);
-    return wanted ? status_code(ProcessState::get().start(*wanted)) : set_error(wanted.error());
+    return wanted ? to_jm_status(ProcessState::get().start(*wanted)) : set_last_error(wanted.error());
   });
 }
 
@@ -208,12 +208,12 @@ int jm_stop(void) {
 jm_window jm_begin(const char* name) {
   ProcessState* state = ProcessState::get_if_created();
   if (state == nullptr || !state->is_started()) {
-    if (call_catching_exceptions([] { return status_code(ProcessState::get().start_if_needed()); }) != JM_OK) return 0;
+    if (call_catching_exceptions([] { return to_jm_status(ProcessState::get().start_if_needed()); }) != JM_OK) return 0;
     state = &ProcessState::get();
   }
   const jm_window window = state->window_table().begin();
   if (window == 0) {
-    set_error(JM_FULL, "there are one million windows; free those that are no longer needed");
+    set_last_error(JM_FULL, "there are one million windows; free those that are no longer needed");
   } else {
     jmc_mark(static_cast<int>(MarkKind::window_begin), window, name);
   }
@@ -222,7 +222,8 @@ jm_window jm_begin(const char* name) {
 
 int jm_end(jm_window window) {
   ProcessState* const state = ProcessState::get_if_created();
-  if (state == nullptr || !state->window_table().end(window)) return set_error(JM_NOT_FOUND, "this window is not open");
+  if (state == nullptr || !state->window_table().end(window))
+    return set_last_error(JM_NOT_FOUND, "this window is not open");
   jmc_mark(static_cast<int>(MarkKind::window_end), window, "");
   return JM_OK;
 }
@@ -242,7 +243,7 @@ int jm_window_peek(jm_window window, jm_energy* energy) {
 int jm_window_domain(size_t index, jm_domain* domain) {
   const std::optional<WindowResult>& result = last_window_result_of_thread();
   if (domain == nullptr || !result || index >= result->energy.rows.size())
-    return set_error(JM_USAGE, "the last result of this thread has no such domain");
+    return set_last_error(JM_USAGE, "the last result of this thread has no such domain");
   const DomainEnergy& row = result->energy.rows[index];
   jm_domain entry{};
   entry.joules = row.joules.value_or(kUnknownValue);
@@ -254,20 +255,20 @@ int jm_window_domain(size_t index, jm_domain* domain) {
   copy_truncated_text(entry.part_of, row.part_of);
   copy_truncated_text(entry.sensor, row.sensor);
   copy_truncated_text(entry.reason, row.reason);
-  return status_code(copy_to_caller(entry, domain));
+  return to_jm_status(copy_to_caller(entry, domain));
 }
 
 int jm_window_diagnostic(size_t index, jm_diagnostic* diagnostic) {
   const std::optional<WindowResult>& result = last_window_result_of_thread();
   if (diagnostic == nullptr || !result || index >= result->energy.diagnostics.list().size())
-    return set_error(JM_USAGE, "the last result of this thread has no such diagnostic");
+    return set_last_error(JM_USAGE, "the last result of this thread has no such diagnostic");
   const Diagnostic& known = result->energy.diagnostics.list()[index];
   jm_diagnostic entry{};
   entry.count = known.count;
   copy_truncated_text(entry.code, known.code);
   copy_truncated_text(entry.message, known.message);
   copy_truncated_text(entry.remedy, known.remedy);
-  return status_code(copy_to_caller(entry, diagnostic));
+  return to_jm_status(copy_to_caller(entry, diagnostic));
 }
 
 int jm_is_recording(void) { return jmc_is_recording(); }
@@ -278,7 +279,7 @@ int jm_region_push(const char* name) {
 }
 
 int jm_region_pop(void) {
-  return jmc_region_pop() != 0 ? JM_OK : set_error(JM_USAGE, "no region is open on this thread");
+  return jmc_region_pop() != 0 ? JM_OK : set_last_error(JM_USAGE, "no region is open on this thread");
 }
 
 int jm_step(const int64_t* number) {
@@ -297,11 +298,11 @@ int jm_log(const char* name, double value) {
 }
 
 int jm_engine_step(const jm_engine_step_work* step) {
-  if (step == nullptr) return set_error(JM_USAGE, "step is NULL");
+  if (step == nullptr) return set_last_error(JM_USAGE, "step is NULL");
   if (jmc_is_recording() == 0) return JM_OK;
   return call_catching_exceptions([&] {
-    const Result<std::vector<jmc_request>> requests = to_request_work(*step);
-    if (!requests) return set_error(requests.error());
+    const Result<std::vector<jmc_request>> requests = to_captured_requests(*step);
+    if (!requests) return set_last_error(requests.error());
     jmc_engine_step(step->begin_ns, step->end_ns != 0 ? step->end_ns : joulemap::monotonic_ns(), requests->data(),
                     requests->size());
     return static_cast<int>(JM_OK);
@@ -309,15 +310,15 @@ int jm_engine_step(const jm_engine_step_work* step) {
 }
 
 int jm_doctor_json(const jm_options* options, char** text) {
-  if (text == nullptr) return set_error(JM_USAGE, "text is NULL");
+  if (text == nullptr) return set_last_error(JM_USAGE, "text is NULL");
   return call_catching_exceptions([&] {
     const Result<WindowOptions> wanted = to_window_options(options);
-    if (!wanted) return set_error(wanted.error());
+    if (!wanted) return set_last_error(wanted.error());
     const auto examined =
         joulemap::session::examine_sensors({.root = wanted->root, .sensors = wanted->sensors, .program = "joulemap"});
-    if (!examined) return set_error(examined.error());
+    if (!examined) return set_last_error(examined.error());
     *text = ::strdup(joulemap::report::doctor_json(*examined).c_str());
-    return *text != nullptr ? static_cast<int>(JM_OK) : set_error(JM_FAILED, "out of memory");
+    return *text != nullptr ? static_cast<int>(JM_OK) : set_last_error(JM_FAILED, "out of memory");
   });
 }
 

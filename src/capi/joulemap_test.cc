@@ -67,10 +67,10 @@ TEST_F(CInterface, ReportsWhyThereIsNoEnergy) {
 TEST_F(CInterface, ReportsFaultsInTheDataOfAWindow) {
   start();
   const jm_window window = jm_begin("cut short");
-  use_energy(window);
+  raise_counter_until_seen(window);
   ASSERT_EQ(::unlink(counter_path().c_str()), 0);
   jm_energy energy = {sizeof energy};
-  await([&] { return jm_window_peek(window, &energy) == JM_OK && energy.diagnostics > 0; });
+  wait_until([&] { return jm_window_peek(window, &energy) == JM_OK && energy.diagnostics > 0; });
   jm_diagnostic diagnostic = {sizeof diagnostic};
   ASSERT_EQ(jm_window_diagnostic(0, &diagnostic), JM_OK) << jm_last_error();
   EXPECT_GT(diagnostic.count, 0u);

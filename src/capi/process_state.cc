@@ -35,7 +35,7 @@ sampling::WindowOptions default_window_options() {
 const int ProcessState::fork_handlers_ = ::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
 constinit std::mutex ProcessState::creation_mutex_;
 constinit std::atomic<ProcessState*> ProcessState::current_state_{nullptr};
-constinit std::atomic<std::uint16_t> ProcessState::fork_epoch_{0};
+constinit std::atomic<std::uint16_t> ProcessState::fork_generation_{0};
 constinit std::atomic<const ProcessState::StartOptions*> ProcessState::start_options_{nullptr};
 
 ProcessState::ProcessState(std::uint16_t epoch) : window_table_(epoch) {}
@@ -44,8 +44,8 @@ ProcessState& ProcessState::create() {
   const std::lock_guard lock(creation_mutex_);
   if (ProcessState* const state = current_state_.load(std::memory_order_acquire)) return *state;
   // No exit handler stops the engine: it has no data to write.
-  if (++fork_epoch_ == 0) ++fork_epoch_;  // 0 is invalid; reached after 65535 nested forks
-  auto* const state = new ProcessState(fork_epoch_.load());
+  if (++fork_generation_ == 0) ++fork_generation_;  // 0 is invalid; reached after 65535 nested forks
+  auto* const state = new ProcessState(fork_generation_.load());
   current_state_.store(state, std::memory_order_release);
   return *state;
 }
@@ -68,7 +68,7 @@ Status ProcessState::start_locked(const sampling::WindowOptions& options) {
   if (!engine) return std::move(engine).error();
   const StartOptions* const last = start_options_.load();
   if (last == nullptr || last->window_options != options) start_options_.store(new StartOptions{options, last});
-  serving_engine_ = std::move(*engine);
+  window_engine_ = std::move(*engine);
   is_started_.store(true, std::memory_order_release);
   return Done{};
 }
@@ -90,12 +90,12 @@ void ProcessState::stop() {
   const std::lock_guard lock(start_mutex_);
   if (!is_started()) return;
   is_started_.store(false, std::memory_order_release);
-  serving_engine_->stop();
+  window_engine_->stop();
 }
 
-std::shared_ptr<sampling::WindowEngine> ProcessState::serving_engine() {
+std::shared_ptr<sampling::WindowEngine> ProcessState::window_engine() {
   const std::lock_guard lock(start_mutex_);
-  return serving_engine_;
+  return window_engine_;
 }
 
 }  // namespace joulemap::capi

@@ -41,7 +41,7 @@ class ProcessState {
   void stop();
 
   // nullptr before the first start. The caller may go on using the engine after a stop or another start.
-  std::shared_ptr<sampling::WindowEngine> serving_engine();
+  std::shared_ptr<sampling::WindowEngine> window_engine();
 
  private:
   explicit ProcessState(std::uint16_t epoch);
@@ -54,7 +54,7 @@ class ProcessState {
   static const int fork_handlers_;
   static std::mutex creation_mutex_;
   static std::atomic<ProcessState*> current_state_;
-  static std::atomic<std::uint16_t> fork_epoch_;
+  static std::atomic<std::uint16_t> fork_generation_;
   // Options of the last start, and of those before it. Never freed: the child of a fork reads those of its parent.
   struct StartOptions {
     sampling::WindowOptions window_options;
@@ -65,7 +65,7 @@ class ProcessState {
   sampling::WindowTable window_table_;
   std::atomic<bool> is_started_{false};
   std::mutex start_mutex_;
-  std::shared_ptr<sampling::WindowEngine> serving_engine_;
+  std::shared_ptr<sampling::WindowEngine> window_engine_;
 };
 
 }  // namespace joulemap::capi

@@ -12,13 +12,13 @@ namespace joulemap::capi {
 namespace {
 
 // jm_options of 0.1.0, frozen: compiled programs use it. Never change it.
-struct FirstOptions {
+struct OptionsV010 {
   std::size_t size;
   const char* sensors;
   const char* sysroot;
   double period_s;
 };
-constexpr std::size_t kFrozenOptions_bytes = sizeof(FirstOptions);
+constexpr std::size_t kFrozenOptions_bytes = sizeof(OptionsV010);
 
 // Options of a future version of the library.
 struct LaterOptions {
@@ -31,14 +31,14 @@ struct LaterOptions {
 };
 
 TEST(SizedStruct, OptionsOfTheFirstVersionKeepTheirOffsets) {
-  EXPECT_EQ(offsetof(FirstOptions, sensors), offsetof(jm_options, sensors));
-  EXPECT_EQ(offsetof(FirstOptions, sysroot), offsetof(jm_options, sysroot));
-  EXPECT_EQ(offsetof(FirstOptions, period_s), offsetof(jm_options, period_s));
-  EXPECT_GE(sizeof(jm_options), sizeof(FirstOptions));
+  EXPECT_EQ(offsetof(OptionsV010, sensors), offsetof(jm_options, sensors));
+  EXPECT_EQ(offsetof(OptionsV010, sysroot), offsetof(jm_options, sysroot));
+  EXPECT_EQ(offsetof(OptionsV010, period_s), offsetof(jm_options, period_s));
+  EXPECT_GE(sizeof(jm_options), sizeof(OptionsV010));
 }
 
 TEST(SizedStruct, OfAnOlderProgramIsAcceptedWithNewMembersZero) {
-  const FirstOptions caller_struct = {sizeof caller_struct, "powercap", "/machine", 0.25};
+  const OptionsV010 caller_struct = {sizeof caller_struct, "powercap", "/machine", 0.25};
   LaterOptions own_struct;
   std::memset(&own_struct, 0xff, sizeof own_struct);
   const Status copied = copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
@@ -53,7 +53,7 @@ TEST(SizedStruct, OfAnOlderProgramIsAcceptedWithNewMembersZero) {
 
 TEST(SizedStruct, OfANewerProgramIsAcceptedWhenItsNewMembersAreZero) {
   const LaterOptions caller_struct = {sizeof caller_struct, "estimate", nullptr, 1, nullptr, 0};
-  FirstOptions own_struct;
+  OptionsV010 own_struct;
   ASSERT_TRUE(copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
                                       kFrozenOptions_bytes, "jm_options"));
   EXPECT_STREQ(own_struct.sensors, "estimate");
@@ -62,7 +62,7 @@ TEST(SizedStruct, OfANewerProgramIsAcceptedWhenItsNewMembersAreZero) {
 
 TEST(SizedStruct, OfANewerProgramIsRefusedWhenUnknownMembersAreSet) {
   const LaterOptions caller_struct = {sizeof caller_struct, nullptr, nullptr, 0, nullptr, 0.01};
-  FirstOptions own_struct;
+  OptionsV010 own_struct;
   const Status copied = copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
                                                 kFrozenOptions_bytes, "jm_options");
   ASSERT_FALSE(copied);
@@ -71,8 +71,8 @@ TEST(SizedStruct, OfANewerProgramIsRefusedWhenUnknownMembersAreSet) {
 }
 
 TEST(SizedStruct, OfASizeThatNoVersionHadIsRefused) {
-  FirstOptions caller_struct = {};
-  FirstOptions own_struct;
+  OptionsV010 caller_struct = {};
+  OptionsV010 own_struct;
   for (const std::size_t size :
        {std::size_t{0}, sizeof(std::size_t), sizeof caller_struct - 1, kMaxCallerStruct_bytes + 1, SIZE_MAX}) {
     caller_struct.size = size;

@@ -18,7 +18,7 @@ namespace joulemap::capture {
 class BurstSchedule {
  public:
   // Returns whether the tick at run_ns is inside a burst, so that its tallies are recorded. May begin a burst.
-  bool is_in_burst(std::int64_t run_ns);
+  bool begin_or_continue_burst(std::int64_t run_ns);
 
   // Tallies of bursts that wait to be written.
   void add_burst_tallies(Activity activity) { burst_tallies_.push_back(std::move(activity)); }

@@ -14,7 +14,7 @@ std::int64_t ticks_in_bursts(std::int64_t from_s, std::int64_t to_s) {
   BurstSchedule schedule;
   std::int64_t count = 0;
   for (std::int64_t run_ns = 0; run_ns < to_s * kNanosecondsPerSecond; run_ns += kTick_ns) {
-    if (schedule.is_in_burst(run_ns) && run_ns >= from_s * kNanosecondsPerSecond) ++count;
+    if (schedule.begin_or_continue_burst(run_ns) && run_ns >= from_s * kNanosecondsPerSecond) ++count;
   }
   return count;
 }

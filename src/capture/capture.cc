@@ -70,12 +70,12 @@ struct Capture::ThreadState {
   std::vector<std::size_t> backward_pass_depths;  // stack depths at which this thread began a backward pass
   std::vector<OpenRegion> open_regions;
   std::int64_t last_cpu_read_ns = 0;  // when an edge last read this thread's CPU clock
-  bool is_joulemap_work = false;
+  bool is_doing_joulemap_work = false;
 
   ~ThreadState() {
     const std::int64_t cpu_ns = this_thread_cpu_ns();
-    untracked_cpu->add_tracked_cpu_time(thread_track->advance_cpu(cpu_ns));
-    thread_track->add_time_since_last({.now_ns = monotonic_ns(), .thread_cpu_ns = cpu_ns});
+    untracked_cpu->add_tracked_cpu_time(thread_track->take_cpu_increase_ns(cpu_ns));
+    thread_track->add_time_since_last_update({.now_ns = monotonic_ns(), .thread_cpu_ns = cpu_ns});
     thread_track->mark_ended();
   }
 };
@@ -94,14 +94,14 @@ struct Capture::ThreadSlot {
   ~ThreadSlot() { clear(); }
 };
 
-Capture::Capture(std::unique_ptr<MarkSink> sink, TracingMode tracing_mode)
+Capture::Capture(std::unique_ptr<CaptureSink> sink, TracingMode tracing_mode)
     : instance_id_(next_instance_id()),
       untracked_cpu_(std::make_shared<UntrackedCpuTime>(own_cpu_ns())),
       tracing_policy_(tracing_mode),
       start_ns_(monotonic_ns()),
       scopes_tallied_until_ns_(start_ns_),
       collected_until_ns_(start_ns_) {
-  PeriodicWork& work = *this;  // a private base, so that only the worker calls it
+  WorkerCallbacks& work = *this;  // a private base, so that only the worker calls it
   worker_ = std::make_unique<CaptureWorker>(std::move(sink), mark_log_, &work);
 }
 
@@ -123,27 +123,28 @@ Capture::ThreadState& Capture::this_thread_state() {
   return *slot.state;
 }
 
-EdgeClocks Capture::read_edge_clocks(ThreadState& thread) {
-  EdgeClocks edge{.now_ns = monotonic_ns()};
+ScopeChangeClocks Capture::read_scope_change_clocks(ThreadState& thread) {
+  ScopeChangeClocks edge{.now_ns = monotonic_ns()};
   const std::uint32_t flags = step_flags_.load(std::memory_order_relaxed);
   edge.is_step_sampled = (flags & kSampledStepFlag) != 0;
-  edge.records_edge = (flags & kTracedStepFlag) != 0 && kernel_source_.load(std::memory_order_relaxed) != nullptr;
-  if (!reads_cpu_at_edges_.load(std::memory_order_relaxed) ||
+  edge.records_scope_change =
+      (flags & kTracedStepFlag) != 0 && record_source_.load(std::memory_order_relaxed) != nullptr;
+  if (!reads_cpu_at_scope_changes_.load(std::memory_order_relaxed) ||
       edge.now_ns - thread.last_cpu_read_ns < kMinCpuReadInterval_ns)
     return edge;
   thread.last_cpu_read_ns = edge.now_ns;
   edge.thread_cpu_ns = this_thread_cpu_ns();
-  untracked_cpu_->add_tracked_cpu_time(thread.thread_track->advance_cpu(edge.thread_cpu_ns));
+  untracked_cpu_->add_tracked_cpu_time(thread.thread_track->take_cpu_increase_ns(edge.thread_cpu_ns));
   if (last_entered_track_.load(std::memory_order_relaxed) == thread.thread_track.get())
     edge.helper_threads_ns = untracked_cpu_->take_untracked_ns(own_cpu_ns());
   return edge;
 }
 
 std::uint32_t Capture::launch_scope() {
-  return this_thread_state().is_joulemap_work ? kJoulemapScope : current_scope();
+  return this_thread_state().is_doing_joulemap_work ? kJoulemapScope : current_scope();
 }
 
-void Capture::set_joulemap_work(bool on) { this_thread_state().is_joulemap_work = on; }
+void Capture::set_doing_joulemap_work(bool on) { this_thread_state().is_doing_joulemap_work = on; }
 
 std::uint32_t Capture::current_scope() {
   const std::uint32_t scope = this_thread_state().thread_track->current_scope();
@@ -152,26 +153,27 @@ std::uint32_t Capture::current_scope() {
 
 std::size_t Capture::enter(std::uint32_t scope) {
   ThreadState& thread = this_thread_state();
-  const EdgeClocks edge = read_edge_clocks(thread);
+  const ScopeChangeClocks edge = read_scope_change_clocks(thread);
   last_entered_track_.store(thread.thread_track.get(), std::memory_order_relaxed);
   return thread.thread_track->enter(scope, edge);
 }
 
-void Capture::leave_to(std::size_t depth) {
+void Capture::leave_to_depth(std::size_t depth) {
   ThreadState& thread = this_thread_state();
-  if (depth < thread.thread_track->depth()) thread.thread_track->leave_to(depth, read_edge_clocks(thread));
+  if (depth < thread.thread_track->scope_depth())
+    thread.thread_track->leave_to_depth(depth, read_scope_change_clocks(thread));
 }
 
-std::size_t Capture::depth() { return this_thread_state().thread_track->depth(); }
+std::size_t Capture::scope_depth() { return this_thread_state().thread_track->scope_depth(); }
 
 void Capture::leave() {
-  if (depth() > 0) leave_to(depth() - 1);
+  if (scope_depth() > 0) leave_to_depth(scope_depth() - 1);
 }
 
 void Capture::push_region(std::string_view name) {
   ThreadState& thread = this_thread_state();
   OpenRegion region{next_region_id_.fetch_add(1, std::memory_order_relaxed), std::string(name),
-                    thread.thread_track->depth()};
+                    thread.thread_track->scope_depth()};
   mark_log_.add_mark(MarkKind::region_begin, region.id, name);
   enter(child_scope(current_scope(), ScopeKind::region, name));
   thread.open_regions.push_back(std::move(region));
@@ -181,7 +183,7 @@ bool Capture::pop_region() {
   ThreadState& thread = this_thread_state();
   if (thread.open_regions.empty()) return false;
   const OpenRegion& region = thread.open_regions.back();
-  leave_to(region.stack_depth);
+  leave_to_depth(region.stack_depth);
   mark_log_.add_mark(MarkKind::region_end, region.id, region.name);
   thread.open_regions.pop_back();
   return true;
@@ -197,22 +199,23 @@ void Capture::begin_backward(std::uint32_t scope) {
 void Capture::end_backward() {
   ThreadState& thread = this_thread_state();
   if (thread.backward_pass_depths.empty()) return;
-  leave_to(thread.backward_pass_depths.back());
+  leave_to_depth(thread.backward_pass_depths.back());
   thread.backward_pass_depths.pop_back();
   if (backward_passes_.fetch_sub(1) > 1) return;
   backward_scope_.store(0);
-  const EdgeClocks edge{.now_ns = monotonic_ns()};
+  const ScopeChangeClocks edge{.now_ns = monotonic_ns()};
   const std::lock_guard lock(thread_tracks_lock_);
   for (const auto& track : thread_tracks_) track->set_base_scope(0, edge);
 }
 
 // The thread that called backward has a stack entry for the pass, which is replaced. A thread of the autograd engine
 // has none: its base scope is set.
-void Capture::set_backward_scope(std::uint32_t scope, ThreadTrack::EntryCounting entry) {
+void Capture::set_backward_scope(std::uint32_t scope, ThreadTrack::ReentryCounting entry) {
   ThreadState& thread = this_thread_state();
-  const EdgeClocks edge = read_edge_clocks(thread);
+  const ScopeChangeClocks edge = read_scope_change_clocks(thread);
   last_entered_track_.store(thread.thread_track.get(), std::memory_order_relaxed);
-  if (!thread.backward_pass_depths.empty() && thread.backward_pass_depths.back() + 1 == thread.thread_track->depth()) {
+  if (!thread.backward_pass_depths.empty() &&
+      thread.backward_pass_depths.back() + 1 == thread.thread_track->scope_depth()) {
     thread.thread_track->replace_innermost(scope, edge, entry);
   } else {
     thread.thread_track->set_base_scope(scope, edge, entry);
@@ -221,11 +224,11 @@ void Capture::set_backward_scope(std::uint32_t scope, ThreadTrack::EntryCounting
 
 void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name) {
   const TracingPolicy::Decision step = tracing_policy_.decide_step(time_ns, kernel_log_.recent_step_load());
-  const bool was_traced = current_tracing().is_traced;
+  const bool was_traced = current_step_tracing().is_traced;
   step_flags_.store((step.is_traced ? kTracedStepFlag : 0) | (step.is_sampled ? kSampledStepFlag : 0));
   const std::uint32_t serial = step_serial_.load() + 1;
   kernel_log_.begin_step(serial, mark_log_.add_step(number, time_ns, name), time_ns,
-                         step.is_traced && !reads_cpu_at_edges_.load());
+                         step.is_traced && !reads_cpu_at_scope_changes_.load());
   step_serial_.store(serial);
   has_step_ended_.store(false);
   step_begin_ns_.store(time_ns);
@@ -238,15 +241,15 @@ void Capture::set_probing(bool on) {
   if (on) kernel_log_.end_step_for_probing(monotonic_ns());
   const std::uint64_t mark = on ? next_region_id_.fetch_add(1) : probe_region_id_.load();
   probe_region_id_.store(on ? mark : 0);
-  mark_log_.add_mark(on ? MarkKind::region_begin : MarkKind::region_end, mark, kProbeRegion);
-  const bool is_traced = on || current_tracing().is_traced;
+  mark_log_.add_mark(on ? MarkKind::region_begin : MarkKind::region_end, mark, kProbeRegionName);
+  const bool is_traced = on || current_step_tracing().is_traced;
   set_kernel_tracing(is_traced ? WaitTracing::on : WaitTracing::off, monotonic_ns(), current_scope());
 }
 
-bool Capture::on_event(LoopEvent event) {
+bool Capture::on_loop_event(LoopEvent event) {
   const std::lock_guard lock(step_detection_lock_);
   const std::int64_t now_ns = monotonic_ns();
-  const StepDetector::Detection found = step_detector_.on_event(event, now_ns);
+  const StepDetector::Detection found = step_detector_.on_loop_event(event, now_ns);
   if (found.epoch_time_ns && !program_reports_epochs_) mark_log_.add_epoch({}, *found.epoch_time_ns, kInferredStepName);
   if (program_reports_steps_ || engine_reports_steps_) return false;
   if (found.evaluation_steps > 0) {
@@ -284,14 +287,14 @@ void Capture::epoch(std::optional<std::int64_t> number) {
   mark_log_.add_epoch(number, monotonic_ns());
 }
 
-TracingPolicy::Decision Capture::current_tracing() const {
+TracingPolicy::Decision Capture::current_step_tracing() const {
   const std::uint32_t flags = step_flags_.load(std::memory_order_relaxed);
   return {.is_traced = (flags & kTracedStepFlag) != 0, .is_sampled = (flags & kSampledStepFlag) != 0};
 }
 
-std::int64_t Capture::do_periodic_work(std::int64_t worker_cpu_ns) {
+std::int64_t Capture::run_tick(std::int64_t worker_cpu_ns) {
   attribute_cpu_time(worker_cpu_ns);
-  return current_tracing().is_traced ? kTickPeriod_ns : kUntracedTickPeriod_ns;
+  return current_step_tracing().is_traced ? kTickPeriod_ns : kUntracedTickPeriod_ns;
 }
 
 void Capture::attribute_cpu_time(std::int64_t capture_cpu_ns) {
@@ -303,34 +306,34 @@ void Capture::attribute_cpu_time(std::int64_t capture_cpu_ns) {
   ThreadTrack* leader = nullptr;
   for (const auto& track : tracks) {
     if (track->has_ended()) continue;
-    EdgeClocks edge{.now_ns = monotonic_ns(), .thread_cpu_ns = track->read_cpu_ns()};
-    if (edge.thread_cpu_ns >= 0) untracked_cpu_->add_tracked_cpu_time(track->advance_cpu(edge.thread_cpu_ns));
-    track->add_time_since_last(edge);
+    ScopeChangeClocks edge{.now_ns = monotonic_ns(), .thread_cpu_ns = track->read_cpu_ns()};
+    if (edge.thread_cpu_ns >= 0) untracked_cpu_->add_tracked_cpu_time(track->take_cpu_increase_ns(edge.thread_cpu_ns));
+    track->add_time_since_last_update(edge);
     if (track.get() == last_entered_track_.load()) leader = track.get();
   }
   untracked_cpu_->add_tracked_cpu_time(capture_cpu_ns - counted_capture_cpu_ns_);
   counted_capture_cpu_ns_ = capture_cpu_ns;
   const std::int64_t credit_ns = untracked_cpu_->take_untracked_ns(own_cpu_ns());
   if (leader != nullptr && credit_ns > 0) {
-    leader->add_time_since_last({.now_ns = monotonic_ns(), .thread_cpu_ns = -1, .helper_threads_ns = credit_ns});
+    leader->add_time_since_last_update({.now_ns = monotonic_ns(), .thread_cpu_ns = -1, .helper_threads_ns = credit_ns});
   }
   end_overlong_step(monotonic_ns());
   // Burst sampling of CPU times only when no GPU is traced: a GPU would use most of the energy.
   const std::int64_t now_ns = monotonic_ns();
-  if (reads_cpu_at_edges_.load() && burst_schedule_.is_in_burst(now_ns - start_ns_))
+  if (reads_cpu_at_scope_changes_.load() && burst_schedule_.begin_or_continue_burst(now_ns - start_ns_))
     burst_schedule_.add_burst_tallies(take_scope_tallies(now_ns));
 }
 
 // An untraced step that takes much longer than traced steps contains something else: a validation, a checkpoint, the
 // end of training. The step ends now, and what follows is traced, outside of steps, until the next step begins.
 void Capture::end_overlong_step(std::int64_t now_ns) {
-  if (current_tracing().is_traced || kernel_source_.load() == nullptr || probe_region_id_.load() != 0) return;
+  if (current_step_tracing().is_traced || record_source_.load() == nullptr || probe_region_id_.load() != 0) return;
   const double usual_s = kernel_log_.recent_step_load().step_s;
   const double took_s = seconds(now_ns - step_begin_ns_.load());
   if (usual_s <= 0 || took_s < std::max(kOverlongStepFactor * usual_s, kMinOverlongStep_s)) return;
   const std::unique_lock lock(step_detection_lock_,
                               std::try_to_lock);  // not free: another thread begins a step right now
-  if (!lock.owns_lock() || current_tracing().is_traced) return;
+  if (!lock.owns_lock() || current_step_tracing().is_traced) return;
   kernel_log_.end_step(now_ns);
   has_step_ended_.store(true);
   step_flags_.store(kTracedStepFlag);
@@ -351,16 +354,16 @@ Activity Capture::take_scope_tallies(std::int64_t now_ns) {
   const std::lock_guard lock(thread_tracks_lock_);
   for (const auto& track : thread_tracks_) track->take_tallies(rows);
   std::erase_if(thread_tracks_, [](const auto& track) { return track->has_ended(); });
-  sum_tallies(rows, activity.scope_tallies);
+  sum_scope_tallies(rows, activity.scope_tallies);
   return activity;
 }
 
-void Capture::collect_activity(MarkSink& sink, bool is_last) {
+void Capture::collect_activity(CaptureSink& sink, bool is_last) {
   engine_log_.drain_into(sink);
   if (is_last) attribute_cpu_time(counted_capture_cpu_ns_);
   const std::int64_t now_ns = monotonic_ns();
   std::int64_t delivered_until_ns = now_ns;
-  if (KernelSource* const source = kernel_source_.load()) {
+  if (KernelRecordSource* const source = record_source_.load()) {
     source->poll_records(now_ns);
     delivered_until_ns = source->all_delivered_before_ns(now_ns);
   }
@@ -372,7 +375,7 @@ void Capture::collect_activity(MarkSink& sink, bool is_last) {
       is_last || probe_region_id_.load() != 0 || now_ns - collected_until_ns_ >= tally_period_ns(now_ns - start_ns_);
   // Limit the wait: a lost kernel record must not delay the steps forever.
   const std::int64_t settled_ns = is_last ? INT64_MAX : std::max(delivered_until_ns, now_ns - kMaxRecordWait_ns);
-  kernel_log_.collect(on_gpu, settled_ns, tallies_due);
+  kernel_log_.collect_kernel_activity(on_gpu, settled_ns, tallies_due);
   std::vector<Activity> waits = collect_waits(settled_ns, now_ns, tallies_due);
   if (tallies_due) {
     activity.scope_tallies = take_scope_tallies(now_ns).scope_tallies;
@@ -387,12 +390,12 @@ void Capture::collect_activity(MarkSink& sink, bool is_last) {
 }
 
 std::vector<Activity> Capture::collect_waits(std::int64_t settled_ns, std::int64_t now_ns, bool tallies_due) {
-  std::vector<HostEdge> edges;
+  std::vector<HostScopeChange> edges;
   {
     const std::lock_guard lock(thread_tracks_lock_);
-    for (const auto& track : thread_tracks_) track->take_edges(edges);
+    for (const auto& track : thread_tracks_) track->take_scope_changes(edges);
   }
-  kernel_log_.add_host_edges(std::move(edges));
+  kernel_log_.add_host_scope_changes(std::move(edges));
   kernel_log_.resolve_waits(settled_ns, now_ns);
   std::vector<Activity> waits;
   if (tallies_due) kernel_log_.collect_waits(waits);
@@ -401,8 +404,8 @@ std::vector<Activity> Capture::collect_waits(std::int64_t settled_ns, std::int64
 
 void Capture::add_diagnostics(Diagnostics& diagnostics) {
   diagnostics.add_all(engine_log_.diagnostics());
-  if (scope_table_.refused_count() > 0) {
-    diagnostics.add({"places_refused", scope_table_.refused_count(),
+  if (scope_table_.refused_scope_count() > 0) {
+    diagnostics.add({"places_refused", scope_table_.refused_scope_count(),
                      "there are too many distinct names of regions and modules",
                      "remove numbers from the names of regions"});
   }
@@ -411,8 +414,8 @@ void Capture::add_diagnostics(Diagnostics& diagnostics) {
     diagnostics.add({"kernels_unplaced", counts.kernels_without_scope,
                      "kernels without an observed launch belong to no layer", ""});
   }
-  if (counts.kernels_scoped_by_repetition > 0) {
-    diagnostics.add({"kernels_placed_by_repetition", counts.kernels_scoped_by_repetition,
+  if (counts.kernels_with_inferred_scope > 0) {
+    diagnostics.add({"kernels_placed_by_repetition", counts.kernels_with_inferred_scope,
                      "kernels without an observed launch were assigned to the layers of the last observed step", ""});
   }
 }
@@ -433,50 +436,51 @@ void Capture::add_function_sample(std::string_view name, std::int64_t time_ns) {
 
 void Capture::finish() {
   if (!is_finished_.exchange(true)) mark_evaluation_in_last_step();
-  finish_kernel_source();
+  finish_record_source();
   worker_->finish();
 }
 
 // Takes no lock: a thread that held it in the parent does not exist in the child.
 void Capture::abandon_in_child() noexcept {
-  if (KernelSource* const source = kernel_source_.load()) source->abandon_in_child();
+  if (KernelRecordSource* const source = record_source_.load()) source->abandon_in_child();
 }
 
 // The part of Capture that manages the kernel source.
 
-void Capture::set_kernel_source(std::unique_ptr<KernelSource> source) {
-  reads_cpu_at_edges_.store(false);
-  owned_kernel_source_ = std::move(source);
-  owned_kernel_source_->set_detach_allowed(detach_is_allowed_.load());
-  kernel_source_.store(owned_kernel_source_.get());
+void Capture::set_record_source(std::unique_ptr<KernelRecordSource> source) {
+  reads_cpu_at_scope_changes_.store(false);
+  owned_record_source_ = std::move(source);
+  owned_record_source_->set_detach_allowed(detach_is_allowed_.load());
+  record_source_.store(owned_record_source_.get());
   kernel_log_.set_tracing(monotonic_ns(), WaitTracing::on, current_scope());
 }
 
 // `scope`: the current scope of the thread that runs the training loop.
 void Capture::set_kernel_tracing(WaitTracing tracing, std::int64_t time_ns, std::uint32_t scope) {
-  KernelSource* const source = kernel_source_.load();
+  KernelRecordSource* const source = record_source_.load();
   if (source == nullptr) return;
   kernel_log_.set_tracing(time_ns, tracing, scope);
   source->set_tracing(tracing != WaitTracing::off);
 }
 
-void Capture::on_other_profiler(bool running) {
+void Capture::set_other_profiler_running(bool running) {
   if (running) {
     mark_log_.add_diagnostic({"profiler_in_process", 1,
                               "another profiler ran in this process: it slows the program and takes the GPU records",
                               "record without it"});
   }
-  if (KernelSource* const source = kernel_source_.load()) source->note_other_profiler(running, monotonic_ns());
+  if (KernelRecordSource* const source = record_source_.load())
+    source->set_other_profiler_running(running, monotonic_ns());
 }
 
 void Capture::allow_detach(bool allowed) {
   detach_is_allowed_.store(allowed);
-  if (KernelSource* const source = kernel_source_.load()) source->set_detach_allowed(allowed);
+  if (KernelRecordSource* const source = record_source_.load()) source->set_detach_allowed(allowed);
 }
 
-void Capture::finish_kernel_source() {
-  KernelSource* const source = kernel_source_.load();
-  if (source == nullptr || kernel_source_is_finished_.exchange(true)) return;
+void Capture::finish_record_source() {
+  KernelRecordSource* const source = record_source_.load();
+  if (source == nullptr || is_record_source_finished_.exchange(true)) return;
   Diagnostics diagnostics;
   source->finish(diagnostics);
   for (const Diagnostic& diagnostic : diagnostics.list()) mark_log_.add_diagnostic(diagnostic);
@@ -490,15 +494,16 @@ namespace {
 constinit std::atomic<Capture*> current_capture{nullptr};
 // Whether the environment was read: 0 no, 2 yes.
 constinit std::atomic<int> environment_was_read{0};
-constinit std::mutex creation_lock;
-constinit std::atomic<bool> finishes_at_exit{false};
-constinit std::atomic<pid_t> owner_pid{0};  // process that created `current_capture`
+constinit std::mutex capture_creation_lock;
+constinit std::atomic<bool> is_exit_handler_registered{false};
+constinit std::atomic<pid_t> capture_owner_pid{0};  // process that created `current_capture`
 
-// Runs in the child of a fork. Resets creation_lock: a thread of the parent may have held it, and does not exist here.
+// Runs in the child of a fork. Resets capture_creation_lock: a thread of the parent may have held it, and does not
+// exist here.
 void forget_capture_in_child() {
   begin_fork_generation();
   owned_descriptors.close_all();
-  new (&creation_lock) std::mutex;
+  new (&capture_creation_lock) std::mutex;
   nvtx::forget_registered_names_in_child();
   forget_cuda_capture_in_child();
   if (Capture* const parents = current_capture.load()) parents->abandon_in_child();
@@ -509,7 +514,7 @@ void forget_capture_in_child() {
 // Registered when the library is loaded: no thread uses the library yet, and no fork can precede the handler.
 [[maybe_unused]] const int fork_handler = ::pthread_atfork(nullptr, nullptr, &forget_capture_in_child);
 
-void finish_at_exit() { Capture::finish_existing_instance(); }
+void finish_capture_at_exit() { Capture::finish_existing_instance(); }
 
 TracingMode read_tracing_mode_variable() {
   const char* const text = std::getenv("JOULEMAP_TRACE");
@@ -522,7 +527,7 @@ TracingMode read_tracing_mode_variable() {
 
 bool Capture::join_recording() {
   if (current_capture.load() == nullptr) {
-    const std::lock_guard lock(creation_lock);
+    const std::lock_guard lock(capture_creation_lock);
     environment_was_read.store(0);
   }
   return get() != nullptr;
@@ -537,18 +542,18 @@ void Capture::leave_recording() {
 // Does nothing in the child of a bare clone(), which runs no fork handlers and lacks the thread that finish() joins.
 void Capture::finish_existing_instance() {
   Capture* const capture = current_capture.load();
-  if (capture != nullptr && owner_pid.load() == ::getpid()) capture->finish();
+  if (capture != nullptr && capture_owner_pid.load() == ::getpid()) capture->finish();
 }
 
 Capture* Capture::existing_instance() { return current_capture.load(std::memory_order_acquire); }
 
 Capture* Capture::get() {
   if (environment_was_read.load(std::memory_order_acquire) == 2) return current_capture.load(std::memory_order_relaxed);
-  const std::lock_guard lock(creation_lock);
+  const std::lock_guard lock(capture_creation_lock);
   if (environment_was_read.load() == 2) return current_capture.load();
-  if (!finishes_at_exit.exchange(true)) std::atexit(&finish_at_exit);
-  if (std::unique_ptr<MarkSink> sink = open_recording_sink()) {
-    owner_pid.store(::getpid());
+  if (!is_exit_handler_registered.exchange(true)) std::atexit(&finish_capture_at_exit);
+  if (std::unique_ptr<CaptureSink> sink = open_recording_sink()) {
+    capture_owner_pid.store(::getpid());
     current_capture.store(new Capture(std::move(sink), read_tracing_mode_variable()), std::memory_order_release);
   }
   environment_was_read.store(2, std::memory_order_release);

@@ -23,7 +23,7 @@
 #include "capture/function_samples.h"
 #include "capture/hlo_scopes.h"
 #include "capture/kernel_log.h"
-#include "capture/kernel_source.h"
+#include "capture/kernel_record_source.h"
 #include "capture/mark_log.h"
 #include "capture/scope_table.h"
 #include "capture/step_detector.h"
@@ -33,9 +33,9 @@
 
 namespace joulemap::capture {
 
-class Capture final : private PeriodicWork {
+class Capture final : private WorkerCallbacks {
  public:
-  explicit Capture(std::unique_ptr<MarkSink> sink, TracingMode tracing_mode = TracingMode::automatic);
+  explicit Capture(std::unique_ptr<CaptureSink> sink, TracingMode tracing_mode = TracingMode::automatic);
 
   // The instance of this process; nullptr when the process is not recorded. existing_instance() never creates one.
   static Capture* get();
@@ -59,11 +59,11 @@ class Capture final : private PeriodicWork {
   std::uint32_t current_scope();
   // Scope for kernel launches of this thread: current_scope(), or kJoulemapScope while it does Joulemap's own work.
   std::uint32_t launch_scope();
-  void set_joulemap_work(bool on);
+  void set_doing_joulemap_work(bool on);
   std::size_t enter(std::uint32_t scope);
   void leave();
-  void leave_to(std::size_t depth);
-  std::size_t depth();
+  void leave_to_depth(std::size_t depth);
+  std::size_t scope_depth();
   void push_region(std::string_view name);
   bool pop_region();
 
@@ -71,15 +71,16 @@ class Capture final : private PeriodicWork {
   void register_hlo_op(std::string_view module, std::string_view instruction, std::string_view op_name) {
     hlo_scopes_.register_op(module, instruction, op_name);
   }
-  std::optional<std::uint32_t> scope_of_hlo(std::string_view module, std::string_view instruction) {
+  std::optional<std::uint32_t> scope_of_hlo_instruction(std::string_view module, std::string_view instruction) {
     return hlo_scopes_.find_scope(module, instruction, scope_table_);
   }
 
   void begin_backward(std::uint32_t scope);
   void end_backward();
-  void set_backward_scope(std::uint32_t scope, ThreadTrack::EntryCounting entry = ThreadTrack::EntryCounting::once);
+  void set_backward_scope(std::uint32_t scope,
+                          ThreadTrack::ReentryCounting entry = ThreadTrack::ReentryCounting::ignored);
 
-  bool on_event(LoopEvent event);
+  bool on_loop_event(LoopEvent event);
   void step(std::optional<std::int64_t> number);  // reported by the program, not inferred
   // A forward step of a serving engine ended; the next step begins. A program that reports steps itself has those.
   void add_engine_step(std::int64_t begin_ns, std::int64_t end_ns, std::span<const ReportedRequest> requests);
@@ -90,7 +91,7 @@ class Capture final : private PeriodicWork {
     const bool is_outside = probe_region_id_.load() != 0 || has_step_ended_.load(std::memory_order_relaxed);
     return is_outside ? 0 : step_serial_.load(std::memory_order_relaxed);
   }
-  TracingPolicy::Decision current_tracing() const;
+  TracingPolicy::Decision current_step_tracing() const;
 
   // Begins or ends probing, the replay of modules to measure their power. Beginning ends the current step; until
   // probing ends, kernels belong to no step and are recorded individually.
@@ -101,11 +102,11 @@ class Capture final : private PeriodicWork {
 
   // From here on, CPU time is attributed at every tick (10 or 50 ms) instead of at every scope entry and exit: kernel
   // launches must not wait for the reading of a CPU clock.
-  void set_kernel_source(std::unique_ptr<KernelSource> source);
-  void on_other_profiler(bool running);
+  void set_record_source(std::unique_ptr<KernelRecordSource> source);
+  void set_other_profiler_running(bool running);
   void allow_detach(bool allowed);  // whether the kernel source may close while steps are untraced
   // Fetches the remaining kernel records. Call before CUPTI is unloaded; finish() also calls it.
-  void finish_kernel_source();
+  void finish_record_source();
   void finish();
   // Called in the child of a fork, on the parent's instance.
   void abandon_in_child() noexcept;
@@ -116,12 +117,12 @@ class Capture final : private PeriodicWork {
   struct OpenRegion;
 
   ThreadState& this_thread_state();
-  EdgeClocks read_edge_clocks(ThreadState& thread);
+  ScopeChangeClocks read_scope_change_clocks(ThreadState& thread);
   void begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name);
   void mark_evaluation_in_last_step();
-  std::int64_t do_periodic_work(std::int64_t worker_cpu_ns) override;
+  std::int64_t run_tick(std::int64_t worker_cpu_ns) override;
   void attribute_cpu_time(std::int64_t capture_cpu_ns);
-  void collect_activity(MarkSink& sink, bool is_last) override;
+  void collect_activity(CaptureSink& sink, bool is_last) override;
   std::vector<Activity> collect_waits(std::int64_t settled_ns, std::int64_t now_ns, bool tallies_due);
   void set_kernel_tracing(WaitTracing tracing, std::int64_t time_ns, std::uint32_t scope);
   void end_overlong_step(std::int64_t now_ns);
@@ -135,7 +136,7 @@ class Capture final : private PeriodicWork {
   MarkLog mark_log_;
   EngineLog engine_log_;
   std::shared_ptr<UntrackedCpuTime> untracked_cpu_;
-  std::atomic<bool> reads_cpu_at_edges_{true};
+  std::atomic<bool> reads_cpu_at_scope_changes_{true};
   std::atomic<ThreadTrack*> last_entered_track_{nullptr};  // of the thread that last entered a scope; only compared
   std::atomic<std::uint32_t> backward_scope_{0};   // in a backward pass: scope of threads that have entered none
   std::atomic<std::uint32_t> backward_passes_{0};  // number of running backward passes
@@ -157,10 +158,10 @@ class Capture final : private PeriodicWork {
 
   FunctionSamples function_samples_;
 
-  std::unique_ptr<KernelSource> owned_kernel_source_;
+  std::unique_ptr<KernelRecordSource> owned_record_source_;
   // Set once. Read without a lock: the start of a step must not wait for poll(), which waits for the driver.
-  std::atomic<KernelSource*> kernel_source_{nullptr};
-  std::atomic<bool> kernel_source_is_finished_{false};
+  std::atomic<KernelRecordSource*> record_source_{nullptr};
+  std::atomic<bool> is_record_source_finished_{false};
   std::atomic<bool> is_finished_{false};
   std::atomic<bool> detach_is_allowed_{false};
 

@@ -17,7 +17,7 @@ struct WrittenRecords {
   Diagnostics diagnostics;
 };
 
-class TestSink final : public MarkSink {
+class TestSink final : public CaptureSink {
  public:
   explicit TestSink(WrittenRecords& written) : written_(written) {}
   void add(Mark mark) override { written_.marks.push_back(std::move(mark)); }
@@ -74,7 +74,7 @@ TEST(Capture, EveryProbingIsMarkedAndBelongsToNoStep) {
   capture.finish();
   std::map<std::uint64_t, int> edges;  // by id of the region
   for (const Mark& mark : written.marks) {
-    if (mark.name == kProbeRegion) edges[mark.id] += mark.kind == MarkKind::region_begin ? 1 : 10;
+    if (mark.name == kProbeRegionName) edges[mark.id] += mark.kind == MarkKind::region_begin ? 1 : 10;
   }
   ASSERT_EQ(edges.size(), 2u);
   for (const auto& [id, seen] : edges) EXPECT_EQ(seen, 11);
@@ -145,11 +145,11 @@ TEST(Capture, CpuTimeOfShortScopesIsSplitAndNoneIsLost) {
     const std::size_t depth = capture.enter(inner);
     EXPECT_EQ(depth, 1u);
     burn(5'000);
-    capture.leave_to(depth);
+    capture.leave_to_depth(depth);
   }
   burn(1'000'000);
   capture.leave();
-  EXPECT_EQ(capture.depth(), 0u);
+  EXPECT_EQ(capture.scope_depth(), 0u);
   capture.finish();
   EXPECT_EQ(written.tallies[inner].count, 2000u);
   EXPECT_GE(written.tallies[inner].cpu_ns, 8'000'000);
@@ -176,9 +176,9 @@ TEST(Capture, RegionsNestAndLinkTheirMarks) {
 TEST(Capture, ExplicitStepsDisableInferredSteps) {
   WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
-  EXPECT_TRUE(capture.on_event(LoopEvent::forward_infer));
+  EXPECT_TRUE(capture.on_loop_event(LoopEvent::forward_infer));
   capture.step(7);
-  EXPECT_FALSE(capture.on_event(LoopEvent::forward_infer));
+  EXPECT_FALSE(capture.on_loop_event(LoopEvent::forward_infer));
   capture.finish();
   ASSERT_EQ(written.marks.size(), 2u);
   EXPECT_EQ(written.marks[0].name, "inferred");

@@ -17,13 +17,13 @@
 namespace joulemap::capture {
 
 // Work of the capture that the worker runs on its own thread, and at the end on the thread that calls finish().
-class PeriodicWork {
+class WorkerCallbacks {
  public:
-  virtual ~PeriodicWork() = default;
+  virtual ~WorkerCallbacks() = default;
   // Receives the CPU time in ns that the worker's thread has used so far; returns the delay until the next call, in ns.
-  virtual std::int64_t do_periodic_work(std::int64_t worker_cpu_ns) = 0;
+  virtual std::int64_t run_tick(std::int64_t worker_cpu_ns) = 0;
   // Called before every write to add activity to `sink`; is_last: by finish().
-  virtual void collect_activity(MarkSink& sink, bool is_last) = 0;
+  virtual void collect_activity(CaptureSink& sink, bool is_last) = 0;
   // Called once, by finish().
   virtual void add_diagnostics(Diagnostics& diagnostics) = 0;
 };
@@ -31,7 +31,7 @@ class PeriodicWork {
 class CaptureWorker {
  public:
   // Starts the thread. `marks` and `work` outlive the worker; `work` may be null: then only marks are written.
-  CaptureWorker(std::unique_ptr<MarkSink> sink, MarkLog& marks, PeriodicWork* work = nullptr);
+  CaptureWorker(std::unique_ptr<CaptureSink> sink, MarkLog& marks, WorkerCallbacks* work = nullptr);
   ~CaptureWorker();  // calls finish()
   CaptureWorker(const CaptureWorker&) = delete;
   CaptureWorker& operator=(const CaptureWorker&) = delete;
@@ -44,10 +44,10 @@ class CaptureWorker {
   void run();
   void write_pending(bool is_last);
 
-  std::unique_ptr<MarkSink> mark_sink_;  // used by the worker's thread, then by finish()
+  std::unique_ptr<CaptureSink> capture_sink_;  // used by the worker's thread, then by finish()
   MarkLog& mark_log_;
-  PeriodicWork* const periodic_work_;
-  Diagnostics write_errors_;  // of writes; used like mark_sink_
+  WorkerCallbacks* const worker_callbacks_;
+  Diagnostics write_errors_;  // of writes; used like capture_sink_
 
   std::mutex finish_lock_;
   std::atomic<std::uint32_t> stop_requested_{0};

@@ -16,7 +16,7 @@ struct WrittenMarks {
   int finished = 0;
 };
 
-class TestSink final : public MarkSink {
+class TestSink final : public CaptureSink {
  public:
   explicit TestSink(WrittenMarks& written) : written_(written) {}
   void add(Mark mark) override { written_.marks.push_back(std::move(mark)); }

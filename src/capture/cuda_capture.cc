@@ -16,9 +16,9 @@
 namespace joulemap::capture {
 namespace {
 
-class CuptiKernelSource final : public KernelSource {
+class CuptiRecordSource final : public KernelRecordSource {
  public:
-  CuptiKernelSource(cupti::CuptiApi api, Capture& capture);
+  CuptiRecordSource(cupti::CuptiApi api, Capture& capture);
 
   Status start() { return session_.start(); }
   void set_tracing(bool on) override { session_.set_tracing(on); }
@@ -27,7 +27,9 @@ class CuptiKernelSource final : public KernelSource {
   std::int64_t all_delivered_before_ns(std::int64_t now_ns) const override {
     return session_.delivered_until_ns(now_ns);
   }
-  void note_other_profiler(bool running, std::int64_t now_ns) override { session_.on_other_profiler(running, now_ns); }
+  void set_other_profiler_running(bool running, std::int64_t now_ns) override {
+    session_.set_other_profiler_running(running, now_ns);
+  }
   void abandon_in_child() noexcept override { session_.abandon_in_child(); }
   void finish(Diagnostics& diagnostics) override {
     session_.finish();
@@ -49,7 +51,7 @@ std::uint32_t current_step_serial() noexcept {
   return capture == nullptr ? 0 : capture->step_serial();
 }
 
-CuptiKernelSource::CuptiKernelSource(cupti::CuptiApi api, Capture& capture)
+CuptiRecordSource::CuptiRecordSource(cupti::CuptiApi api, Capture& capture)
     : sink_(capture.kernel_log(), &capture.mark_log()),
       session_(std::move(api), sink_, {&current_scope_of_thread, &current_step_serial}) {}
 
@@ -58,8 +60,8 @@ constinit std::atomic<bool> has_touched_cupti{false};
 // CUDA and CUPTI do not survive a fork: a child that inherited them must not touch them.
 constinit std::atomic<bool> parent_touched_cupti{false};
 
-void finish_before_cupti() {
-  if (Capture* const capture = Capture::existing_instance()) capture->finish_kernel_source();
+void finish_record_source_at_exit() {
+  if (Capture* const capture = Capture::existing_instance()) capture->finish_record_source();
 }
 
 void start_cupti(Capture& capture) {
@@ -67,15 +69,15 @@ void start_cupti(Capture& capture) {
   const ScopedSignalBlock signals_are_for_the_program;  // CUPTI starts threads
   Result<cupti::CuptiApi> api = cupti::CuptiApi::open();
   if (!api) return capture.mark_log().add_diagnostic({"no_kernels", 1, api.error().message, api.error().remedy});
-  auto kernels = std::make_unique<CuptiKernelSource>(std::move(*api), capture);
+  auto kernels = std::make_unique<CuptiRecordSource>(std::move(*api), capture);
   if (const Status started = kernels->start(); !started) {
     // Leaked on purpose: CUPTI's threads may already hold a pointer to it.
     static_cast<void>(kernels.release());
     return capture.mark_log().add_diagnostic({"no_kernels", 1, started.error().message, started.error().remedy});
   }
-  capture.set_kernel_source(std::move(kernels));
+  capture.set_record_source(std::move(kernels));
   // Registered after CUPTI's own exit handler, so it runs before that one.
-  std::atexit(&finish_before_cupti);
+  std::atexit(&finish_record_source_at_exit);
 }
 
 }  // namespace
@@ -86,7 +88,7 @@ bool is_cuda_loaded() noexcept {
   return driver != nullptr;
 }
 
-void allow_cuda_restart() noexcept { has_started_cuda_capture.store(false); }
+void allow_cuda_capture_restart() noexcept { has_started_cuda_capture.store(false); }
 
 void forget_cuda_capture_in_child() noexcept {
   if (has_touched_cupti.load()) parent_touched_cupti.store(true);

@@ -18,7 +18,7 @@ void start_cuda_capture() noexcept;
 bool is_cuda_loaded() noexcept;
 
 // Called when the process leaves a recording: start_cuda_capture works again for the next recording.
-void allow_cuda_restart() noexcept;
+void allow_cuda_capture_restart() noexcept;
 
 // Called in the child of a fork. start_cuda_capture works there unless the parent had opened CUPTI, which does not
 // survive a fork: then start_cuda_capture does nothing.

@@ -12,13 +12,13 @@ constexpr std::size_t kMaxPendingEntries = 2'000'000;
 // requests must not fill the memory.
 constexpr std::size_t kMaxUnfinishedRequests = 1'000'000;
 
-bool has_only_events(const StepRequest& work) {
+bool has_no_tokens(const StepRequest& work) {
   return work.prompt_tokens == 0 && work.cached_tokens == 0 && work.decoded_tokens == 0 && work.rejected_tokens == 0;
 }
 
 }  // namespace
 
-std::uint32_t EngineLog::find_or_assign_number(const ReportedRequest& request) {
+std::uint32_t EngineLog::find_or_assign_request_number(const ReportedRequest& request) {
   if (const auto known = request_numbers_.find(request.id); known != request_numbers_.end()) return known->second;
   if (request_numbers_.size() >= kMaxUnfinishedRequests) {
     forgotten_request_count_ += request_numbers_.size();
@@ -44,12 +44,12 @@ void EngineLog::add_step(std::int64_t begin_ns, std::int64_t end_ns, std::span<c
   }
   EngineStep step{begin_ns, end_ns, 0};
   for (const ReportedRequest& request : requests) {
-    if (has_only_events(request.step_request) && !request_numbers_.contains(request.id)) {
+    if (has_no_tokens(request.step_request) && !request_numbers_.contains(request.id)) {
       ++unknown_event_count_;
       continue;
     }
     StepRequest& entry = pending_steps_.entries.emplace_back(request.step_request);
-    entry.request = find_or_assign_number(request);
+    entry.request = find_or_assign_request_number(request);
     ++step.requests;
     if ((entry.events & (kRequestFinished | kRequestAborted)) != 0)
       request_numbers_.erase(request_numbers_.find(request.id));
@@ -57,7 +57,7 @@ void EngineLog::add_step(std::int64_t begin_ns, std::int64_t end_ns, std::span<c
   pending_steps_.steps.push_back(step);
 }
 
-void EngineLog::drain_into(MarkSink& sink) {
+void EngineLog::drain_into(CaptureSink& sink) {
   EngineSteps batch;
   {
     const std::lock_guard lock(lock_);

@@ -31,7 +31,7 @@ class EngineLog {
   void add_step(std::int64_t begin_ns, std::int64_t end_ns, std::span<const ReportedRequest> requests);
 
   // Moves everything that is pending into `sink`; called by one thread at a time.
-  void drain_into(MarkSink& sink);
+  void drain_into(CaptureSink& sink);
   Diagnostics diagnostics();
 
  private:
@@ -40,7 +40,7 @@ class EngineLog {
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
 
-  std::uint32_t find_or_assign_number(const ReportedRequest& request);
+  std::uint32_t find_or_assign_request_number(const ReportedRequest& request);
 
   std::mutex lock_;
   EngineSteps pending_steps_;

@@ -7,7 +7,7 @@
 namespace joulemap::capture {
 namespace {
 
-class StoredSteps final : public MarkSink {
+class StoredSteps final : public CaptureSink {
  public:
   void add(Mark) override {}
   void add(Metric) override {}

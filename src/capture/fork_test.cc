@@ -30,7 +30,7 @@ bool in_forked_child(Check check) {
   return ::waitpid(child, &status, 0) == child && status == 0;
 }
 
-class StoredMarks final : public MarkSink {
+class StoredMarks final : public CaptureSink {
  public:
   explicit StoredMarks(std::vector<Mark>& marks) : marks_(marks) {}
   void add(Mark mark) override { marks_.push_back(std::move(mark)); }
@@ -45,7 +45,7 @@ class StoredMarks final : public MarkSink {
   std::vector<Mark>& marks_;
 };
 
-std::uint64_t thread_of_mark() {
+std::uint64_t thread_id_of_new_mark() {
   std::vector<Mark> marks;
   MarkLog log;
   CaptureWorker worker(std::make_unique<StoredMarks>(marks), log);
@@ -76,10 +76,10 @@ class ForkedCaptureTest : public ::testing::Test {
 };
 
 TEST_F(ForkedCaptureTest, MarksOfAChildHaveItsOwnThread) {
-  EXPECT_EQ(thread_of_mark(), static_cast<std::uint64_t>(::gettid()));
-  EXPECT_TRUE(in_forked_child([] { return thread_of_mark() == static_cast<std::uint64_t>(::gettid()); }));
+  EXPECT_EQ(thread_id_of_new_mark(), static_cast<std::uint64_t>(::gettid()));
+  EXPECT_TRUE(in_forked_child([] { return thread_id_of_new_mark() == static_cast<std::uint64_t>(::gettid()); }));
   EXPECT_TRUE(in_forked_child([] {
-    return in_forked_child([] { return thread_of_mark() == static_cast<std::uint64_t>(::gettid()); });
+    return in_forked_child([] { return thread_id_of_new_mark() == static_cast<std::uint64_t>(::gettid()); });
   })) << "a child's child";
 }
 
@@ -90,7 +90,7 @@ TEST_F(ForkedCaptureTest, AChildHasItsOwnPartAndNoScopeOfItsParent) {
   EXPECT_TRUE(in_forked_child([&] {
     Capture* const own = Capture::get();
     const bool is_fresh =
-        own != nullptr && own != parents && own->depth() == 0 && own->current_scope() == 0 && !own->pop_region();
+        own != nullptr && own != parents && own->scope_depth() == 0 && own->current_scope() == 0 && !own->pop_region();
     own->finish();
     return is_fresh;
   }));
@@ -105,12 +105,12 @@ TEST_F(ForkedCaptureTest, ARangeThatTheParentOpenedEndsNothingInTheChild) {
     Capture* const own = Capture::get();
     own->enter(own->child_scope(0, ScopeKind::region, "of the child"));
     nvtx_pop();
-    const bool has_stayed = own->depth() == 1;
+    const bool has_stayed = own->scope_depth() == 1;
     own->finish();
     return has_stayed;
   }));
   nvtx_pop();
-  EXPECT_EQ(Capture::get()->depth(), 0u);
+  EXPECT_EQ(Capture::get()->scope_depth(), 0u);
 }
 
 // Data loader workers outlive a killed training process for a while; its part must be unlocked nevertheless.

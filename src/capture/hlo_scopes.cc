@@ -8,7 +8,7 @@
 namespace joulemap::capture {
 namespace {
 
-std::string_view find_field_value(std::string_view fields, std::string_view name) {
+std::string_view find_hlo_field_value(std::string_view fields, std::string_view name) {
   while (!fields.empty()) {
     const std::size_t comma = fields.find(',');
     const std::string_view field = fields.substr(0, comma);
@@ -26,8 +26,8 @@ std::optional<HloRange> parse_hlo_range(std::string_view text) {
   const std::size_t end = text.find('#', begin + 1);
   if (end == std::string_view::npos) return std::nullopt;
   const std::string_view fields = text.substr(begin + 1, end - begin - 1);
-  const HloRange range{.module = find_field_value(fields, "hlo_module"),
-                       .instruction = find_field_value(fields, "hlo_op")};
+  const HloRange range{.module = find_hlo_field_value(fields, "hlo_module"),
+                       .instruction = find_hlo_field_value(fields, "hlo_op")};
   if (range.module.empty() && range.instruction.empty()) return std::nullopt;
   return range;
 }

@@ -76,11 +76,11 @@ void jmc_leave(void) {
 }
 
 void jmc_leave_to(size_t depth) {
-  call_if_recorded([&](Capture& capture) { capture.leave_to(depth); });
+  call_if_recorded([&](Capture& capture) { capture.leave_to_depth(depth); });
 }
 
 size_t jmc_depth(void) {
-  return call_if_recorded(std::size_t{0}, [](Capture& capture) { return capture.depth(); });
+  return call_if_recorded(std::size_t{0}, [](Capture& capture) { return capture.scope_depth(); });
 }
 
 void jmc_backward_begin(jmc_scope scope) {
@@ -92,11 +92,11 @@ void jmc_backward_end(void) {
 }
 
 void jmc_set_backward_scope(jmc_scope scope) {
-  call_if_recorded([&](Capture& capture) { capture.set_backward_scope(scope, ThreadTrack::EntryCounting::once); });
+  call_if_recorded([&](Capture& capture) { capture.set_backward_scope(scope, ThreadTrack::ReentryCounting::ignored); });
 }
 
 void jmc_backward_operation(jmc_scope scope) {
-  call_if_recorded([&](Capture& capture) { capture.set_backward_scope(scope, ThreadTrack::EntryCounting::each); });
+  call_if_recorded([&](Capture& capture) { capture.set_backward_scope(scope, ThreadTrack::ReentryCounting::counted); });
 }
 
 void jmc_step(const int64_t* number) {
@@ -136,23 +136,24 @@ void jmc_engine_step(int64_t begin_ns, int64_t end_ns, const jmc_request* reques
       reported.push_back(
           {text_or_empty(given.id), text_or_empty(given.tenant), text_or_empty(given.model),
            StepRequest{0, given.prompt_tokens, given.cached_tokens, given.decoded_tokens, given.rejected_tokens,
-                       given.context_tokens, static_cast<std::uint8_t>(given.events & joulemap::kRequestEvents)}});
+                       given.context_tokens, static_cast<std::uint8_t>(given.events & joulemap::kRequestEventMask)}});
     }
     capture.add_engine_step(begin_ns, end_ns, reported);
   });
 }
 
 int jmc_on_event(int event) {
-  if (event < 0 || event >= joulemap::capture::kLoopEvents) return 0;
-  return call_if_recorded(0, [&](Capture& capture) { return capture.on_event(static_cast<LoopEvent>(event)) ? 1 : 0; });
+  if (event < 0 || event >= joulemap::capture::kLoopEventCount) return 0;
+  return call_if_recorded(
+      0, [&](Capture& capture) { return capture.on_loop_event(static_cast<LoopEvent>(event)) ? 1 : 0; });
 }
 
 int jmc_step_is_sampled(void) {
-  return call_if_recorded(0, [](Capture& capture) { return capture.current_tracing().is_sampled ? 1 : 0; });
+  return call_if_recorded(0, [](Capture& capture) { return capture.current_step_tracing().is_sampled ? 1 : 0; });
 }
 
 int jmc_step_is_traced(void) {
-  return call_if_recorded(0, [](Capture& capture) { return capture.current_tracing().is_traced ? 1 : 0; });
+  return call_if_recorded(0, [](Capture& capture) { return capture.current_step_tracing().is_traced ? 1 : 0; });
 }
 
 void jmc_probing(int on) {
@@ -160,7 +161,7 @@ void jmc_probing(int on) {
 }
 
 void jmc_own_work(int on) {
-  call_if_recorded([&](Capture& capture) { capture.set_joulemap_work(on != 0); });
+  call_if_recorded([&](Capture& capture) { capture.set_doing_joulemap_work(on != 0); });
 }
 
 void jmc_allow_cupti_detach(int on) {
@@ -168,7 +169,7 @@ void jmc_allow_cupti_detach(int on) {
 }
 
 void jmc_other_profiler(int on) {
-  call_if_recorded([&](Capture& capture) { capture.on_other_profiler(on != 0); });
+  call_if_recorded([&](Capture& capture) { capture.set_other_profiler_running(on != 0); });
 }
 
 void jmc_hlo_op(const char* module, const char* instruction, const char* op_name) {
@@ -203,7 +204,7 @@ int jmc_join_recording(void) {
 
 void jmc_leave_recording(void) {
   Capture::leave_recording();
-  joulemap::capture::allow_cuda_restart();
+  joulemap::capture::allow_cuda_capture_restart();
 }
 
 void jmc_finish(void) { Capture::finish_existing_instance(); }

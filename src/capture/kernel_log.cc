@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "base/clock.h"
-#include "capture/kernel_source.h"
+#include "capture/kernel_record_source.h"
 
 namespace joulemap::capture {
 namespace {
@@ -15,16 +15,16 @@ namespace {
 constexpr std::size_t kLaunchRingSize = std::size_t{1} << 18;
 
 // Budget of individually stored kernels (detail tokens): at first a quarter of an hour of fast training in full, then
-// an occasional step. Unused tokens add up to kMaxSavedDetailTokens. At two to three bytes a kernel, a day stays under
+// an occasional step. Unused tokens add up to kMaxSavedKernelRecordBudget. At two to three bytes a kernel, a day stays under
 // 300 MB.
-constexpr double kInitialDetailTokens = 8e6;
-constexpr double kDetailTokensPerSecond = 400;
-constexpr double kMaxSavedDetailTokens = 1e6;
-constexpr double kProbingDetailTokens = 4e6;
+constexpr double kInitialKernelRecordBudget = 8e6;
+constexpr double kKernelRecordBudgetPerSecond = 400;
+constexpr double kMaxSavedKernelRecordBudget = 1e6;
+constexpr double kProbingKernelRecordBudget = 4e6;
 // The kernels of a step with a new shape (kernel sequence) are stored this many times regardless of the budget, up to
-// kMaxStepShapes shapes.
-constexpr std::uint64_t kStoredStepsPerShape = 2;
-constexpr std::size_t kMaxStepShapes = 10'000;
+// kMaxKernelSequences shapes.
+constexpr std::uint64_t kStoredStepsPerKernelSequence = 2;
+constexpr std::size_t kMaxKernelSequences = 10'000;
 // Limit of kernels of one step in memory; a longer step is written while it grows and has no shape.
 constexpr std::size_t kMaxStepKernelsInMemory = 200'000;
 // Added to the estimate of how long the GPU still runs kernels that were queued before tracing began.
@@ -54,7 +54,7 @@ std::uint64_t hash_kernel_class(const KernelFacts& facts) {
   return hash;
 }
 
-bool is_class_of(const KernelClass& known, const KernelFacts& facts) {
+bool is_same_kernel_class(const KernelClass& known, const KernelFacts& facts) {
   return known.kind == facts.kind && known.name == facts.name && known.grid == facts.grid && known.block == facts.block;
 }
 
@@ -69,7 +69,7 @@ std::int64_t tally_period_ns(std::int64_t run_ns) {
 }
 
 KernelLog::KernelLog()
-    : launch_ring_(std::make_unique<Launch[]>(kLaunchRingSize)), kernel_record_budget_(kInitialDetailTokens) {}
+    : launch_ring_(std::make_unique<Launch[]>(kLaunchRingSize)), kernel_record_budget_(kInitialKernelRecordBudget) {}
 
 void KernelLog::on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step,
                           std::int64_t time_ns) noexcept {
@@ -82,49 +82,49 @@ void KernelLog::on_launch(std::uint32_t correlation, std::uint32_t scope, std::u
 
 void KernelLog::on_synchronization(std::uint32_t scope, bool begins, std::int64_t time_ns) {
   const std::lock_guard lock(lock_);
-  if (scope != kJoulemapScope) pending_edges_.push_back({time_ns, scope, begins});
+  if (scope != kJoulemapScope) pending_scope_changes_.push_back({time_ns, scope, begins});
 }
 
 void KernelLog::set_tracing(std::int64_t time_ns, WaitTracing tracing, std::uint32_t scope) {
   const double usual_s = recent_step_load().gpu_s;  // GPU time of one step; twice as much is queued at most
   const std::lock_guard lock(lock_);
-  gpu_waiting_.set_tracing(time_ns, tracing,
-                           time_ns + kQueuedKernelMargin_ns + static_cast<std::int64_t>(2e9 * usual_s));
-  if (tracing != WaitTracing::off) pending_edges_.push_back({.time_ns = time_ns, .scope = scope});
+  gpu_wait_attribution_.set_tracing(time_ns, tracing,
+                                    time_ns + kQueuedKernelMargin_ns + static_cast<std::int64_t>(2e9 * usual_s));
+  if (tracing != WaitTracing::off) pending_scope_changes_.push_back({.time_ns = time_ns, .scope = scope});
 }
 
 void KernelLog::on_records_lost(std::int64_t since_ns, std::int64_t until_ns) {
   const std::lock_guard lock(lock_);
-  gpu_waiting_.add_lost_records(since_ns, until_ns);
+  gpu_wait_attribution_.add_lost_record_span(since_ns, until_ns);
 }
 
-void KernelLog::add_host_edges(std::vector<HostEdge> edges) {
+void KernelLog::add_host_scope_changes(std::vector<HostScopeChange> edges) {
   const std::lock_guard lock(lock_);
-  edges.insert(edges.end(), pending_edges_.begin(), pending_edges_.end());
-  pending_edges_.clear();
-  std::ranges::stable_sort(edges, {}, &HostEdge::time_ns);
-  gpu_waiting_.add(edges);
+  edges.insert(edges.end(), pending_scope_changes_.begin(), pending_scope_changes_.end());
+  pending_scope_changes_.clear();
+  std::ranges::stable_sort(edges, {}, &HostScopeChange::time_ns);
+  gpu_wait_attribution_.add(edges);
 }
 
 void KernelLog::resolve_waits(std::int64_t settled_ns, std::int64_t end_ns) {
   const std::lock_guard lock(lock_);
-  settled_ns == INT64_MAX ? gpu_waiting_.finish(end_ns) : gpu_waiting_.resolve_gaps(settled_ns);
+  settled_ns == INT64_MAX ? gpu_wait_attribution_.finish(end_ns) : gpu_wait_attribution_.resolve_idle_gaps(settled_ns);
 }
 
 void KernelLog::collect_waits(std::vector<Activity>& into) {
   const std::lock_guard lock(lock_);
-  gpu_waiting_.take_waits(into);
+  gpu_wait_attribution_.take_waits(into);
 }
 
 void KernelLog::on_graph_node(std::uint64_t node, std::uint32_t scope) {
   const std::lock_guard lock(lock_);
-  graph_scopes_[node] = scope;
+  scope_by_graph_node_[node] = scope;
 }
 
 void KernelLog::on_graph_node_copied(std::uint64_t original, std::uint64_t copy) {
   const std::lock_guard lock(lock_);
-  if (const auto known = graph_scopes_.find(original); known != graph_scopes_.end())
-    graph_scopes_[copy] = known->second;
+  if (const auto known = scope_by_graph_node_.find(original); known != scope_by_graph_node_.end())
+    scope_by_graph_node_[copy] = known->second;
 }
 
 void KernelLog::set_device(std::uint32_t ordinal, std::string uuid) {
@@ -132,15 +132,15 @@ void KernelLog::set_device(std::uint32_t ordinal, std::string uuid) {
   device_uuids_[ordinal] = std::move(uuid);
 }
 
-std::uint32_t KernelLog::find_or_add_class(const KernelFacts& facts) {
+std::uint32_t KernelLog::find_or_add_kernel_class(const KernelFacts& facts) {
   const std::uint64_t hash = hash_kernel_class(facts);
-  const auto [first, last] = class_ids_.equal_range(hash);
+  const auto [first, last] = kernel_class_ids_.equal_range(hash);
   for (auto known = first; known != last; ++known) {
-    if (is_class_of(kernel_classes_[known->second], facts)) return known->second;
+    if (is_same_kernel_class(kernel_classes_[known->second], facts)) return known->second;
   }
   const auto id = static_cast<std::uint32_t>(kernel_classes_.size());
   kernel_classes_.push_back({id, facts.kind, std::string(facts.name), facts.grid, facts.block});
-  class_ids_.emplace(hash, id);
+  kernel_class_ids_.emplace(hash, id);
   return id;
 }
 
@@ -169,16 +169,17 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   if (scope == kJoulemapScope) return;
   // The scope in which a node was captured is more specific than the scope of its graph's launch.
   if (facts.graph_node != 0) {
-    if (const auto known = graph_scopes_.find(facts.graph_node); known != graph_scopes_.end() && known->second != 0)
+    if (const auto known = scope_by_graph_node_.find(facts.graph_node);
+        known != scope_by_graph_node_.end() && known->second != 0)
       scope = known->second;
   }
   ++counts_.kernel_count;
-  const std::uint32_t class_id = find_or_add_class(facts);
+  const std::uint32_t class_id = find_or_add_kernel_class(facts);
   if (!launch_seen && scope == 0) {
     // Outside of steps, as in probing, kernels do not repeat the order of a step.
     const std::optional<std::uint32_t> scoped_by_repetition =
-        is_between_steps_ ? std::nullopt : scope_repetition_.next_scope_of_class(class_id);
-    ++(scoped_by_repetition ? counts_.kernels_scoped_by_repetition : counts_.kernels_without_scope);
+        is_between_steps_ ? std::nullopt : scope_inference_.next_scope_of_class(class_id);
+    ++(scoped_by_repetition ? counts_.kernels_with_inferred_scope : counts_.kernels_without_scope);
     scope = scoped_by_repetition.value_or(0);
   }
   Kernel kernel{facts.start_ns, facts.end_ns,      class_id,   find_or_add_queue(facts),
@@ -190,7 +191,7 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   tally.time_ns += facts.end_ns - facts.start_ns;
   first_tallied_start_ns_ = std::min(first_tallied_start_ns_, facts.start_ns);
   last_tallied_end_ns_ = std::max(last_tallied_end_ns_, facts.end_ns);
-  gpu_waiting_.add(
+  gpu_wait_attribution_.add(
       {.device = facts.device_ordinal,
        .queue = kernel.queue,
        .scope = scope,
@@ -217,7 +218,7 @@ void KernelLog::end_step(std::int64_t time_ns) {
 void KernelLog::end_step_for_probing(std::int64_t time_ns) {
   end_step(time_ns);
   const std::lock_guard lock(lock_);
-  kernel_record_budget_ = std::max(kernel_record_budget_, kProbingDetailTokens);
+  kernel_record_budget_ = std::max(kernel_record_budget_, kProbingKernelRecordBudget);
 }
 
 void KernelLog::begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool traced) {
@@ -230,7 +231,7 @@ void KernelLog::begin_step(std::uint32_t step, std::int64_t number, std::int64_t
   fresh.record.is_traced = traced;
 }
 
-bool KernelLog::take_kernel_record_budget(std::size_t kernels) {
+bool KernelLog::spend_kernel_record_budget(std::size_t kernels) {
   if (kernel_record_budget_ < static_cast<double>(kernels)) return false;
   kernel_record_budget_ -= static_cast<double>(kernels);
   return true;
@@ -238,7 +239,7 @@ bool KernelLog::take_kernel_record_budget(std::size_t kernels) {
 
 // Moves the kernels that a step has so far into `into` if the budget allows, else drops them; they count in its sums.
 void KernelLog::write_step_part(OpenStep& step, Activity& into) {
-  const bool has_budget = take_kernel_record_budget(step.kernels.size());
+  const bool has_budget = spend_kernel_record_budget(step.kernels.size());
   if (has_budget) into.kernels.insert(into.kernels.end(), step.kernels.begin(), step.kernels.end());
   step.record.kernels += step.kernels.size();
   for (const Kernel& kernel : step.kernels) step.record.gpu_ns += kernel.end_ns - kernel.start_ns;
@@ -255,16 +256,17 @@ void KernelLog::write_ended_step(OpenStep& step, Activity& into) {
   bool is_kept_anyway = false;
   if (!step.is_partly_written && !step.kernels.empty()) {
     record.kernel_sequence_hash = hash_kernel_sequence(step.kernels);
-    if (record.is_traced) scope_repetition_.store_step(step.kernels);
-    is_kept_anyway = step_counts_by_shape_.size() < kMaxStepShapes &&
-                     step_counts_by_shape_[record.kernel_sequence_hash]++ < kStoredStepsPerShape;
+    if (record.is_traced) scope_inference_.store_step(step.kernels);
+    is_kept_anyway = step_counts_by_kernel_sequence_.size() < kMaxKernelSequences &&
+                     step_counts_by_kernel_sequence_[record.kernel_sequence_hash]++ < kStoredStepsPerKernelSequence;
   }
   if (is_kept_anyway) kernel_record_budget_ = std::max(kernel_record_budget_, static_cast<double>(step.kernels.size()));
   if (!step.kernels.empty()) write_step_part(step, into);
   if (!record.is_traced || record.end_ns <= record.begin_ns) return;
-  recent_loads_[load_count_++ % recent_loads_.size()] = {.kernels = static_cast<double>(record.kernels),
-                                                         .step_s = seconds(record.end_ns - record.begin_ns),
-                                                         .gpu_s = seconds(record.gpu_ns)};
+  recent_step_loads_[step_load_count_++ % recent_step_loads_.size()] = {
+      .kernels = static_cast<double>(record.kernels),
+      .step_s = seconds(record.end_ns - record.begin_ns),
+      .gpu_s = seconds(record.gpu_ns)};
 }
 
 void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
@@ -285,12 +287,12 @@ void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
   }
 }
 
-void KernelLog::collect(Activity& into, std::int64_t settled_ns, bool with_tallies) {
+void KernelLog::collect_kernel_activity(Activity& into, std::int64_t settled_ns, bool with_tallies) {
   const std::lock_guard lock(lock_);
-  if (budget_refilled_ns_ != 0 && kernel_record_budget_ < kMaxSavedDetailTokens) {
+  if (budget_refilled_ns_ != 0 && kernel_record_budget_ < kMaxSavedKernelRecordBudget) {
     kernel_record_budget_ =
-        std::min(kernel_record_budget_ + kDetailTokensPerSecond * seconds(into.end_ns - budget_refilled_ns_),
-                 kMaxSavedDetailTokens);
+        std::min(kernel_record_budget_ + kKernelRecordBudgetPerSecond * seconds(into.end_ns - budget_refilled_ns_),
+                 kMaxSavedKernelRecordBudget);
   }
   budget_refilled_ns_ = into.end_ns;
   collect_steps(into, settled_ns);
@@ -328,15 +330,16 @@ KernelLog::Counts KernelLog::counts() const {
 
 KernelLog::StepLoadSummary KernelLog::recent_step_load() const {
   const std::lock_guard lock(lock_);
-  const std::size_t count = std::min<std::uint64_t>(load_count_, recent_loads_.size());
+  const std::size_t count = std::min<std::uint64_t>(step_load_count_, recent_step_loads_.size());
   if (count == 0) return {};
   const auto median = [&](double StepLoad::*amount) {
-    std::array<double, std::tuple_size_v<decltype(recent_loads_)>> amounts{};
-    std::transform(recent_loads_.begin(), recent_loads_.begin() + count, amounts.begin(), std::mem_fn(amount));
+    std::array<double, std::tuple_size_v<decltype(recent_step_loads_)>> amounts{};
+    std::transform(recent_step_loads_.begin(), recent_step_loads_.begin() + count, amounts.begin(),
+                   std::mem_fn(amount));
     std::nth_element(amounts.begin(), amounts.begin() + count / 2, amounts.begin() + count);
     return amounts[count / 2];
   };
-  return {.traced_steps = load_count_,
+  return {.traced_steps = step_load_count_,
           .kernels_per_step = median(&StepLoad::kernels),
           .step_s = median(&StepLoad::step_s),
           .gpu_s = median(&StepLoad::gpu_s)};

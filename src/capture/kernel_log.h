@@ -21,10 +21,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "capture/scope_repetition.h"
+#include "capture/kernel_scope_inference.h"
 #include "model/activity.h"
 #include "model/diagnostics.h"
-#include "scopes/gpu_waiting.h"
+#include "scopes/gpu_wait_attribution.h"
 
 namespace joulemap::capture {
 
@@ -73,22 +73,22 @@ class KernelLog {
   // Kernels of this interval were not recorded; until_ns is INT64_MAX as long as the end is unknown.
   void on_records_lost(std::int64_t since_ns, std::int64_t until_ns);
   // Adds entries and exits of scopes by the host's threads, in any order. Call before resolve_waits.
-  void add_host_edges(std::vector<HostEdge> edges);
-  // Attributes idle time of the GPUs before `settled_ns` (as in collect) to the scopes that they waited for, so that
-  // memory stays small. `end_ns`: the current time. collect_waits moves the result into `into`.
+  void add_host_scope_changes(std::vector<HostScopeChange> edges);
+  // Attributes idle time of the GPUs before `settled_ns` (as in collect_kernel_activity) to the scopes that they waited
+  // for, so that memory stays small. `end_ns`: the current time. collect_waits moves the result into `into`.
   void resolve_waits(std::int64_t settled_ns, std::int64_t end_ns);
   void collect_waits(std::vector<Activity>& into);
 
   // Moves all complete data into `into`: steps that ended before `settled_ns`, whose kernels have all arrived, and the
   // tallies with the interval they cover. INT64_MAX, at the end of a recording, moves everything.
-  void collect(Activity& into, std::int64_t settled_ns, bool with_tallies);
+  void collect_kernel_activity(Activity& into, std::int64_t settled_ns, bool with_tallies);
   void collect_names(Activity& into) const;  // all classes and queues again, at the end of a recording
 
   struct Counts {
     std::uint64_t launch_count = 0;
     std::uint64_t kernel_count = 0;
-    std::uint64_t kernels_without_scope = 0;         // launch not seen, or overwritten since
-    std::uint64_t kernels_scoped_by_repetition = 0;  // launch not seen; scope taken from an earlier step
+    std::uint64_t kernels_without_scope = 0;        // launch not seen, or overwritten since
+    std::uint64_t kernels_with_inferred_scope = 0;  // launch not seen; scope taken from an earlier step
   };
   Counts counts() const;
   // Load of the last 15 traced steps; shows whether the program is launch bound. Medians per step, because first steps
@@ -127,44 +127,44 @@ class KernelLog {
   };
 
   void end_last_step(std::int64_t time_ns);
-  std::uint32_t find_or_add_class(const KernelFacts& facts);
+  std::uint32_t find_or_add_kernel_class(const KernelFacts& facts);
   std::uint32_t find_or_add_queue(const KernelFacts& facts);
   void collect_steps(Activity& into, std::int64_t settled_ns);
   void write_ended_step(OpenStep& step, Activity& into);
   void write_step_part(OpenStep& step, Activity& into);
-  bool take_kernel_record_budget(std::size_t kernels);
+  bool spend_kernel_record_budget(std::size_t kernels);
 
   std::unique_ptr<Launch[]> launch_ring_;
   std::atomic<std::uint64_t> launch_count_{0};
 
   mutable std::mutex lock_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> class_ids_;  // by hash of name, kind, grid and block
+  std::unordered_multimap<std::uint64_t, std::uint32_t> kernel_class_ids_;  // by hash of name, kind, grid and block
   std::vector<KernelClass> kernel_classes_;
   std::vector<KernelQueue> kernel_queues_;
   std::size_t collected_class_count_ = 0;
   std::size_t collected_queue_count_ = 0;
   std::map<std::uint32_t, std::string> device_uuids_;
-  std::unordered_map<std::uint64_t, std::uint32_t> graph_scopes_;
+  std::unordered_map<std::uint64_t, std::uint32_t> scope_by_graph_node_;
   std::map<std::uint32_t, OpenStep> open_steps_;
   std::unordered_map<TallyKey, KernelTally, TallyHash> kernel_tallies_;
   std::int64_t first_tallied_start_ns_ = INT64_MAX;  // start of the first and end of the last tallied kernel
   std::int64_t last_tallied_end_ns_ = INT64_MIN;
-  std::unordered_map<std::uint64_t, std::uint64_t> step_counts_by_shape_;
+  std::unordered_map<std::uint64_t, std::uint64_t> step_counts_by_kernel_sequence_;
   std::uint32_t last_written_step_ = 0;  // steps up to this serial number are written
   bool is_between_steps_ = false;        // after end_step, before the next begin_step
   double kernel_record_budget_;
   std::int64_t budget_refilled_ns_ = 0;
-  ScopeRepetition scope_repetition_;
+  KernelScopeInference scope_inference_;
   Counts counts_;
-  GpuWaiting gpu_waiting_;
-  std::vector<HostEdge> pending_edges_;  // of synchronizations and of the start of tracing
+  GpuWaitAttribution gpu_wait_attribution_;
+  std::vector<HostScopeChange> pending_scope_changes_;  // of synchronizations and of the start of tracing
   struct StepLoad {
     double kernels;
     double step_s;
     double gpu_s;
   };
-  std::array<StepLoad, 15> recent_loads_{};  // ring buffer
-  std::uint64_t load_count_ = 0;
+  std::array<StepLoad, 15> recent_step_loads_{};  // ring buffer
+  std::uint64_t step_load_count_ = 0;
 };
 
 // Period between writes of the tallies, in ns. Short early in a run, so that short runs have detail; longer as the run

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "capture/kernel_source.h"
+#include "capture/kernel_record_source.h"
 
 #include <climits>
 
@@ -28,7 +28,7 @@ KernelFacts kernel(std::uint32_t correlation, std::int64_t start_ns, std::string
 Activity collect_all(KernelLog& log) {
   Activity activity;
   activity.end_ns = INT64_C(1) << 40;
-  log.collect(activity, INT64_MAX, true);
+  log.collect_kernel_activity(activity, INT64_MAX, true);
   return activity;
 }
 
@@ -126,7 +126,7 @@ TEST(KernelLog, RecordsAKernelThatArrivesAfterItsStepWasCollected) {
   log.on_launch(1, 3, 1, 0);
   log.begin_step(2, 1, kMillisecond_ns, true);
   Activity early{.end_ns = 2 * kMillisecond_ns};
-  log.collect(early, 2 * kMillisecond_ns, false);
+  log.collect_kernel_activity(early, 2 * kMillisecond_ns, false);
   ASSERT_EQ(early.steps.size(), 1u);
   log.on_kernel(kernel(1, 10));
   const Activity rest = collect_all(log);
@@ -137,7 +137,7 @@ TEST(KernelLog, RecordsAKernelThatArrivesAfterItsStepWasCollected) {
 }
 
 // Plays one step with `kernels` kernels; serial numbers count from 1.
-void play_step(KernelLog& log, std::uint32_t serial, std::uint32_t kernels, std::int64_t step_ns) {
+void simulate_step(KernelLog& log, std::uint32_t serial, std::uint32_t kernels, std::int64_t step_ns) {
   const std::int64_t begin_ns = serial * step_ns;
   log.begin_step(serial, serial, begin_ns, true);
   for (std::uint32_t i = 0; i < kernels; ++i) {
@@ -148,9 +148,9 @@ void play_step(KernelLog& log, std::uint32_t serial, std::uint32_t kernels, std:
 
 TEST(KernelLog, StepsWithEqualLaunchesHaveTheSameShape) {
   KernelLog log;
-  play_step(log, 1, 10, kMillisecond_ns);
-  play_step(log, 2, 10, kMillisecond_ns);
-  play_step(log, 3, 11, kMillisecond_ns);
+  simulate_step(log, 1, 10, kMillisecond_ns);
+  simulate_step(log, 2, 10, kMillisecond_ns);
+  simulate_step(log, 3, 11, kMillisecond_ns);
   const Activity activity = collect_all(log);
   EXPECT_EQ(activity.steps.at(0).kernel_sequence_hash, activity.steps.at(1).kernel_sequence_hash);
   EXPECT_NE(activity.steps.at(0).kernel_sequence_hash, activity.steps.at(2).kernel_sequence_hash);
@@ -186,7 +186,7 @@ TEST(KernelLog, KernelsWithoutALaunchGetTheScopesOfTheLastTracedStep) {
   log.begin_step(2, 1, kMillisecond_ns, true);
   Activity seen;
   seen.end_ns = kMillisecond_ns;
-  log.collect(seen, 2 * kMillisecond_ns, true);
+  log.collect_kernel_activity(seen, 2 * kMillisecond_ns, true);
   for (std::uint32_t i = 0; i < 8; ++i) {
     log.on_kernel(kernel(100 + i, 2 * kMillisecond_ns + i * 2000, i % 4 == 3 ? "relu" : "gemm"));
   }
@@ -195,7 +195,7 @@ TEST(KernelLog, KernelsWithoutALaunchGetTheScopesOfTheLastTracedStep) {
   ASSERT_EQ(activity.kernels.size(), 9u);
   for (std::uint32_t i = 0; i < 8; ++i) EXPECT_EQ(activity.kernels[i].scope, scopes[i % 4]) << i;
   EXPECT_EQ(activity.kernels[8].scope, 0u);
-  EXPECT_EQ(log.counts().kernels_scoped_by_repetition, 8u);
+  EXPECT_EQ(log.counts().kernels_with_inferred_scope, 8u);
   EXPECT_EQ(log.counts().kernels_without_scope, 1u);
 }
 
@@ -205,11 +205,11 @@ TEST(KernelLog, WaitsForOutstandingKernels) {
   log.on_launch(1, 3, 1, 0);
   log.begin_step(2, 1, kMillisecond_ns, true);
   Activity early{.end_ns = 2 * kMillisecond_ns};
-  log.collect(early, kMillisecond_ns / 2, false);
+  log.collect_kernel_activity(early, kMillisecond_ns / 2, false);
   EXPECT_TRUE(early.steps.empty());
   log.on_kernel(kernel(1, 10));
   Activity later{.end_ns = 3 * kMillisecond_ns};
-  log.collect(later, 2 * kMillisecond_ns, false);
+  log.collect_kernel_activity(later, 2 * kMillisecond_ns, false);
   ASSERT_EQ(later.steps.size(), 1u);
   EXPECT_EQ(later.steps[0].kernels, 1u);
 }
@@ -223,10 +223,10 @@ TEST(KernelLog, ALongRunStoresTalliesAndOccasionalSteps) {
   constexpr std::uint32_t kKernels = 500;
   constexpr std::int64_t kStep_ns = 30 * kMillisecond_ns;
   for (std::uint32_t serial = 1; serial <= kSteps; ++serial) {
-    play_step(log, serial, kKernels, kStep_ns);
+    simulate_step(log, serial, kKernels, kStep_ns);
     if (serial % 30 != 0) continue;
     Activity activity{.end_ns = serial * kStep_ns};
-    log.collect(activity, activity.end_ns, true);
+    log.collect_kernel_activity(activity, activity.end_ns, true);
     steps += activity.steps.size();
     for (const StepRecord& step : activity.steps) has_kernel_records += step.has_kernel_records ? 1 : 0;
     for (const KernelTally& tally : activity.kernel_tallies) summed += tally.count;
@@ -242,7 +242,7 @@ TEST(KernelLog, AProgramWithoutStepsIsWrittenContinuously) {
   log.on_launch(1, 4, 0, 0);
   log.on_kernel(kernel(1, 10));
   Activity activity{.end_ns = kMillisecond_ns};
-  log.collect(activity, 0, true);
+  log.collect_kernel_activity(activity, 0, true);
   EXPECT_EQ(activity.kernels.size(), 1u);
   EXPECT_TRUE(activity.steps.empty());
 }
@@ -254,7 +254,7 @@ TEST(KernelLog, ChargesIdleTimeToTheScopeOfTheHostWhoeverReportsItFirst) {
   log.on_kernel({.name = "first", .correlation = 11, .start_ns = 3'000'000, .end_ns = 4'000'000});
   log.set_tracing(5'000'000, WaitTracing::on,
                   2);  // the next step begins; edges of the last one are still buffered per thread
-  log.add_host_edges({{.time_ns = 4'500'000, .scope = 3}});
+  log.add_host_scope_changes({{.time_ns = 4'500'000, .scope = 3}});
   log.on_launch(12, 2, 0, 6'000'000);
   log.on_kernel({.name = "second", .correlation = 12, .start_ns = 6'000'000, .end_ns = 7'000'000});
   log.resolve_waits(8'000'000, 8'000'000);

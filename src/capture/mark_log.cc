@@ -28,7 +28,7 @@ std::uint64_t id_of_this_thread() {
 
 }  // namespace
 
-void MarkLog::drain_into(MarkSink& sink) {
+void MarkLog::drain_into(CaptureSink& sink) {
   PendingMarks batch;
   {
     const std::lock_guard lock(lock_);

@@ -20,9 +20,9 @@
 namespace joulemap::capture {
 
 // Destination of all captured data: a part of a recording, or a test. Called by one thread at a time.
-class MarkSink {
+class CaptureSink {
  public:
-  virtual ~MarkSink() = default;
+  virtual ~CaptureSink() = default;
   virtual void add(Mark mark) = 0;
   virtual void add(Metric metric) = 0;
   virtual void add(EnvironmentFact fact) = 0;
@@ -46,7 +46,7 @@ class MarkLog {
   void add_diagnostic(Diagnostic diagnostic);
 
   // Moves everything that is pending into `sink`; called by one thread at a time.
-  void drain_into(MarkSink& sink);
+  void drain_into(CaptureSink& sink);
   // Diagnostics added so far, and one about dropped marks and metrics, if any.
   Diagnostics diagnostics();
 

@@ -36,11 +36,11 @@ std::string_view enclosing_hlo_module(const Capture& capture) {
 }
 
 // An XLA instruction has the scope of its operation; an unregistered one becomes a region named after it.
-std::uint32_t scope_of_range(Capture& capture, std::string_view name, const std::optional<HloRange>& hlo) {
+std::uint32_t scope_of_nvtx_range(Capture& capture, std::string_view name, const std::optional<HloRange>& hlo) {
   if (is_xla_compiler_range(name)) return capture.child_scope(0, ScopeKind::phase, kCompilePhase);
   if (!hlo) return capture.child_scope(capture.current_scope(), ScopeKind::region, name);
   const std::string_view module = hlo->module.empty() ? enclosing_hlo_module(capture) : hlo->module;
-  if (const auto known = capture.scope_of_hlo(module, hlo->instruction)) return *known;
+  if (const auto known = capture.scope_of_hlo_instruction(module, hlo->instruction)) return *known;
   if (capture.is_hlo_autotuning(module)) return capture.child_scope(0, ScopeKind::phase, kCompilePhase);
   const std::string_view region = hlo->instruction.empty() ? module : hlo->instruction;
   return capture.child_scope(capture.current_scope(), ScopeKind::region, region);
@@ -54,7 +54,7 @@ void nvtx_push(std::string_view name) noexcept {
     Capture* const capture = Capture::get();
     if (capture == nullptr) return;
     const std::optional<HloRange> hlo = parse_hlo_range(name);
-    const std::uint32_t scope = scope_of_range(*capture, name, hlo);
+    const std::uint32_t scope = scope_of_nvtx_range(*capture, name, hlo);
     open_ranges(*capture).push_back({capture->enter(scope), hlo ? std::string(hlo->module) : std::string()});
   } catch (const std::exception&) {
     // Out of memory: this range is dropped.
@@ -64,7 +64,7 @@ void nvtx_push(std::string_view name) noexcept {
 void nvtx_pop() noexcept {
   Capture* const capture = Capture::existing_instance();
   if (capture == nullptr || open_ranges(*capture).empty()) return;
-  capture->leave_to(open_ranges(*capture).back().stack_depth);
+  capture->leave_to_depth(open_ranges(*capture).back().stack_depth);
   open_ranges(*capture).pop_back();
 }
 

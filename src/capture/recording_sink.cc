@@ -14,7 +14,7 @@
 namespace joulemap::capture {
 namespace {
 
-class RecordingSink final : public MarkSink {
+class RecordingSink final : public CaptureSink {
  public:
   explicit RecordingSink(recording::RecordingWriter writer) : writer_(std::move(writer)) {}
 
@@ -61,7 +61,7 @@ std::string rank_of_this_process() {
 
 }  // namespace
 
-std::unique_ptr<MarkSink> open_recording_sink() {
+std::unique_ptr<CaptureSink> open_recording_sink() {
   const std::string folder = environment_value(recording::kRecordingFolderVariable);
   const std::string id = environment_value(recording::kRecordingIdVariable);
   if (folder.empty() || id.empty()) return nullptr;

@@ -12,6 +12,6 @@ namespace joulemap::capture {
 
 // Returns nullptr when this process is not recorded. When the part cannot be created, prints one line to standard error
 // and returns nullptr; the program goes on.
-std::unique_ptr<MarkSink> open_recording_sink();
+std::unique_ptr<CaptureSink> open_recording_sink();
 
 }  // namespace joulemap::capture

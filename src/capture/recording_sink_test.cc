@@ -44,7 +44,7 @@ TEST(RecordingSink, MarksAndMetricsAreInAPartOfTheRecording) {
   const TemporaryDirectory folder;
   const RecordedProcess recorded(folder.path());
   {
-    std::unique_ptr<MarkSink> sink = open_recording_sink();
+    std::unique_ptr<CaptureSink> sink = open_recording_sink();
     ASSERT_NE(sink, nullptr);
     MarkLog log;
     const CaptureWorker worker(std::move(sink), log);

@@ -30,9 +30,9 @@ class ScopeTable {
     const std::lock_guard lock(lock_);
     return scopes_.all_scopes();
   }
-  std::uint64_t refused_count() const {
+  std::uint64_t refused_scope_count() const {
     const std::lock_guard lock(lock_);
-    return scopes_.refused_count();
+    return scopes_.refused_scope_count();
   }
 
  private:

@@ -21,7 +21,7 @@ void StepDetector::add_backward(Detection& found) {
   has_run_backward_ = is_training_ = true;
 }
 
-StepDetector::Detection StepDetector::on_event(LoopEvent event, std::int64_t time_ns) {
+StepDetector::Detection StepDetector::on_loop_event(LoopEvent event, std::int64_t time_ns) {
   Detection found;
   switch (event) {
     case LoopEvent::loader_new:

@@ -25,7 +25,7 @@ enum class LoopEvent : std::uint8_t {
   backward,
   optimizer_done,
 };
-inline constexpr std::uint8_t kLoopEvents = 7;
+inline constexpr std::uint8_t kLoopEventCount = 7;
 
 class StepDetector {
  public:
@@ -34,7 +34,7 @@ class StepDetector {
     std::uint64_t evaluation_steps = 0;         // this many ended steps, the latest ones, were evaluation steps
     std::optional<std::int64_t> epoch_time_ns;  // start of a new epoch: its loader_new event
   };
-  Detection on_event(LoopEvent event, std::int64_t time_ns);
+  Detection on_loop_event(LoopEvent event, std::int64_t time_ns);
   // Whether the current step is an evaluation step if it ends now.
   bool is_in_evaluation_step() const { return is_training_ && is_inference_only(); }
 

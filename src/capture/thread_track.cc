@@ -32,10 +32,10 @@ void ThreadTrack::distribute_cpu_time(std::int64_t cpu_ns) {
   pending_wall_times_.clear();
 }
 
-void ThreadTrack::add_elapsed_time(const EdgeClocks& clocks) {
+void ThreadTrack::add_elapsed_time(const ScopeChangeClocks& clocks) {
   const std::uint32_t scope = innermost_scope();
-  const std::int64_t wall_ns = std::max(clocks.now_ns - last_edge_ns_, std::int64_t{0});
-  last_edge_ns_ = std::max(clocks.now_ns, last_edge_ns_);
+  const std::int64_t wall_ns = std::max(clocks.now_ns - last_update_ns_, std::int64_t{0});
+  last_update_ns_ = std::max(clocks.now_ns, last_update_ns_);
   ScopeTally& current_tally = find_or_add_tally(scope);
   current_tally.wall_ns += wall_ns;
   current_tally.helper_threads_ns += clocks.helper_threads_ns;
@@ -45,8 +45,8 @@ void ThreadTrack::add_elapsed_time(const EdgeClocks& clocks) {
     pending_wall_times_.push_back({scope, wall_ns});
   }
   if (clocks.thread_cpu_ns < 0) return;
-  distribute_cpu_time(std::max(clocks.thread_cpu_ns - last_edge_cpu_ns_, std::int64_t{0}));
-  last_edge_cpu_ns_ = std::max(clocks.thread_cpu_ns, last_edge_cpu_ns_);
+  distribute_cpu_time(std::max(clocks.thread_cpu_ns - last_update_cpu_ns_, std::int64_t{0}));
+  last_update_cpu_ns_ = std::max(clocks.thread_cpu_ns, last_update_cpu_ns_);
 }
 
 void ThreadTrack::count_entry(std::uint32_t scope, bool sampled) {
@@ -55,12 +55,12 @@ void ThreadTrack::count_entry(std::uint32_t scope, bool sampled) {
   if (sampled) ++entered.sampled_count;
 }
 
-void ThreadTrack::set_current_scope(std::uint32_t scope, const EdgeClocks& clocks) {
+void ThreadTrack::set_current_scope(std::uint32_t scope, const ScopeChangeClocks& clocks) {
   current_scope_.store(scope, std::memory_order_relaxed);
-  if (clocks.records_edge) host_edges_.push_back({.time_ns = clocks.now_ns, .scope = scope});
+  if (clocks.records_scope_change) host_scope_changes_.push_back({.time_ns = clocks.now_ns, .scope = scope});
 }
 
-std::size_t ThreadTrack::enter(std::uint32_t scope, const EdgeClocks& clocks) {
+std::size_t ThreadTrack::enter(std::uint32_t scope, const ScopeChangeClocks& clocks) {
   const std::lock_guard lock(lock_);
   add_elapsed_time(clocks);
   scope_stack_.push_back(scope);
@@ -69,7 +69,7 @@ std::size_t ThreadTrack::enter(std::uint32_t scope, const EdgeClocks& clocks) {
   return scope_stack_.size() - 1;
 }
 
-void ThreadTrack::leave_to(std::size_t depth, const EdgeClocks& clocks) {
+void ThreadTrack::leave_to_depth(std::size_t depth, const ScopeChangeClocks& clocks) {
   const std::lock_guard lock(lock_);
   if (depth >= scope_stack_.size()) return;
   add_elapsed_time(clocks);
@@ -77,25 +77,25 @@ void ThreadTrack::leave_to(std::size_t depth, const EdgeClocks& clocks) {
   set_current_scope(innermost_scope(), clocks);
 }
 
-void ThreadTrack::replace_innermost(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry) {
+void ThreadTrack::replace_innermost(std::uint32_t scope, const ScopeChangeClocks& clocks, ReentryCounting entry) {
   const std::lock_guard lock(lock_);
-  if (scope_stack_.empty() || (scope_stack_.back() == scope && entry == EntryCounting::once)) return;
+  if (scope_stack_.empty() || (scope_stack_.back() == scope && entry == ReentryCounting::ignored)) return;
   add_elapsed_time(clocks);
   scope_stack_.back() = scope;
   count_entry(scope, clocks.is_step_sampled);
   set_current_scope(scope, clocks);
 }
 
-void ThreadTrack::set_base_scope(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry) {
+void ThreadTrack::set_base_scope(std::uint32_t scope, const ScopeChangeClocks& clocks, ReentryCounting entry) {
   const std::lock_guard lock(lock_);
-  if (base_scope_ == scope && entry == EntryCounting::once) return;
+  if (base_scope_ == scope && entry == ReentryCounting::ignored) return;
   add_elapsed_time(clocks);
   base_scope_ = scope;
   if (scope != 0) count_entry(scope, clocks.is_step_sampled);
   set_current_scope(innermost_scope(), clocks);
 }
 
-void ThreadTrack::add_time_since_last(const EdgeClocks& clocks) {
+void ThreadTrack::add_time_since_last_update(const ScopeChangeClocks& clocks) {
   const std::lock_guard lock(lock_);
   add_elapsed_time(clocks);
 }
@@ -106,7 +106,7 @@ std::int64_t ThreadTrack::read_cpu_ns() const {
   return static_cast<std::int64_t>(now.tv_sec) * kNanosecondsPerSecond + now.tv_nsec;
 }
 
-std::int64_t ThreadTrack::advance_cpu(std::int64_t cpu_ns) {
+std::int64_t ThreadTrack::take_cpu_increase_ns(std::int64_t cpu_ns) {
   std::int64_t counted_ns = counted_cpu_ns_.load(std::memory_order_relaxed);
   while (cpu_ns > counted_ns) {
     if (counted_cpu_ns_.compare_exchange_weak(counted_ns, cpu_ns, std::memory_order_relaxed))
@@ -127,13 +127,13 @@ void ThreadTrack::take_tallies(std::vector<ScopeTally>& into) {
   tallies_.clear();
 }
 
-void ThreadTrack::take_edges(std::vector<HostEdge>& into) {
+void ThreadTrack::take_scope_changes(std::vector<HostScopeChange>& into) {
   const std::lock_guard lock(lock_);
-  into.insert(into.end(), host_edges_.begin(), host_edges_.end());
-  host_edges_.clear();
+  into.insert(into.end(), host_scope_changes_.begin(), host_scope_changes_.end());
+  host_scope_changes_.clear();
 }
 
-void sum_tallies(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums) {
+void sum_scope_tallies(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums) {
   std::sort(rows.begin(), rows.end(), [](const ScopeTally& a, const ScopeTally& b) { return a.scope < b.scope; });
   for (const ScopeTally& row : rows) {
     if (sums.empty() || sums.back().scope != row.scope) sums.push_back({.scope = row.scope});

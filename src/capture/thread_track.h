@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ThreadTrack: the scope stack of one thread and the time spent in each scope. The thread itself enters and leaves
-// scopes; the capture's own thread calls add_time_since_last() every 10 or 50 ms and take_tallies() for the sums. A
+// scopes; the capture's own thread calls add_time_since_last_update() every 10 or 50 ms and take_tallies() for the sums. A
 // lock that is almost never contended protects the state. Callers pass the times (CLOCK_MONOTONIC nanoseconds), so that
 // tests control the clock.
 //
@@ -16,17 +16,17 @@
 #include <vector>
 
 #include "model/activity.h"
-#include "scopes/gpu_waiting.h"
+#include "scopes/gpu_wait_attribution.h"
 
 namespace joulemap::capture {
 
 // Clocks at an edge or a tick.
-struct EdgeClocks {
+struct ScopeChangeClocks {
   std::int64_t now_ns = 0;
   std::int64_t thread_cpu_ns = -1;     // CPU time of the thread; negative: not read now
   std::int64_t helper_threads_ns = 0;  // CPU time of untracked threads, credited to the current scope
   bool is_step_sampled = false;        // the current step is sampled
-  bool records_edge = false;           // record this edge, to find what a GPU waited for
+  bool records_scope_change = false;   // record this edge, to find what a GPU waited for
 };
 
 class ThreadTrack {
@@ -34,33 +34,35 @@ class ThreadTrack {
   ThreadTrack(std::int64_t now_ns, std::int64_t thread_cpu_ns, clockid_t cpu_clock)
       : cpu_clock_(cpu_clock),
         counted_cpu_ns_(thread_cpu_ns),
-        last_edge_ns_(now_ns),
-        last_edge_cpu_ns_(thread_cpu_ns) {}
+        last_update_ns_(now_ns),
+        last_update_cpu_ns_(thread_cpu_ns) {}
 
-  // Called by the tracked thread. enter() returns the depth before the entry; leave_to() leaves all deeper scopes.
-  std::size_t enter(std::uint32_t scope, const EdgeClocks& clocks);
-  void leave_to(std::size_t depth, const EdgeClocks& clocks);
-  // Replaces the innermost scope; no effect on an empty stack. EntryCounting::each counts a move to the same scope as
-  // another entry; EntryCounting::once does not.
-  enum class EntryCounting : std::uint8_t { once, each };
-  void replace_innermost(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry = EntryCounting::once);
-  std::size_t depth() const { return scope_stack_.size(); }
+  // Called by the tracked thread. enter() returns the depth before the entry; leave_to_depth() leaves all deeper scopes.
+  std::size_t enter(std::uint32_t scope, const ScopeChangeClocks& clocks);
+  void leave_to_depth(std::size_t depth, const ScopeChangeClocks& clocks);
+  // Replaces the innermost scope; no effect on an empty stack. ReentryCounting::counted counts a move to the same scope
+  // as another entry; ReentryCounting::ignored does not.
+  enum class ReentryCounting : std::uint8_t { ignored, counted };
+  void replace_innermost(std::uint32_t scope, const ScopeChangeClocks& clocks,
+                         ReentryCounting entry = ReentryCounting::ignored);
+  std::size_t scope_depth() const { return scope_stack_.size(); }
   // Sets the scope of the thread while its stack is empty: for an autograd thread, that of its backward work. Any
   // thread may reset it to 0.
-  void set_base_scope(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry = EntryCounting::once);
+  void set_base_scope(std::uint32_t scope, const ScopeChangeClocks& clocks,
+                      ReentryCounting entry = ReentryCounting::ignored);
   std::uint32_t current_scope() const { return current_scope_.load(std::memory_order_relaxed); }
 
   // Called by the capture's thread: adds the time since the last edge or tick to the current scope.
-  void add_time_since_last(const EdgeClocks& clocks);
+  void add_time_since_last_update(const ScopeChangeClocks& clocks);
   // Appends the sums by scope (or the recorded edges) to `into` and clears them.
   void take_tallies(std::vector<ScopeTally>& into);
-  void take_edges(std::vector<HostEdge>& into);
+  void take_scope_changes(std::vector<HostScopeChange>& into);
 
   // Current CPU time of the thread in ns, readable from any thread; -1 once the thread has ended.
   std::int64_t read_cpu_ns() const;
   // Returns by how much cpu_ns, a CPU time of this thread, exceeds the largest one passed before; 0 if it does not. Any
   // thread.
-  std::int64_t advance_cpu(std::int64_t cpu_ns);
+  std::int64_t take_cpu_increase_ns(std::int64_t cpu_ns);
   void mark_ended() { has_ended_.store(true); }  // the thread has ended
   bool has_ended() const { return has_ended_.load(); }
 
@@ -71,10 +73,10 @@ class ThreadTrack {
   };
 
   ScopeTally& find_or_add_tally(std::uint32_t scope);
-  void add_elapsed_time(const EdgeClocks& clocks);
+  void add_elapsed_time(const ScopeChangeClocks& clocks);
   void distribute_cpu_time(std::int64_t cpu_ns);
   void count_entry(std::uint32_t scope, bool sampled);
-  void set_current_scope(std::uint32_t scope, const EdgeClocks& clocks);
+  void set_current_scope(std::uint32_t scope, const ScopeChangeClocks& clocks);
   std::uint32_t innermost_scope() const { return scope_stack_.empty() ? base_scope_ : scope_stack_.back(); }
 
   const clockid_t cpu_clock_;
@@ -85,15 +87,15 @@ class ThreadTrack {
   std::mutex lock_;
   std::vector<std::uint32_t> scope_stack_;
   std::uint32_t base_scope_ = 0;
-  std::int64_t last_edge_ns_;
-  std::int64_t last_edge_cpu_ns_;
+  std::int64_t last_update_ns_;
+  std::int64_t last_update_cpu_ns_;
   std::vector<PendingTime> pending_wall_times_;  // wall time whose CPU time is still unknown
   std::vector<std::uint32_t> tally_index_;       // by scope id: index in tallies_ plus one
   std::vector<ScopeTally> tallies_;
-  std::vector<HostEdge> host_edges_;  // recorded since the last take_edges()
+  std::vector<HostScopeChange> host_scope_changes_;  // recorded since the last take_scope_changes()
 };
 
 // Adds up tallies of several threads by scope, in the order of scope ids.
-void sum_tallies(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums);
+void sum_scope_tallies(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums);
 
 }  // namespace joulemap::capture

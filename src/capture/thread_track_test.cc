@@ -8,11 +8,11 @@
 namespace joulemap::capture {
 namespace {
 
-std::vector<ScopeTally> collected_tallies(ThreadTrack& track) {
+std::vector<ScopeTally> collect_tallies(ThreadTrack& track) {
   std::vector<ScopeTally> rows;
   std::vector<ScopeTally> totals;
   track.take_tallies(rows);
-  sum_tallies(rows, totals);
+  sum_scope_tallies(rows, totals);
   return totals;
 }
 
@@ -27,25 +27,25 @@ TEST(ThreadTrack, TimeBelongsToTheInnermostScopeOnly) {
   ThreadTrack track(1000, 500, CLOCK_THREAD_CPUTIME_ID);
   track.enter(1, {.now_ns = 1100, .thread_cpu_ns = 560});
   track.enter(2, {.now_ns = 1300, .thread_cpu_ns = 760});
-  track.leave_to(1, {.now_ns = 1700, .thread_cpu_ns = 1060});
-  track.leave_to(0, {.now_ns = 1800, .thread_cpu_ns = 1160});
-  const auto rows = collected_tallies(track);
+  track.leave_to_depth(1, {.now_ns = 1700, .thread_cpu_ns = 1060});
+  track.leave_to_depth(0, {.now_ns = 1800, .thread_cpu_ns = 1160});
+  const auto rows = collect_tallies(track);
   EXPECT_EQ(at(rows, 0).wall_ns, 100);
   EXPECT_EQ(at(rows, 1).wall_ns, 300);
   EXPECT_EQ(at(rows, 1).cpu_ns, 300);
   EXPECT_EQ(at(rows, 2).wall_ns, 400);
   EXPECT_EQ(at(rows, 2).cpu_ns, 300);
   EXPECT_EQ(at(rows, 1).count, 1u);
-  EXPECT_TRUE(collected_tallies(track).empty());
+  EXPECT_TRUE(collect_tallies(track).empty());
 }
 
 TEST(ThreadTrack, SplitsRarelyReadCpuTimeByWallTime) {
   ThreadTrack track(0, 0, CLOCK_THREAD_CPUTIME_ID);
   track.enter(1, {.now_ns = 0});
   track.enter(2, {.now_ns = 300});
-  track.leave_to(1, {.now_ns = 1000});
-  track.add_time_since_last({.now_ns = 1000, .thread_cpu_ns = 500});
-  const auto rows = collected_tallies(track);
+  track.leave_to_depth(1, {.now_ns = 1000});
+  track.add_time_since_last_update({.now_ns = 1000, .thread_cpu_ns = 500});
+  const auto rows = collect_tallies(track);
   EXPECT_EQ(at(rows, 1).cpu_ns, 150);
   EXPECT_EQ(at(rows, 2).cpu_ns, 350);
 }
@@ -57,9 +57,9 @@ TEST(ThreadTrack, AnInheritedScopeIsBelowScopesThatTheThreadEnters) {
   track.enter(8, {.now_ns = 20});
   track.set_base_scope(0, {.now_ns = 30});
   EXPECT_EQ(track.current_scope(), 8u);
-  track.leave_to(0, {.now_ns = 40});
+  track.leave_to_depth(0, {.now_ns = 40});
   EXPECT_EQ(track.current_scope(), 0u);
-  EXPECT_EQ(at(collected_tallies(track), 7).wall_ns, 10);
+  EXPECT_EQ(at(collect_tallies(track), 7).wall_ns, 10);
 }
 
 TEST(ThreadTrack, LeaveClosesScopesThatAnExceptionLeftOpen) {
@@ -67,10 +67,10 @@ TEST(ThreadTrack, LeaveClosesScopesThatAnExceptionLeftOpen) {
   const std::size_t depth = track.enter(1, {.now_ns = 1});
   track.enter(2, {.now_ns = 2});
   track.enter(3, {.now_ns = 3});
-  track.leave_to(depth, {.now_ns = 4});
-  EXPECT_EQ(track.depth(), 0u);
-  track.leave_to(0, {.now_ns = 5});  // a repeated leave has no effect
-  EXPECT_EQ(at(collected_tallies(track), 3).wall_ns, 1);
+  track.leave_to_depth(depth, {.now_ns = 4});
+  EXPECT_EQ(track.scope_depth(), 0u);
+  track.leave_to_depth(0, {.now_ns = 5});  // a repeated leave has no effect
+  EXPECT_EQ(at(collect_tallies(track), 3).wall_ns, 1);
 }
 
 TEST(UntrackedCpuTime, CreditsUntrackedTimeAndCorrectsEarlyCredits) {
@@ -85,11 +85,11 @@ TEST(UntrackedCpuTime, CreditsUntrackedTimeAndCorrectsEarlyCredits) {
 TEST(ThreadTrack, CountsConsecutiveOperationsOfTheSameScope) {
   ThreadTrack track(0, 0, {});
   track.enter(1, {.now_ns = 0});
-  track.replace_innermost(2, {.now_ns = 10}, ThreadTrack::EntryCounting::each);
-  track.replace_innermost(2, {.now_ns = 30}, ThreadTrack::EntryCounting::each);
+  track.replace_innermost(2, {.now_ns = 10}, ThreadTrack::ReentryCounting::counted);
+  track.replace_innermost(2, {.now_ns = 30}, ThreadTrack::ReentryCounting::counted);
   track.replace_innermost(2, {.now_ns = 50});
-  track.leave_to(0, {.now_ns = 60});
-  const ScopeTally operation = at(collected_tallies(track), 2);
+  track.leave_to_depth(0, {.now_ns = 60});
+  const ScopeTally operation = at(collect_tallies(track), 2);
   EXPECT_EQ(operation.count, 2u);
   EXPECT_EQ(operation.wall_ns, 50);
 }

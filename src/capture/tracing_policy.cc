@@ -14,7 +14,7 @@ constexpr std::uint64_t kMinStepsToJudgeLoad = 12;
 constexpr double kTracingCostPerKernel_s = 10e-6;
 constexpr double kMaxTracingSlowdown = 0.01;
 // A GPU that is busy for more than this fraction of a step hides the cost of launches.
-constexpr double kMinBusyFraction = 0.9;
+constexpr double kMinGpuBusyFraction = 0.9;
 
 // Light mode traces bursts of two steps or more (the first one pays for enabling records) and then leaves many
 // untraced. Opening CUPTI, tracing two steps and closing it again takes an extra 0.1 s (cupti/cupti_session.cc). The
@@ -44,7 +44,7 @@ constexpr std::int64_t kStepSamplingPeriod_ns = 10 * kNanosecondsPerSecond;
 
 bool is_launch_bound(const KernelLog::StepLoadSummary& load) {
   if (load.traced_steps == 0 || load.step_s <= 0) return false;
-  return load.gpu_s < kMinBusyFraction * load.step_s &&
+  return load.gpu_s < kMinGpuBusyFraction * load.step_s &&
          load.kernels_per_step * kTracingCostPerKernel_s > kMaxTracingSlowdown * load.step_s;
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr KernelLog::StepLoadSummary kResNet50{
     .traced_steps = 100, .kernels_per_step = 737, .step_s = 0.032, .gpu_s = 0.031};
-constexpr KernelLog::StepLoadSummary kLaunchBound{
+constexpr KernelLog::StepLoadSummary kLaunchBoundLoad{
     .traced_steps = 100, .kernels_per_step = 537, .step_s = 0.016, .gpu_s = 0.003};
 
 double traced_share(TracingMode tracing_mode, const KernelLog::StepLoadSummary& load, int steps) {
@@ -23,21 +23,21 @@ TEST(TracingPolicy, TracesEveryStepOfAGpuBoundProgram) {
 }
 
 TEST(TracingPolicy, TracesFewStepsOfALaunchBoundProgram) {
-  const double share = traced_share(TracingMode::automatic, kLaunchBound, 10'000);
+  const double share = traced_share(TracingMode::automatic, kLaunchBoundLoad, 10'000);
   EXPECT_LT(share, 0.025);
   EXPECT_GT(share, 0.005);
 }
 
 TEST(TracingPolicy, TracesEveryStepAgainWhenTheGpuBecomesBusy) {
   TracingPolicy plan(TracingMode::automatic);
-  for (int i = 0; i < 1000; ++i) plan.decide_step(i * std::int64_t{16'000'000}, kLaunchBound);
+  for (int i = 0; i < 1000; ++i) plan.decide_step(i * std::int64_t{16'000'000}, kLaunchBoundLoad);
   EXPECT_TRUE(plan.is_light());
   plan.decide_step(17'000'000'000, kResNet50);
   EXPECT_FALSE(plan.is_light());
 }
 
 TEST(TracingPolicy, ObeysAnExplicitModeAtAnyLoad) {
-  EXPECT_EQ(traced_share(TracingMode::full, kLaunchBound, 1000), 1);
+  EXPECT_EQ(traced_share(TracingMode::full, kLaunchBoundLoad, 1000), 1);
   EXPECT_LT(traced_share(TracingMode::light, kResNet50, 10'000), 0.02);
 }
 
@@ -62,7 +62,7 @@ TEST(TracingPolicy, PausesTracingForSecondsHoweverShortStepsAre) {
   TracingPolicy plan(TracingMode::light);
   int traced = 0;
   for (int i = 0; i < 30'000; ++i)
-    traced += plan.decide_step(i * std::int64_t{1'000'000}, kLaunchBound).is_traced ? 1 : 0;
+    traced += plan.decide_step(i * std::int64_t{1'000'000}, kLaunchBoundLoad).is_traced ? 1 : 0;
   EXPECT_NEAR(traced, 12 + 3 * 300, 10) << "30 s: the first steps, then 0.3 s after 8, 17 and 26 seconds";
 }
 

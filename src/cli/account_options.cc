@@ -15,13 +15,13 @@ namespace {
 // Whether the command line contains the option. Defaults from joulemap.toml do not count.
 bool is_on_command_line(const CLI::Option* option) { return option != nullptr && option->count() > 0; }
 
-bool is_number_replaced(const AccountFlags& flags) {
+bool is_gco2_value_overridden(const AccountFlags& flags) {
   return !is_on_command_line(flags.gco2_option) &&
          (is_on_command_line(flags.region_option) || is_on_command_line(flags.carbon_data_option));
 }
 
 Result<std::optional<CarbonIntensity>> read_carbon_intensity(const AccountFlags& flags) {
-  if (flags.gco2_per_kwh && !is_number_replaced(flags))
+  if (flags.gco2_per_kwh && !is_gco2_value_overridden(flags))
     return std::optional(CarbonIntensity{*flags.gco2_per_kwh, {}, flags.region, "given", {}});
   if (flags.carbon_data_file.empty() && flags.region.empty()) return std::optional<CarbonIntensity>();
   std::vector<account::CarbonRegion> table;
@@ -47,7 +47,7 @@ Result<std::optional<CarbonIntensity>> read_carbon_intensity(const AccountFlags&
     if (flags.region.empty())
       return Error{ErrorCode::usage, "--carbon-data is a table of regions", "select one: --region NAME"};
   }
-  Result<CarbonIntensity> found = account::find_region(table, flags.region);
+  Result<CarbonIntensity> found = account::find_regional_intensity(table, flags.region);
   if (!found) return std::move(found).error();
   return std::optional(std::move(*found));
 }
@@ -62,7 +62,7 @@ void add_account_flags(CLI::App& verb, AccountFlags& flags) {
   CLI::Option* const number =
       verb.add_option("--gco2-per-kwh", flags.gco2_per_kwh, "carbon intensity of the grid in g/kWh; replaces --region")
           ->type_name("GRAMS")
-          ->check(check_number_between(0, 1e5));
+          ->check(number_range_validator(0, 1e5));
   flags.gco2_option = number;
   flags.carbon_data_option =
       verb.add_option("--carbon-data", flags.carbon_data_file,
@@ -72,21 +72,21 @@ void add_account_flags(CLI::App& verb, AccountFlags& flags) {
   verb.add_option("--pue", flags.power_usage_effectiveness,
                   "power usage effectiveness of the data center, for carbon and price; default: 1")
       ->type_name("X")
-      ->check(check_number_between(1, 10));
+      ->check(number_range_validator(1, 10));
   verb.add_option("--price-per-kwh", flags.price_per_kwh, "price per kWh, in any currency")
       ->type_name("P")
-      ->check(check_number_between(0, 1e9));
+      ->check(number_range_validator(0, 1e9));
   verb.add_option("--embodied-kg", flags.embodied_co2_kg,
                   "kg of CO2e emitted in making the hardware; the run is charged its share of the lifetime")
       ->type_name("N")
-      ->check(check_number_between(0, 1e9));
+      ->check(number_range_validator(0, 1e9));
   verb.add_option("--lifetime-years", flags.lifetime_years, "lifetime of the hardware, for --embodied-kg; default: 4")
       ->type_name("N")
-      ->check(check_number_between(0.01, 100));
+      ->check(number_range_validator(0.01, 100));
 }
 
-Result<AccountAssumptions> parse_account_assumptions(const AccountFlags& flags) {
-  AccountAssumptions assumptions;
+Result<CarbonAccountAssumptions> parse_account_assumptions(const AccountFlags& flags) {
+  CarbonAccountAssumptions assumptions;
   Result<std::optional<CarbonIntensity>> carbon = read_carbon_intensity(flags);
   if (!carbon) return std::move(carbon).error();
   assumptions.carbon_intensity = std::move(*carbon);

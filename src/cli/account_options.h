@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "model/account.h"
+#include "model/carbon_account.h"
 
 namespace joulemap::cli {
 
@@ -32,6 +32,6 @@ void add_account_flags(CLI::App& verb, AccountFlags& flags);
 
 // Reads the file of --carbon-data and finds the region. A number takes precedence over a region, and the command line
 // over joulemap.toml. Fails if a region is given for a time series, which has none.
-Result<AccountAssumptions> parse_account_assumptions(const AccountFlags& flags);
+Result<CarbonAccountAssumptions> parse_account_assumptions(const AccountFlags& flags);
 
 }  // namespace joulemap::cli

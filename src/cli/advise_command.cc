@@ -24,13 +24,13 @@ struct AdviseFlags {
   bool is_strict = false;
 };
 
-Result<Advice> advise_for_flags(const AdviseFlags& flags) {
+Result<Advice> compute_advice(const AdviseFlags& flags) {
   Result<AttributionOptions> options = parse_attribution_options(flags.attribution_options);
   if (!options) return std::move(options).error();
   attribution::ReportQuery query;
   query.mode = options->attribution_mode;
   query.time_range = options->time_range;
-  query.library = std::move(options->kernel_library_path);
+  query.library = std::move(options->kernel_powers);
   query.excluded_domains = std::move(options->excluded_domains);
   Result<Advice> advice = advise_on_recordings(flags.recording_files, query);
   if (advice) advice->diagnostics.add_all(options->diagnostics);
@@ -43,7 +43,7 @@ int run_advise(AdviseFlags flags, const CommandLine& line) {
   flags.recording_files = std::move(*files);
   Result<Output> output = Output::open(flags.output_file, flags.recording_files);
   if (!output) return print_error(output.error());
-  Result<Advice> advice = advise_for_flags(flags);
+  Result<Advice> advice = compute_advice(flags);
   if (!advice) return print_error(advice.error());
   const Diagnostics notes = advice->diagnostics;
   if (line.quiet && !flags.as_json) advice->diagnostics = {};
@@ -75,7 +75,7 @@ void add_advise_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<AdviseFlags>();
   verb.add_option("FILE", flags->recording_files,
                   "recordings; default: run.joule; several parts of one run are merged");
-  add_analysis_option_flags(verb, flags->attribution_options);
+  add_attribution_flags(verb, flags->attribution_options);
   verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.advice/1)");
   verb.add_option("-o,--output", flags->output_file, "write to FILE")->type_name("FILE");
   add_strict_flag(verb, flags->is_strict);

@@ -28,7 +28,7 @@ namespace joulemap::cli {
 namespace {
 
 constexpr std::uint64_t kMaxResamples = 10'000'000;
-constexpr std::uint64_t kMaxThreadOption = 4096;
+constexpr std::uint64_t kMaxThreadCount = 4096;
 constexpr std::ptrdiff_t kMaxScreenLines = 50;
 constexpr std::size_t kMaxFunctionsPerCell = 20;  // of a cell and device, with --functions
 
@@ -94,8 +94,8 @@ std::string format_analysis(const AnalysisResult& result, const ExperimentData& 
 bool fits_on_screen(std::string_view text) { return std::ranges::count(text, '\n') <= kMaxScreenLines; }
 
 // Writes the complete text, tables and page to the folder `analysis` of the experiment. Returns its path.
-Result<std::string> write_requested_files(const AnalysisResult& result, const ExperimentData& data,
-                                          const AnalyzeFlags& flags) {
+Result<std::string> write_analysis_files(const AnalysisResult& result, const ExperimentData& data,
+                                         const AnalyzeFlags& flags) {
   const std::string folder = flags.experiment_folder + "/analysis";
   std::error_code error;
   std::filesystem::create_directory(folder, error);
@@ -116,12 +116,12 @@ Result<std::string> write_requested_files(const AnalysisResult& result, const Ex
 }
 
 // Prints the whole text if it fits a screen or --full is set, else a summary; then it writes the details to files.
-int print_summary_on_screen(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags,
-                            const CommandLine& line, Output& output) {
+int print_text_or_summary(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags,
+                          const CommandLine& line, Output& output) {
   std::string text = format_analysis(result, data, flags, line);
   if (!flags.shows_everything && !fits_on_screen(text)) {
     text = report::analysis_summary(result, style_of_stdout(line.colour));
-    const Result<std::string> folder = write_requested_files(result, data, flags);
+    const Result<std::string> folder = write_analysis_files(result, data, flags);
     text += folder
                 ? fmt::format("\nAll cells, comparisons and methods: {}/analysis.html, analysis.txt, *.csv\n", *folder)
                 : fmt::format("\nDetails could not be written ({}): see --full or -o FILE\n", folder.error().message);
@@ -131,7 +131,7 @@ int print_summary_on_screen(const AnalysisResult& result, const ExperimentData& 
 }
 
 int write_analysis_plot(const AnalyzeFlags& flags, const experiment::AnalysisOptions& options) {
-  Result<PlotFile> file = PlotFile::open(flags.output_file, experiment::experiment_files(flags.experiment_folder));
+  Result<PlotFile> file = PlotFile::open(flags.output_file, experiment::list_experiment_files(flags.experiment_folder));
   if (!file) return print_error(file.error());
   const Result<ExperimentData> data = experiment::read_experiment(flags.experiment_folder);
   if (!data) return print_error(data.error());
@@ -157,7 +157,7 @@ int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
   const Result<experiment::AnalysisOptions> options = analysis_options(flags);
   if (!options) return print_error(options.error());
   if (!flags.plot_name.empty()) return write_analysis_plot(flags, *options);
-  const std::vector<std::string> inputs = experiment::experiment_files(flags.experiment_folder);
+  const std::vector<std::string> inputs = experiment::list_experiment_files(flags.experiment_folder);
   Result<Output> html = Output::open(flags.html_file, inputs);
   if (!html) return print_error(html.error());
   Result<Output> output = Output::open(flags.output_file, inputs);
@@ -171,7 +171,7 @@ int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
     if (!page) return print_error(page.error());
     if (formats == 0 && flags.output_file.empty()) return kExitSuccess;
   }
-  if (formats == 0 && flags.output_file.empty()) return print_summary_on_screen(*result, *data, flags, line, *output);
+  if (formats == 0 && flags.output_file.empty()) return print_text_or_summary(*result, *data, flags, line, *output);
   const Status written = output->write(format_analysis(*result, *data, flags, line));
   return written ? kExitSuccess : print_error(written.error());
 }
@@ -186,7 +186,7 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
       ->type_name("HOW");
   verb.add_option("--alpha", flags->significance_level, "significance level; default: alpha of experiment.toml")
       ->type_name("P")
-      ->check(check_number_between(1e-9, 0.5));
+      ->check(number_range_validator(1e-9, 0.5));
   verb.add_option("--factor", flags->compared_factors,
                   "compare the levels of this factor; default: the factors that experiment.toml compares")
       ->type_name("NAME")
@@ -199,10 +199,10 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
       ->take_all();
   verb.add_option("--resamples", flags->resamples, "number of bootstrap resamples; default: 2000")
       ->type_name("N")
-      ->check(check_whole_number(1, kMaxResamples));
+      ->check(whole_number_validator(1, kMaxResamples));
   verb.add_option("--threads", flags->thread_count, "number of threads; default: all CPUs; does not change results")
       ->type_name("N")
-      ->check(check_whole_number(0, kMaxThreadOption));
+      ->check(whole_number_validator(0, kMaxThreadCount));
   verb.add_flag("--full", flags->shows_everything,
                 "print everything; default: a summary if the output does not fit on the screen");
   verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.analysis/1)");
@@ -223,7 +223,7 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
                   "write a plot instead: timeline (one run over time), tradeoff (a metric against energy), bars, "
                   "violins, bubbles, epochs; to -o FILE.svg, .png or .pdf")
       ->type_name("PLOT")
-      ->check(CLI::IsMember(analysis_plot_names()));
+      ->check(word_choice_validator(analysis_plot_names()));
   verb.add_option("--cell", flags->plotted_cells,
                   "with --plot timeline: show this cell, FACTOR=LEVEL,...; repeat for others; default: the first two")
       ->type_name("CELL")

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMaxPlottedRuns = 12;
 
-std::string join_words(const std::vector<std::string>& words) {
+std::string join_with_commas(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
@@ -25,10 +25,10 @@ Error plot_usage_error(std::string message, std::string remedy) {
   return {ErrorCode::usage, std::move(message), std::move(remedy)};
 }
 
-using WantedLevels = std::vector<std::optional<std::size_t>>;  // by factor
+using LevelByFactor = std::vector<std::optional<std::size_t>>;  // by factor
 
 // Adds "framework=pytorch" to the wanted levels.
-Status add_wanted_level(const AnalysisResult& result, std::string_view part, WantedLevels& wanted) {
+Status parse_factor_level(const AnalysisResult& result, std::string_view part, LevelByFactor& wanted) {
   const std::size_t equals = part.find('=');
   const std::string_view name = part.substr(0, equals);
   const auto factor = std::ranges::find(result.factors, name, &ExperimentFactor::name);
@@ -36,12 +36,12 @@ Status add_wanted_level(const AnalysisResult& result, std::string_view part, Wan
     std::vector<std::string> names;
     for (const ExperimentFactor& each : result.factors) names.push_back(each.name + "=LEVEL");
     return plot_usage_error(fmt::format("--cell {} is not of the form FACTOR=LEVEL", joulemap::quoted(part)),
-                            "--cell " + join_words(names));
+                            "--cell " + join_with_commas(names));
   }
   const auto level = std::ranges::find(factor->levels, part.substr(equals + 1));
   if (level == factor->levels.end()) {
     return plot_usage_error(fmt::format("{} has no level {}", factor->name, joulemap::quoted(part.substr(equals + 1))),
-                            "levels: " + join_words(factor->levels));
+                            "levels: " + join_with_commas(factor->levels));
   }
   wanted[static_cast<std::size_t>(factor - result.factors.begin())] =
       static_cast<std::size_t>(level - factor->levels.begin());
@@ -58,14 +58,14 @@ Result<std::string> draw_run_timelines(const ExperimentData& data, const Analysi
   for (const std::string& text : cells) {
     const Result<std::size_t> cell = find_cell(result, text);
     if (!cell) return cell.error();
-    if (report::row_with_series(data, result.cells[*cell]) == nullptr) {
+    if (report::find_row_with_power_series(data, result.cells[*cell]) == nullptr) {
       return missing_plot_data_error("timeline", fmt::format("power over time in the cell {}", joulemap::quoted(text)),
                                      "run or import the experiment again with this version");
     }
     chosen.push_back(*cell);
   }
   for (std::size_t i = 0; cells.empty() && i < result.cells.size() && chosen.size() < 2; ++i) {
-    if (report::row_with_series(data, result.cells[i]) != nullptr) chosen.push_back(i);
+    if (report::find_row_with_power_series(data, result.cells[i]) != nullptr) chosen.push_back(i);
   }
   std::string svg = report::run_timelines_svg(data, result, chosen);
   if (!svg.empty()) return svg;
@@ -73,8 +73,8 @@ Result<std::string> draw_run_timelines(const ExperimentData& data, const Analysi
 }
 
 // The plot of the first measure of this kind.
-using MeasurePlot = std::string (*)(const AnalysisResult&, std::size_t);
-std::string plot_energy_or_time(const AnalysisResult& result, MeasurePlot plot) {
+using MeasurePlotFunction = std::string (*)(const AnalysisResult&, std::size_t);
+std::string plot_energy_or_time(const AnalysisResult& result, MeasurePlotFunction plot) {
   std::optional<std::size_t> measure = report::find_measure_of_kind(result, MeasureKind::energy);
   if (!measure) measure = report::find_measure_of_kind(result, MeasureKind::time);
   return measure ? plot(result, *measure) : "";
@@ -87,9 +87,9 @@ std::vector<std::string> analysis_plot_names() {
 }
 
 Result<std::size_t> find_cell(const AnalysisResult& result, std::string_view text) {
-  WantedLevels wanted(result.factors.size());
+  LevelByFactor wanted(result.factors.size());
   for (const std::string_view part : split(text, ',')) {
-    if (Status added = add_wanted_level(result, part, wanted); !added) return std::move(added).error();
+    if (Status added = parse_factor_level(result, part, wanted); !added) return std::move(added).error();
   }
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < result.cells.size(); ++i) {
@@ -105,7 +105,7 @@ Result<std::size_t> find_cell(const AnalysisResult& result, std::string_view tex
     if (!wanted[i] && result.factors[i].levels.size() > 1) missing.push_back(result.factors[i].name + "=LEVEL");
   }
   return plot_usage_error(fmt::format("{} cells match --cell {}", found.size(), joulemap::quoted(text)),
-                          fmt::format("add {}", join_words(missing)));
+                          fmt::format("add {}", join_with_commas(missing)));
 }
 
 Result<std::string> analysis_plot_svg(std::string_view plot, const ExperimentData& data, const AnalysisResult& result,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/attribution_options.h"
+#include "cli/value_checks.h"
 
 #include <fmt/format.h>
 
@@ -44,21 +45,21 @@ std::vector<DomainClass> excluded_domain_classes(const std::vector<std::string>&
 
 }  // namespace
 
-void add_analysis_option_flags(CLI::App& verb, AttributionFlags& flags) {
+void add_attribution_flags(CLI::App& verb, AttributionFlags& flags) {
   verb.add_option(
           "--mode", flags.attribution_mode,
           "how energy is attributed: regress (by the power of kernels and layers, the default), integral (by time), "
           "hold (by the power of the previous counter interval)")
       ->type_name("MODE")
-      ->check(CLI::IsMember({"regress", "integral", "hold"}));
+      ->check(word_choice_validator({"regress", "integral", "hold"}));
   verb.add_option("--time", flags.time_window, "analyze only FROM to TO, in seconds since the start of the command")
       ->type_name("FROM,TO");
   verb.add_option("--exclude", flags.excluded_domains, "exclude parts of the machine: cpu, ram, gpu")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false)  // a file name may follow
-      ->check(CLI::IsMember({"cpu", "ram", "gpu"}));
-  verb.add_option("--library", flags.kernel_library,
+      ->check(word_choice_validator({"cpu", "ram", "gpu"}));
+  verb.add_option("--library", flags.kernel_library_file,
                   "kernel library that provides the priors, or none; default: the priors in the recording")
       ->type_name("FILE|none");
 }
@@ -69,9 +70,9 @@ Result<AttributionOptions> parse_attribution_options(const AttributionFlags& fla
       attribution::parse_attribution_mode(flags.attribution_mode).value_or(attribution::AttributionMode::regress);
   if (const Status parsed = parse_time_window(flags.time_window, attribution_options.time_range); !parsed)
     return parsed.error();
-  Result<recording::LoadedKernelLibrary> library = read_named_library(flags.kernel_library);
+  Result<recording::LoadedKernelLibrary> library = read_named_library(flags.kernel_library_file);
   if (!library) return std::move(library).error();
-  if (!flags.kernel_library.empty()) attribution_options.kernel_library_path = std::move(library->powers);
+  if (!flags.kernel_library_file.empty()) attribution_options.kernel_powers = std::move(library->powers);
   attribution_options.diagnostics = std::move(library->diagnostics);
   attribution_options.excluded_domains = excluded_domain_classes(flags.excluded_domains);
   return attribution_options;
@@ -81,7 +82,7 @@ attribution::ReportQuery make_report_query(AttributionOptions& options) {
   attribution::ReportQuery query;
   query.mode = options.attribution_mode;
   query.time_range = options.time_range;
-  query.library = std::move(options.kernel_library_path);
+  query.library = std::move(options.kernel_powers);
   query.excluded_domains = std::move(options.excluded_domains);
   return query;
 }

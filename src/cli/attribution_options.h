@@ -19,17 +19,17 @@ namespace joulemap::cli {
 struct AttributionFlags {
   std::string attribution_mode = "regress";
   std::string time_window;  // seconds since the start of the command: "30,60", or "30" to the end
-  std::string kernel_library;
+  std::string kernel_library_file;
   std::vector<std::string> excluded_domains;
 };
 
 // Declares --mode, --time, --library and --exclude on `verb`. `flags` must outlive the parser.
-void add_analysis_option_flags(CLI::App& verb, AttributionFlags& flags);
+void add_attribution_flags(CLI::App& verb, AttributionFlags& flags);
 
 struct AttributionOptions {
   attribution::AttributionMode attribution_mode = attribution::AttributionMode::regress;
   attribution::CommandTimeRange time_range;
-  std::optional<std::vector<KernelPower>> kernel_library_path;
+  std::optional<std::vector<KernelPower>> kernel_powers;
   std::vector<DomainClass> excluded_domains;
   Diagnostics diagnostics;  // of reading the kernel library
 };

@@ -15,8 +15,8 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr double kMaxTime_s = 1e6;
-constexpr double kMinTime_s = 0.001;
+constexpr double kMaxOptionTime_s = 1e6;
+constexpr double kMinOptionTime_s = 0.001;
 
 constexpr std::string_view kBenchServeScript = R"(
 import sys
@@ -32,7 +32,7 @@ sys.exit(main(sys.argv[1:])))";
 struct BenchServeFlags {
   std::string text;                   // of every option with a value; only the parser keeps the values
   std::vector<std::string> arrivals;  // "poisson", or "trace" and a file
-  bool is_set = false;                // of every flag
+  bool unused_flag_value = false;     // of every flag
 };
 
 // The options of the command line, as words for the script.
@@ -61,11 +61,10 @@ void add_target_options(CLI::App& verb, BenchServeFlags& flags) {
       ->type_name("FILE")
       ->excludes(endpoint);
   verb.add_option("--model", flags.text, "model of the server; default: the first that it lists")->type_name("NAME");
-  verb.add_flag("--chat", flags.is_set, "send chat completions instead of completions");
-  verb.add_flag("--ignore-eos", flags.is_set,
+  verb.add_flag("--chat", flags.unused_flag_value, "send chat completions instead of completions");
+  verb.add_flag("--ignore-eos", flags.unused_flag_value,
                 "ask for answers of full length, as vLLM, SGLang and llama.cpp support");
-  verb.add_option("--api-key-env", flags.text, "environment variable that contains the API key")
-      ->type_name("VARIABLE");
+  verb.add_option("--api-key-env", flags.text, "environment variable that contains the API key")->type_name("VARIABLE");
 }
 
 void add_load_options(CLI::App& verb, BenchServeFlags& flags) {
@@ -76,35 +75,35 @@ void add_load_options(CLI::App& verb, BenchServeFlags& flags) {
       ->expected(1, 2);
   CLI::Option* const requests = verb.add_option("--requests", flags.text, "requests of each load level")
                                     ->type_name("N")
-                                    ->check(check_whole_number(1, 1'000'000));
+                                    ->check(whole_number_validator(1, 1'000'000));
   verb.add_option("--duration", flags.text, "time in which requests arrive, for each load level; default: 60")
       ->type_name("S")
-      ->check(check_number_between(kMinTime_s, kMaxTime_s))
+      ->check(number_range_validator(kMinOptionTime_s, kMaxOptionTime_s))
       ->excludes(requests);
   verb.add_option("--seed", flags.text, "seed of arrivals, lengths and prompts; default: 1")
       ->type_name("N")
-      ->check(check_whole_number());
+      ->check(whole_number_validator());
   verb.add_option("--prompt-tokens", flags.text, "length of prompts: 256, 128..512 or lognormal:256,0.5")
       ->type_name("D");
   verb.add_option("--output-tokens", flags.text, "length of answers, likewise")->type_name("D");
   verb.add_option("--tenant", flags.text, "tenants with weights, such as chat=3,search=1")->type_name("LIST");
   verb.add_option("--timeout", flags.text, "time limit of a request; default: 120")
       ->type_name("S")
-      ->check(check_number_between(kMinTime_s, kMaxTime_s));
+      ->check(number_range_validator(kMinOptionTime_s, kMaxOptionTime_s));
   verb.add_option("--max-duration", flags.text, "time limit of all load levels; default: 3600")
       ->type_name("S")
-      ->check(check_number_between(kMinTime_s, kMaxTime_s));
+      ->check(number_range_validator(kMinOptionTime_s, kMaxOptionTime_s));
   verb.add_option("--ramp", flags.text, "share of the arrivals to leave out; default: 20%")->type_name("SHARE");
   verb.add_option("--warm-up", flags.text, "requests before the first load level; default: 2")
       ->type_name("N")
-      ->check(check_whole_number(0, 1'000'000));
+      ->check(whole_number_validator(0, 1'000'000));
 }
 
-void add_bench_serve(CLI::App& verb, CommandLine& line) {
+void add_bench_serve_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<BenchServeFlags>();
   add_target_options(verb, *flags);
   add_load_options(verb, *flags);
-  verb.add_flag("--json", flags->is_set, "one line of JSON (schema joulemap.bench_serve/1)");
+  verb.add_flag("--json", flags->unused_flag_value, "one line of JSON (schema joulemap.bench_serve/1)");
   verb.add_option("-o,--output", flags->text, "write to FILE")->type_name("FILE");
   verb.callback([flags, &verb, &line] {
     if (verb.count("--endpoint") + verb.count("--engine") == 0) {
@@ -123,7 +122,7 @@ void add_bench_serve(CLI::App& verb, CommandLine& line) {
 void add_bench_command(CLI::App& verb, CommandLine& line) {
   verb.require_subcommand(1);
   constexpr std::array<Subcommand, 1> kVerbs = {{
-      {"serve", "measure latency and energy per token of a serving engine", &add_bench_serve},
+      {"serve", "measure latency and energy per token of a serving engine", &add_bench_serve_command},
   }};
   for (const Subcommand& command : kVerbs) {
     CLI::App* const sub = verb.add_subcommand(std::string(command.name), std::string(command.summary));

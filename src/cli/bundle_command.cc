@@ -29,7 +29,8 @@ struct BundleFlags {
 };
 
 bool has_named_library(const BundleFlags& flags) {
-  return !flags.attribution_options.kernel_library.empty() && flags.attribution_options.kernel_library != "none";
+  return !flags.attribution_options.kernel_library_file.empty() &&
+         flags.attribution_options.kernel_library_file != "none";
 }
 
 // "run.joule" -> "run.bundle"
@@ -112,7 +113,7 @@ int run_bundle(BundleFlags flags) {
   Result<std::vector<std::string>> recordings = recordings_or_default(std::move(flags.recordings), "bundle");
   if (!recordings) return print_error(recordings.error());
   const AttributionFlags& options = flags.attribution_options;
-  const std::string library = has_named_library(flags) ? options.kernel_library : std::string();
+  const std::string library = has_named_library(flags) ? options.kernel_library_file : std::string();
   const std::string path = flags.output_file.empty() ? default_bundle_path(recordings->front()) : flags.output_file;
   std::ranges::sort(*recordings);  // as analyse_recording() does: the order of the arguments does not matter
   std::vector<std::string> input_paths = *recordings;
@@ -128,8 +129,8 @@ int run_bundle(BundleFlags flags) {
   bundle::Manifest manifest;
   manifest.joulemap_version = JOULEMAP_VERSION;
   manifest.options = {options.attribution_mode, options.time_window, options.excluded_domains,
-                      library.empty() ? options.kernel_library : std::string(bundle::kLibraryMemberName)};
-  const Result<bundle::Statements> statements = compute_bundle_statements(members, manifest.options);
+                      library.empty() ? options.kernel_library_file : std::string(bundle::kLibraryMemberName)};
+  const Result<bundle::BundleStatements> statements = compute_bundle_statements(members, manifest.options);
   if (!statements) return print_error(statements.error());
   manifest.verdict = statements->verdict;
   members.push_back({std::string(bundle::kEnvironmentMemberName), statements->environment});
@@ -159,7 +160,7 @@ void add_bundle_command(CLI::App& verb, CommandLine& line) {
                   "recordings; default: run.joule; several files must be parts of one run");
   verb.add_option("-o,--output", flags->output_file, "write to FILE; default: the name of the recording with .bundle")
       ->type_name("FILE");
-  add_analysis_option_flags(verb, flags->attribution_options);
+  add_attribution_flags(verb, flags->attribution_options);
   verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.bundle/1)");
   verb.callback([flags, &line] { line.exit_code = run_bundle(*flags); });
 }

@@ -15,7 +15,7 @@
 #include "attribution/ledger/machine_energy.h"
 #include "base/text.h"
 #include "bundle/bundle_file.h"
-#include "bundle/member_copies.h"
+#include "bundle/bundle_member_copies.h"
 #include "bundle/statements.h"
 #include "cli/attribution_options.h"
 
@@ -38,19 +38,20 @@ inline Status check_bundle_options(const bundle::BundleOptions& options) {
 }
 
 // `members`: recordings in the order of the bundle, and the kernel library if the options name it; others are ignored.
-inline Result<bundle::Statements> compute_bundle_statements(std::span<const formats::TarMember> members,
-                                                            const bundle::BundleOptions& options) {
+inline Result<bundle::BundleStatements> compute_bundle_statements(std::span<const formats::TarMember> members,
+                                                                  const bundle::BundleOptions& options) {
   if (const Status checked = check_bundle_options(options); !checked) return checked.error();
-  const Result<bundle::MemberCopies> copies = bundle::MemberCopies::create(members);
+  const Result<bundle::BundleMemberCopies> copies = bundle::BundleMemberCopies::create(members);
   if (!copies) return copies.error();
   if (copies->recording_paths().empty()) return Error{ErrorCode::malformed, "the bundle contains no recording", ""};
   AttributionFlags flags{options.attribution_mode, options.time_range, options.library_name, options.excluded_domains};
   if (options.library_name == bundle::kLibraryMemberName) {
-    flags.kernel_library = copies->library_path();
-    if (flags.kernel_library.empty()) return Error{ErrorCode::malformed, "the bundle contains no kernel library", ""};
+    flags.kernel_library_file = copies->library_path();
+    if (flags.kernel_library_file.empty())
+      return Error{ErrorCode::malformed, "the bundle contains no kernel library", ""};
   }
   Result<AttributionOptions> parsed = parse_attribution_options(flags);
-  if (!parsed) return copies->hide_paths(std::move(parsed).error());
+  if (!parsed) return copies->replace_paths_with_names(std::move(parsed).error());
   return bundle::compute_statements(*copies, make_report_query(*parsed), parsed->diagnostics);
 }
 

@@ -48,7 +48,7 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   calibration::CalibrationOptions options;
   options.idle_duration_ns =
       static_cast<std::int64_t>(flags.measuring_time_s * static_cast<double>(kNanosecondsPerSecond));
-  options.loads_gpus = !flags.skips_gpu_load && line.replay_option.empty();
+  options.is_gpu_load_enabled = !flags.skips_gpu_load && line.replay_option.empty();
   options.cuda_library = calibration::choose_cuda_library(line.system_root.is_real());
   ProgressLine progress("calibrating", line);
   options.on_progress = progress.callback();
@@ -56,7 +56,7 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   // With --sysroot or --replay the sensors are not those of this machine, so nothing is stored.
   if (line.system_root.is_real() && line.replay_option.empty()) {
     const std::string path = calibration_path();
-    const Status stored = recording::save_calibrations(path, result.findings);
+    const Status stored = recording::merge_into_calibration_file(path, result.findings);
     if (stored) {
       result.calibration_file = path;
     } else {
@@ -76,16 +76,16 @@ void add_calibrate_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--seconds", flags->measuring_time_s,
                   "duration of the idle measurement; default: 5; run nothing else meanwhile")
       ->type_name("S")
-      ->check(check_number_between(0.1, 600));
+      ->check(number_range_validator(0.1, 600));
   verb.add_flag("--no-load", flags->skips_gpu_load,
                 "do not load GPUs; by default each NVIDIA GPU is loaded for 20 s to measure sensor latency");
   verb.add_option("--sensors", flags->sensor_filter, "use only these sensors, e.g. nvml,powercap")->type_name("LIST");
   verb.add_flag("--predict", flags->calibrates_prediction,
                 "instead of sensors, measure operations on this GPU and fit a profile for predict");
-  verb.add_option("--minutes", flags->prediction_options.measuring_time_min,
+  verb.add_option("--minutes", flags->prediction_options.measuring_minutes,
                   "with --predict: measurement time in minutes; default: 8")
       ->type_name("N")
-      ->check(check_number_between(0.05, 600));
+      ->check(number_range_validator(0.05, 600));
   verb.add_option("--python", flags->prediction_options.python_program,
                   "with --predict: Python interpreter with PyTorch and joulemap; default: python3")
       ->type_name("FILE");

@@ -30,7 +30,7 @@ Status collect_measurements(const PredictionCalibrationOptions& wanted, std::vec
   sigprocmask(SIG_SETMASK, nullptr, &mask);
   Result<ChildProcess> child = ChildProcess::prepare(argv, mask);
   if (!child) return std::move(child).error();
-  if (Status started = child->release(); !started) return started;
+  if (Status started = child->execute(); !started) return started;
   int status = 0;
   while (::waitpid(child->pid(), &status, 0) < 0 && errno == EINTR) {
   }
@@ -55,10 +55,10 @@ std::string read_measured_gpu_name(const std::string& folder) {
 }  // namespace
 
 int calibrate_prediction(const PredictionCalibrationOptions& wanted, const std::string& output) {
-  const std::string rows = prediction_rows_folder() + "/rows";
-  const std::string tables = prediction_rows_folder() + "/tables";
+  const std::string rows = prediction_measurements_folder() + "/rows";
+  const std::string tables = prediction_measurements_folder() + "/tables";
   if (const Status made = make_private_folders(rows); !made) return print_error(made.error());
-  const std::string seconds = fmt::format("{:.0f}", wanted.measuring_time_min * kSecondsPerMinute);
+  const std::string seconds = fmt::format("{:.0f}", wanted.measuring_minutes * kSecondsPerMinute);
   if (const Status done = collect_measurements(wanted, {"--out", rows, "--seconds", seconds}); !done)
     return print_error(done.error());
   if (const Status done = collect_measurements(wanted, {"--out", rows, "--tables", tables}); !done)

@@ -9,7 +9,7 @@
 namespace joulemap::cli {
 
 struct PredictionCalibrationOptions {
-  double measuring_time_min = 8;
+  double measuring_minutes = 8;
   std::string python_program = "python3";
 };
 

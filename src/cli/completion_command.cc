@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/output.h"
+#include "cli/value_checks.h"
 #include "cli/verb_description.h"
 
 namespace joulemap::cli {
@@ -128,7 +129,7 @@ void add_completion_command(CLI::App& verb, CommandLine& line) {
       "bash: joulemap completion bash > ~/.local/share/bash-completion/completions/joulemap\n"
       "zsh:  joulemap completion zsh > ~/.zfunc/_joulemap   (a folder of $fpath)\n"
       "fish: joulemap completion fish > ~/.config/fish/completions/joulemap.fish");
-  verb.add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  verb.add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(word_choice_validator({"bash", "zsh", "fish"}));
   verb.callback([shell, &line] {
     const std::vector<VerbDescription> verbs = describe_verbs(*line.cli_app);
     const Status written = write_to_stream(Stream::out, *shell == "bash"  ? bash_script(verbs)

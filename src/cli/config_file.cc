@@ -26,17 +26,17 @@ constexpr std::array<std::string_view, 13> kConfigKeys = {
     "carbon-data",   "color",   "device", "embodied-kg", "gco2-per-kwh", "lifetime-years", "period",
     "price-per-kwh", "profile", "pue",    "region",      "sensors",      "trace"};
 
-std::string config_variable(const char* name) {
+std::string environment_variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
   return value == nullptr ? std::string() : std::string(value);
 }
 
 std::vector<std::string> list_config_files() {
-  if (const std::string named = config_variable("JOULEMAP_CONFIG"); !named.empty())
+  if (const std::string named = environment_variable("JOULEMAP_CONFIG"); !named.empty())
     return named == "none" ? std::vector<std::string>() : std::vector{named};
   std::vector<std::string> files;
-  const std::string config = config_variable("XDG_CONFIG_HOME");
-  const std::string home = config_variable("HOME");
+  const std::string config = environment_variable("XDG_CONFIG_HOME");
+  const std::string home = environment_variable("HOME");
   if (!config.empty()) {
     files.push_back(config + "/joulemap/joulemap.toml");
   } else if (!home.empty()) {
@@ -112,7 +112,7 @@ Status apply_config_table(CLI::App& app, const std::vector<CLI::App*>& verbs, co
 }  // namespace
 
 Status apply_config_files(CLI::App& app) {
-  const bool is_named = !config_variable("JOULEMAP_CONFIG").empty();
+  const bool is_named = !environment_variable("JOULEMAP_CONFIG").empty();
   for (const std::string& file : list_config_files()) {
     const Result<std::string> text = read_file_start(file, kMaxConfig_bytes);
     // A file that this user may not read counts as absent, unless JOULEMAP_CONFIG names it.

@@ -11,20 +11,21 @@ namespace joulemap::cli {
 namespace {
 
 // Value of an environment variable. Empty if it is unset, or if joulemap runs with file capabilities (AT_SECURE).
-std::string folder_variable(const char* name) {
+std::string unprivileged_environment_variable(const char* name) {
   const char* value = ::secure_getenv(name);
   return value != nullptr ? value : "";
 }
 
 std::string home_folder() {
-  if (std::string named = folder_variable("HOME"); !named.empty()) return named;
+  if (std::string named = unprivileged_environment_variable("HOME"); !named.empty()) return named;
   const passwd* user = ::getpwuid(::getuid());  // NOLINT(concurrency-mt-unsafe): there is one thread
   return user != nullptr && user->pw_dir != nullptr ? user->pw_dir : "/";
 }
 
 std::string data_folder() {
-  if (std::string named = folder_variable("JOULEMAP_DATA"); !named.empty()) return named;
-  if (const std::string xdg = folder_variable("XDG_DATA_HOME"); !xdg.empty()) return xdg + "/joulemap";
+  if (std::string named = unprivileged_environment_variable("JOULEMAP_DATA"); !named.empty()) return named;
+  if (const std::string xdg = unprivileged_environment_variable("XDG_DATA_HOME"); !xdg.empty())
+    return xdg + "/joulemap";
   return home_folder() + "/.local/share/joulemap";
 }
 
@@ -44,6 +45,6 @@ std::string device_profile_path(std::string_view device) {
   return data_folder() + "/profiles/" + name + ".json";
 }
 
-std::string prediction_rows_folder() { return data_folder() + "/prediction"; }
+std::string prediction_measurements_folder() { return data_folder() + "/prediction"; }
 
 }  // namespace joulemap::cli

@@ -16,6 +16,6 @@ std::string kernel_library_path();
 // Prediction profile of a GPU, written by `calibrate --predict`. `device`: name of the GPU.
 std::string device_profile_path(std::string_view device);
 // Folder of the measurements of `calibrate --predict`; a later call continues from them.
-std::string prediction_rows_folder();
+std::string prediction_measurements_folder();
 
 }  // namespace joulemap::cli

@@ -20,7 +20,7 @@ struct DeviceFlags {
 void add_device_options(CLI::App& verb, DeviceFlags& flags);
 
 // Prefers a profile made on this machine (device_profile_path()) to the built-in one of the same GPU.
-Result<predict::DeviceProfile> load_profile(const DeviceFlags& flags);
+Result<predict::DeviceProfile> load_device_profile(const DeviceFlags& flags);
 
 // A note that names the assumed GPU, if the user chose none; else empty.
 std::string assumed_device_note(const DeviceFlags& flags, const predict::DeviceProfile& profile);

@@ -27,7 +27,7 @@ struct DiffFlags {
   bool whole_run = false;
   std::size_t shown_entry_count = 10;
   bool json = false;
-  std::string html;
+  std::string html_file;
   std::string output;
   bool strict = false;
 };
@@ -46,17 +46,18 @@ Result<std::optional<double>> parse_fraction_option(std::string_view option, con
   return std::optional(is_percent ? *value / 100 : *value);
 }
 
-struct ComparedSides {
+struct ComparedRecordingPaths {
   std::vector<std::string> a;
   std::vector<std::string> b;
 };
 
 // The recordings of each side. `diff A B`: A and B. With --baseline: side a is the baseline, side b the positional
 // recordings.
-Result<ComparedSides> select_sides(const DiffFlags& flags) {
-  if (!flags.baseline.empty() && !flags.recordings.empty()) return ComparedSides{flags.baseline, flags.recordings};
+Result<ComparedRecordingPaths> select_compared_recordings(const DiffFlags& flags) {
+  if (!flags.baseline.empty() && !flags.recordings.empty())
+    return ComparedRecordingPaths{flags.baseline, flags.recordings};
   if (flags.baseline.empty() && flags.recordings.size() == 2)
-    return ComparedSides{{flags.recordings[0]}, {flags.recordings[1]}};
+    return ComparedRecordingPaths{{flags.recordings[0]}, {flags.recordings[1]}};
   if (flags.baseline.empty()) {
     return Error{ErrorCode::usage, fmt::format("diff compares two recordings, not {}", flags.recordings.size()),
                  "joulemap diff A B, or with repeated runs: joulemap diff B1 B2 B3 --baseline A1 A2 A3"};
@@ -66,7 +67,7 @@ Result<ComparedSides> select_sides(const DiffFlags& flags) {
 }
 
 Result<RunDifference> compute_difference(const DiffFlags& flags) {
-  const Result<ComparedSides> sides = select_sides(flags);
+  const Result<ComparedRecordingPaths> sides = select_compared_recordings(flags);
   if (!sides) return sides.error();
   const Result<std::optional<double>> failure_threshold = parse_fraction_option("--fail-over", flags.failure_threshold);
   if (!failure_threshold) return failure_threshold.error();
@@ -80,13 +81,13 @@ Result<RunDifference> compute_difference(const DiffFlags& flags) {
 int run_diff(const DiffFlags& flags, const CommandLine& line) {
   std::vector<std::string> inputs = flags.recordings;
   inputs.insert(inputs.end(), flags.baseline.begin(), flags.baseline.end());
-  Result<Output> output = Output::open(flags.html.empty() ? flags.output : flags.html, inputs);
+  Result<Output> output = Output::open(flags.html_file.empty() ? flags.output : flags.html_file, inputs);
   if (!output) return print_error(output.error());
   Result<RunDifference> difference = compute_difference(flags);
   if (!difference) return print_error(difference.error());
   const Diagnostics notes = difference->diagnostics;
-  if (line.quiet && !flags.json && flags.html.empty()) difference->diagnostics = {};
-  if (!flags.html.empty()) {
+  if (line.quiet && !flags.json && flags.html_file.empty()) difference->diagnostics = {};
+  if (!flags.html_file.empty()) {
     const Status page = output->write(page::diff_html(*difference));
     if (!page) return print_error(page.error());
     return strict_exit_code(difference->failed ? kExitFailure : kExitSuccess, flags.strict, difference->diagnostics);
@@ -115,24 +116,24 @@ void add_diff_command(CLI::App& verb, CommandLine& line) {
                   "tensor, function, region, kernel; operator: equal operations and shapes whatever their names, with "
                   "the cause of each difference")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember(
+      ->check(word_choice_validator(
           {"domain", "phase", "layer", "module", "op", "tensor", "function", "region", "kernel", "operator"}));
   verb.add_option("--per", flags->per,
                   "energy per sample, step, epoch or run; default: the first that all recordings have")
       ->type_name("UNIT")
-      ->check(CLI::IsMember({"sample", "step", "epoch", "run"}));
+      ->check(word_choice_validator({"sample", "step", "epoch", "run"}));
   verb.add_option("--fail-over", flags->failure_threshold,
                   "exit with 1 if the total grew by more than SHARE, e.g. 5%, and by more than the noise")
       ->type_name("SHARE");
   verb.add_option("--top", flags->shown_entry_count, "at most N lines under each heading; default: 10; 0 shows all")
       ->type_name("N")
-      ->check(check_whole_number());
+      ->check(whole_number_validator());
   verb.add_flag("--whole-run", flags->whole_run, "compare whole runs, including start-up, warm-up and shutdown");
   verb.add_option("--run-sd", flags->run_sd,
                   "relative standard deviation between runs of one program; default: 2%; repeated recordings refine it")
       ->type_name("SHARE");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.diff/1)");
-  verb.add_option("--html", flags->html, "write a self-contained HTML page to FILE")
+  verb.add_option("--html", flags->html_file, "write a self-contained HTML page to FILE")
       ->type_name("FILE")
       ->excludes("--json");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE")->excludes("--html");

@@ -24,12 +24,12 @@ namespace {
 constexpr std::size_t kMaxShownPlanRows = 24;
 
 constexpr std::array<Subcommand, 7> kExperimentVerbs = {{
-    {"plan", "show the rows of a plan, their cost and their statistical power", &add_experiment_plan},
-    {"run", "run the rows of a plan, one at a time, into a folder", &add_experiment_run},
-    {"resume", "continue an interrupted run and retry failed rows", &add_experiment_resume},
-    {"run-row", "run single rows or blocks, called by a launcher", &add_experiment_run_row},
-    {"status", "show the progress of an experiment", &add_experiment_status},
-    {"submit", "submit the blocks as Slurm job arrays", &add_experiment_submit},
+    {"plan", "show the rows of a plan, their cost and their statistical power", &add_experiment_plan_command},
+    {"run", "run the rows of a plan, one at a time, into a folder", &add_experiment_run_command},
+    {"resume", "continue an interrupted run and retry failed rows", &add_experiment_resume_command},
+    {"run-row", "run single rows or blocks, called by a launcher", &add_experiment_run_row_command},
+    {"status", "show the progress of an experiment", &add_experiment_status_command},
+    {"submit", "submit the blocks as Slurm job arrays", &add_experiment_submit_command},
     {"analyze", "compare the cells and check the validity of the data", &add_analyze_command},
 }};
 
@@ -78,7 +78,7 @@ int run_experiment_plan(const PlanFlags& flags, const CommandLine& line) {
 
 }  // namespace
 
-void add_experiment_plan(CLI::App& verb, CommandLine& line) {
+void add_experiment_plan_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<PlanFlags>();
   line.verbs_opening_sensors.push_back(&verb);
   verb.add_option("PLAN", flags->plan_file, "experiment.toml, or an experiment folder")->required();
@@ -88,12 +88,12 @@ void add_experiment_plan(CLI::App& verb, CommandLine& line) {
                 "first run one extra row of each cell to estimate the cost of the experiment");
   verb.add_option("--top", flags->shown_row_count, "at most N rows; default: 24; 0 shows all")
       ->type_name("N")
-      ->check(check_whole_number());
+      ->check(whole_number_validator());
   verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.experiment/1)");
   verb.callback([flags, &line] { line.exit_code = run_experiment_plan(*flags, line); });
 }
 
-void add_experiment_status(CLI::App& verb, CommandLine& line) {
+void add_experiment_status_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<PlanFlags>();
   verb.add_option("FOLDER", flags->plan_file, "experiment folder")->required();
   verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.experiment/1)");

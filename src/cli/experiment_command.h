@@ -11,11 +11,11 @@ namespace joulemap::cli {
 
 void add_experiment_command(CLI::App& verb, CommandLine& line);
 
-void add_experiment_plan(CLI::App& verb, CommandLine& line);
-void add_experiment_run(CLI::App& verb, CommandLine& line);
-void add_experiment_resume(CLI::App& verb, CommandLine& line);
-void add_experiment_run_row(CLI::App& verb, CommandLine& line);
-void add_experiment_submit(CLI::App& verb, CommandLine& line);
-void add_experiment_status(CLI::App& verb, CommandLine& line);
+void add_experiment_plan_command(CLI::App& verb, CommandLine& line);
+void add_experiment_run_command(CLI::App& verb, CommandLine& line);
+void add_experiment_resume_command(CLI::App& verb, CommandLine& line);
+void add_experiment_run_row_command(CLI::App& verb, CommandLine& line);
+void add_experiment_submit_command(CLI::App& verb, CommandLine& line);
+void add_experiment_status_command(CLI::App& verb, CommandLine& line);
 
 }  // namespace joulemap::cli

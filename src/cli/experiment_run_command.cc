@@ -56,7 +56,7 @@ int run_requested_rows(ExperimentFolder& folder, const experiment::RunRequest& r
   progress.finish();
   if (!outcome) return print_error(outcome.error());
   print_machine_checks(*outcome, folder.spec().checks);
-  if (const Status read = folder.refresh(); !read) return print_error(read.error());
+  if (const Status read = folder.reload_run_table(); !read) return print_error(read.error());
   const ExperimentPlan plan = experiment::summarize_plan(folder);
   const Status written =
       write_to_stream(Stream::out, flags.as_json ? report::experiment_plan_json(plan) + "\n"
@@ -158,7 +158,7 @@ experiment::RunnerOptions runner_options(const CommandLine& line) {
   return {line.system_root, line.program_path, line.replay_option};
 }
 
-void add_experiment_run(CLI::App& verb, CommandLine& line) {
+void add_experiment_run_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
   line.verbs_opening_sensors.push_back(&verb);
   verb.add_option("PLAN", flags->plan_file, "experiment.toml, or a folder that `plan -o` created")->required();
@@ -169,7 +169,7 @@ void add_experiment_run(CLI::App& verb, CommandLine& line) {
   verb.callback([flags, &line] { line.exit_code = run_experiment(*flags, line); });
 }
 
-void add_experiment_resume(CLI::App& verb, CommandLine& line) {
+void add_experiment_resume_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
   line.verbs_opening_sensors.push_back(&verb);
   verb.add_option("FOLDER", flags->plan_file, "experiment folder")->required();
@@ -179,13 +179,15 @@ void add_experiment_resume(CLI::App& verb, CommandLine& line) {
   verb.callback([flags, &line] { line.exit_code = resume_experiment(*flags, line); });
 }
 
-void add_experiment_run_row(CLI::App& verb, CommandLine& line) {
+void add_experiment_run_row_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
   line.verbs_opening_sensors.push_back(&verb);
   verb.add_option("FOLDER", flags->plan_file, "experiment folder")->required();
   verb.add_option("ROW", flags->row_numbers, "row numbers; rows that are done are skipped")
-      ->check(check_whole_number());
-  verb.add_option("--block", flags->block_numbers, "all rows of block B")->type_name("B")->check(check_whole_number());
+      ->check(whole_number_validator());
+  verb.add_option("--block", flags->block_numbers, "all rows of block B")
+      ->type_name("B")
+      ->check(whole_number_validator());
   verb.add_flag("--force", flags->includes_rows_of_other_machines,
                 "run a row even if it is marked as running on another machine");
   add_shared_run_flags(verb, *flags);

@@ -19,7 +19,7 @@ struct SubmitFlags {
 };
 
 // The JSON that `experiment status --json` prints.
-std::string slurm_jobs_json(const experiment::ExperimentFolder& folder) {
+std::string experiment_status_json(const experiment::ExperimentFolder& folder) {
   ExperimentPlan plan = experiment::summarize_plan(folder);
   plan.jobs = experiment::query_slurm_jobs(folder, plan.diagnostics);
   return report::experiment_plan_json(plan) + "\n";
@@ -36,13 +36,13 @@ int submit_experiment(const SubmitFlags& flags, const CommandLine& line) {
                         array.block_array.block_indices.size(), array.block_array.first_block);
   }
   if (!submitted->empty()) text += fmt::format("joulemap experiment status {} shows their progress\n", folder->path());
-  const Status written = write_to_stream(Stream::out, flags.as_json ? slurm_jobs_json(*folder) : text);
+  const Status written = write_to_stream(Stream::out, flags.as_json ? experiment_status_json(*folder) : text);
   return written ? kExitSuccess : print_error(written.error());
 }
 
 }  // namespace
 
-void add_experiment_submit(CLI::App& verb, CommandLine& line) {
+void add_experiment_submit_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<SubmitFlags>();
   verb.footer("Usage: joulemap experiment submit PLAN [-- SBATCH OPTIONS]");
   line.verbs_taking_command.push_back(&verb);

@@ -11,6 +11,7 @@
 #include "cli/python_script.h"
 #include "cli/tensorboard_log_folder.h"
 #include "cli/terminal.h"
+#include "cli/value_checks.h"
 #include "report/export/exports.h"
 #include "report/export/tensorboard_export.h"
 
@@ -27,21 +28,21 @@ struct ExportFlags {
 
 // Limits high enough that no steps, epochs or metric values are merged or dropped, because programs read exports. Power
 // has up to 10 000 slices.
-constexpr ViewLimits kUnlimitedView = {.slices = 10'000,
-                                       .steps_and_epochs = 1U << 30U,
-                                       .metric_points = 1U << 30U,
-                                       .distributions = 2000,
-                                       .layer_points = 2000};
+constexpr ViewLimits kExportViewLimits = {.slices = 10'000,
+                                          .steps_and_epochs = 1U << 30U,
+                                          .metric_points = 1U << 30U,
+                                          .distributions = 2000,
+                                          .layer_points = 2000};
 
 Result<RunView> build_run_view(const ExportFlags& flags, const std::vector<attribution::RowLevel>& levels,
                                DistributionLevel distributions = DistributionLevel::layer) {
   Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
   if (!attribution_options) return std::move(attribution_options).error();
-  ViewLimits limits = kUnlimitedView;
+  ViewLimits limits = kExportViewLimits;
   limits.distribution_level = distributions;
   Result<RunView> view = attribution::build_run_view(
       flags.recording_files, {attribution_options->attribution_mode, attribution_options->time_range,
-                              std::move(attribution_options->kernel_library_path), false, levels, limits,
+                              std::move(attribution_options->kernel_powers), false, levels, limits,
                               std::move(attribution_options->excluded_domains)});
   if (view) view->run.diagnostics.add_all(attribution_options->diagnostics);
   return view;
@@ -50,14 +51,15 @@ Result<RunView> build_run_view(const ExportFlags& flags, const std::vector<attri
 // Files that the export reads and must not overwrite.
 std::vector<std::string> export_input_files(const ExportFlags& flags) {
   std::vector<std::string> inputs = flags.recording_files;
-  if (!flags.attribution_options.kernel_library.empty()) inputs.push_back(flags.attribution_options.kernel_library);
+  if (!flags.attribution_options.kernel_library_file.empty())
+    inputs.push_back(flags.attribution_options.kernel_library_file);
   return inputs;
 }
 
 int export_to_tensorboard(const ExportFlags& flags) {
   if (flags.output_file.empty())
     return print_error({ErrorCode::usage, "export to TensorBoard needs a folder", "-o runs/joules"});
-  if (const Status distinct = check_not_input(flags.output_file, include_part_folders(export_input_files(flags)));
+  if (const Status distinct = check_output_is_not_input(flags.output_file, add_part_folders(export_input_files(flags)));
       !distinct) {
     return print_error(distinct.error());
   }
@@ -125,16 +127,15 @@ else:
 int export_to_parquet(const ExportFlags& flags, const CommandLine& line) {
   if (flags.output_file.empty())
     return print_error({ErrorCode::usage, "parquet is written to a file", "-o run.parquet"});
-  if (const Status distinct = check_not_input(flags.output_file, include_part_folders(export_input_files(flags)));
+  if (const Status distinct = check_output_is_not_input(flags.output_file, add_part_folders(export_input_files(flags)));
       !distinct)
     return print_error(distinct.error());
-  std::vector<std::string> arguments = {
-      flags.output_file,
-      flags.by.empty() ? "layer" : flags.by,
-      flags.attribution_options.attribution_mode,
-      flags.attribution_options.time_window,
-      flags.attribution_options.kernel_library,
-      fmt::format("{}", fmt::join(flags.attribution_options.excluded_domains, ","))};
+  std::vector<std::string> arguments = {flags.output_file,
+                                        flags.by.empty() ? "layer" : flags.by,
+                                        flags.attribution_options.attribution_mode,
+                                        flags.attribution_options.time_window,
+                                        flags.attribution_options.kernel_library_file,
+                                        fmt::format("{}", fmt::join(flags.attribution_options.excluded_domains, ","))};
   arguments.insert(arguments.end(), flags.recording_files.begin(), flags.recording_files.end());
   return print_error(exec_python_script(line, kParquetConverterScript, arguments));
 }
@@ -157,16 +158,16 @@ void add_export_command(CLI::App& verb, CommandLine& line) {
     help += fmt::format(", {} ({})", format.name, format.summary);
   }
   verb.add_option("FILE", flags->recording_files, "recordings; several parts of one run are merged")->required();
-  verb.add_option("--to", flags->to, help)->type_name("FORMAT")->required()->check(CLI::IsMember(names));
+  verb.add_option("--to", flags->to, help)->type_name("FORMAT")->required()->check(word_choice_validator(names));
   verb.add_option(
           "--by", flags->by,
           "level of stacks and tables: layer (the default), module (layers with all passes together), phase, op, "
           "tensor, function, region, kernel, stack; for csv also domain, step, epoch, layer-step, power; of a serving "
           "engine: request, token")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember({"layer", "module", "phase", "op", "tensor", "function", "region", "kernel", "stack",
-                             "domain", "step", "epoch", "layer-step", "power", "request", "token"}));
-  add_analysis_option_flags(verb, flags->attribution_options);
+      ->check(word_choice_validator({"layer", "module", "phase", "op", "tensor", "function", "region", "kernel",
+                                     "stack", "domain", "step", "epoch", "layer-step", "power", "request", "token"}));
+  add_attribution_flags(verb, flags->attribution_options);
   verb.add_option("-o,--output", flags->output_file, "write to FILE or to a folder")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_export(*flags, line); });
 }

@@ -40,7 +40,7 @@ struct ImportFlags {
   std::vector<std::string> power_files;
   std::string module_names_file;
   std::vector<std::string> gpu_mappings;
-  double offset_ms = 0;
+  double trace_offset_ms = 0;
   std::optional<std::int64_t> start_ns;
   std::string utc_offset;
   std::string epoch_log_pattern;
@@ -104,7 +104,7 @@ Result<std::optional<std::int64_t>> utc_offset_seconds(const ImportFlags& flags)
                             "--utc-offset +01:00");
 }
 
-bool imports_experiment(const ImportFlags& flags) {
+bool is_experiment_import(const ImportFlags& flags) {
   return flags.format_name == kPrengdlFormat || !flags.epoch_log_pattern.empty() || !flags.file_name_pattern.empty();
 }
 
@@ -131,7 +131,7 @@ Result<ingest::ImportOptions> import_options(const ImportFlags& flags) {
   options.command = {"joulemap", "import", flags.format_name};
   options.command.insert(options.command.end(), flags.input_files.begin(), flags.input_files.end());
   options.command = redacted_arguments(options.command);
-  options.trace_offset_ns = std::llround(flags.offset_ms * static_cast<double>(kNanosecondsPerMillisecond));
+  options.trace_offset_ns = std::llround(flags.trace_offset_ms * static_cast<double>(kNanosecondsPerMillisecond));
   options.trace_start_ns = flags.start_ns;
   for (const std::string& mapping : flags.gpu_mappings) {
     if (Status added = add_gpu_mapping(mapping, options); !added) return std::move(added).error();
@@ -152,7 +152,7 @@ bool is_format_name(std::string_view word) {
 }
 
 std::optional<Error> usage_error(const ImportFlags& flags) {
-  if (imports_experiment(flags)) {
+  if (is_experiment_import(flags)) {
     if (flags.format_name == ingest::kCprofileFormat &&
         (!flags.epoch_log_pattern.empty() || !flags.power_files.empty())) {
       return import_usage_error("profiles of an experiment take neither --epochs nor --power: they have no times",
@@ -193,7 +193,7 @@ Result<ImportResult> import_traces(const ImportFlags& flags, const CommandLine& 
     Status added = profile ? begin() : Status(profile.error());
     if (added) added = session->add(*profile, flags.input_files[number]);
     if (added) continue;
-    if (session) session->abandon();
+    if (session) session->remove_written_parts();
     return std::move(added).error();
   }
   const bool inputs_are_steps = format != nullptr && format->read_steps != nullptr;
@@ -203,19 +203,20 @@ Result<ImportResult> import_traces(const ImportFlags& flags, const CommandLine& 
     ProgressLine progress("importing " + input, line);
     // The trace is read before begin() creates the recording, so that an unreadable trace leaves no file.
     Result<ingest::Trace> trace =
-        inputs_are_steps ? format->read_steps(flags.input_files)
-                         : format->read(input, part_of_progress(progress.callback(), 0, kReadingProgressShare));
+        inputs_are_steps
+            ? format->read_steps(flags.input_files)
+            : format->read(input, make_partial_progress_callback(progress.callback(), 0, kReadingProgressShare));
     report_progress(progress.callback(), kReadingProgressShare);
     Status added = trace ? begin() : Status(std::move(trace).error());
     if (added) added = session->add(std::move(*trace), input);
     if (added) continue;
-    if (session) session->abandon();
+    if (session) session->remove_written_parts();
     return std::move(added).error();
   }
   if (Status begun = begin(); !begun) return std::move(begun).error();
   Result<ImportResult> result = session->finish();
   if (!result) {
-    session->abandon();
+    session->remove_written_parts();
     return result;
   }
   result->format = flags.format_name;
@@ -236,7 +237,7 @@ std::vector<std::string> import_input_files(const ImportFlags& flags) {
 }
 
 // In "import trace.json" the first word is an input instead of a format: detects the format from its content.
-Status find_format(ImportFlags& flags) {
+Status detect_input_format(ImportFlags& flags) {
   std::error_code error;
   if (is_format_name(flags.format_name) || !std::filesystem::exists(flags.format_name, error)) return Done{};
   flags.input_files.insert(flags.input_files.begin(), flags.format_name);
@@ -247,17 +248,17 @@ Status find_format(ImportFlags& flags) {
 }
 
 int run_import(ImportFlags flags, const CommandLine& line) {
-  if (const Status found = find_format(flags); !found) return print_error(found.error());
+  if (const Status found = detect_input_format(flags); !found) return print_error(found.error());
   if (flags.input_files.empty() && (flags.format_name.empty() || is_format_name(flags.format_name)))
     return print_error(import_usage_error("import needs an input", "joulemap import trace.json"));
   if (const std::optional<Error> error = usage_error(flags)) return print_error(*error);
-  if (imports_experiment(flags)) {
+  if (is_experiment_import(flags)) {
     const Result<std::optional<std::int64_t>> utc_offset_s = utc_offset_seconds(flags);
     if (!utc_offset_s) return print_error(utc_offset_s.error());
     return run_experiment_import({flags.format_name, flags.input_files, flags.file_name_pattern,
                                   flags.epoch_log_pattern, *utc_offset_s, flags.output_file, flags.as_json});
   }
-  if (const Status distinct = check_not_input(flags.output_file, import_input_files(flags)); !distinct)
+  if (const Status distinct = check_output_is_not_input(flags.output_file, import_input_files(flags)); !distinct)
     return print_error(distinct.error());
   const Result<ImportResult> result = import_traces(flags, line);
   if (!result) return print_error(result.error());
@@ -297,12 +298,12 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
       ->type_name("N=GPU")
       ->expected(1)
       ->take_all();
-  verb.add_option("--offset-ms", flags->offset_ms, "add MS milliseconds to the timestamps of traces")
+  verb.add_option("--offset-ms", flags->trace_offset_ms, "add MS milliseconds to the timestamps of traces")
       ->type_name("MS")
-      ->check(check_number_between(-kMaxTraceOffset_ms, kMaxTraceOffset_ms));
+      ->check(number_range_validator(-kMaxTraceOffset_ms, kMaxTraceOffset_ms));
   verb.add_option("--start", flags->start_ns, "start time of a trace that does not contain it")
       ->type_name("UNIX_NS")
-      ->check(check_whole_number(0, 9'000'000'000'000'000'000));
+      ->check(whole_number_validator(0, 9'000'000'000'000'000'000));
   verb.add_option("--utc-offset", flags->utc_offset,
                   "UTC offset of nvidia-smi timestamps, +HH:MM; default: local time zone")
       ->type_name("OFFSET");

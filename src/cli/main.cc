@@ -98,7 +98,7 @@ int print_help_or_error(CLI::App& app, const CommandLine& line, const CLI::Parse
     app.exit(error, text, text);
     return print_text(text.str());
   }
-  const std::string verb = verb_path(app);
+  const std::string verb = parsed_verb_name(app);
   if (fault) return print_error(*fault, verb);
   return print_error(
       {ErrorCode::usage, error.what(), fmt::format("see joulemap {}--help", verb.empty() ? "" : verb + " ")}, verb);

@@ -25,7 +25,7 @@ Result<std::string> read_measured_table(const fs::path& folder, const std::strin
 }
 
 // Appends the rows of the CSV text `more` to `table`. Fails if the columns differ. An empty text has no rows.
-Status append_table(std::string& table, std::string more, const std::string& name) {
+Status append_csv_rows(std::string& table, std::string more, const std::string& name) {
   if (table.empty()) {
     table = std::move(more);
     return Done{};
@@ -42,7 +42,7 @@ Status append_table(std::string& table, std::string more, const std::string& nam
 }
 
 // The folder `name` next to `folder`. Resolves `folder` first, so that this works for "data/h200/" and ".", too.
-fs::path path_in_folder(const std::string& folder, const char* name) {
+fs::path sibling_folder(const std::string& folder, const char* name) {
   std::error_code closed;  // not reported here: reading the tables reports the reason
   const fs::path whole = fs::weakly_canonical(fs::path(folder), closed);
   return (closed ? fs::path(folder) : whole).parent_path() / name;
@@ -56,7 +56,7 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
   const auto add = [](std::string& table, const fs::path& folder, const std::string& name) -> Status {
     Result<std::string> text = read_measured_table(folder, name);
     if (!text) return std::move(text).error();
-    return append_table(table, std::move(*text), name);
+    return append_csv_rows(table, std::move(*text), name);
   };
   for (const std::string& folder : folders) {
     for (const auto& [table, name] : {std::pair<std::string*, const char*>{&tables.operations, "operations"},
@@ -70,9 +70,9 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
          {std::tuple{&tables.network_operations, &tables.network_settings, "networks"},
           std::tuple{&tables.study_operations, &tables.study_settings, "seed"}}) {
       if (!operations->empty()) continue;
-      if (const Status added = add(*operations, path_in_folder(folder, name), "operations"); !added)
+      if (const Status added = add(*operations, sibling_folder(folder, name), "operations"); !added)
         return added.error();
-      if (const Status added = add(*settings, path_in_folder(folder, name), "settings"); !added) return added.error();
+      if (const Status added = add(*settings, sibling_folder(folder, name), "settings"); !added) return added.error();
     }
   }
   if (tables.operations.empty()) {
@@ -86,7 +86,7 @@ std::vector<std::string> measured_table_files(const std::vector<std::string>& fo
   std::vector<std::string> files;
   for (const std::string& folder : folders) {
     for (const fs::path& candidate :
-         {fs::path(folder), path_in_folder(folder, "networks"), path_in_folder(folder, "seed")}) {
+         {fs::path(folder), sibling_folder(folder, "networks"), sibling_folder(folder, "seed")}) {
       for (const char* name : {"operations", "layers", "networks", "busy", "settings"}) {
         for (const char* ending : kTableFileEndings) {
           if (std::string path = (candidate / (std::string(name) + ending)).string(); file_exists(path)) {

@@ -16,19 +16,19 @@ namespace joulemap::cli {
 namespace {
 
 struct ModelFlags {
-  std::vector<std::string> folders;
+  std::vector<std::string> measurement_folders;
   std::string device = "h200";
   std::string output;
-  std::string predictions;
+  std::string predictions_file;
   std::string held_out;
   int folds = predict::kIntervalFolds;
   bool json = false;
 };
 
 int run_fit(const ModelFlags& flags, const CommandLine& line) {
-  Result<Output> output = Output::open(flags.output, measured_table_files(flags.folders));
+  Result<Output> output = Output::open(flags.output, measured_table_files(flags.measurement_folders));
   if (!output) return print_error(output.error());
-  const Result<predict::FitTables> tables = read_measured_tables(flags.folders, flags.device);
+  const Result<predict::FitTables> tables = read_measured_tables(flags.measurement_folders, flags.device);
   if (!tables) return print_error(tables.error());
   std::optional<ProgressLine> progress(std::in_place, "fitting", line);
   const Result<predict::DeviceProfile> profile = predict::fit_profile(*tables, progress->callback());
@@ -43,13 +43,13 @@ int run_fit(const ModelFlags& flags, const CommandLine& line) {
 }
 
 int run_eval(const ModelFlags& flags, const CommandLine& line) {
-  std::vector<std::string> inputs = measured_table_files(flags.folders);
+  std::vector<std::string> inputs = measured_table_files(flags.measurement_folders);
   for (std::string& file : measured_table_files({flags.held_out})) inputs.push_back(std::move(file));
   Result<Output> output = Output::open(flags.output, inputs);
   if (!output) return print_error(output.error());
-  Result<Output> predictions = Output::open(flags.predictions, inputs);
+  Result<Output> predictions = Output::open(flags.predictions_file, inputs);
   if (!predictions) return print_error(predictions.error());
-  Result<predict::FitTables> tables = read_measured_tables(flags.folders, flags.device);
+  Result<predict::FitTables> tables = read_measured_tables(flags.measurement_folders, flags.device);
   if (!tables) return print_error(tables.error());
   if (!flags.held_out.empty()) {
     Result<std::string> networks = read_networks_table(flags.held_out);
@@ -60,7 +60,7 @@ int run_eval(const ModelFlags& flags, const CommandLine& line) {
   const Result<predict::Evaluation> evaluation = predict::evaluate(*tables, flags.folds, progress->callback());
   progress.reset();
   if (!evaluation) return print_error(evaluation.error());
-  if (!flags.predictions.empty()) {
+  if (!flags.predictions_file.empty()) {
     const Status written = predictions->write(predict::predictions_csv(*evaluation));
     if (!written) return print_error(written.error());
   }
@@ -70,13 +70,13 @@ int run_eval(const ModelFlags& flags, const CommandLine& line) {
 }
 
 void add_table_options(CLI::App& verb, ModelFlags& flags) {
-  verb.add_option("FOLDER", flags.folders,
+  verb.add_option("FOLDER", flags.measurement_folders,
                   "folder with operations.csv.gz and the other tables of joulemap collect; several are merged")
       ->required();
   verb.add_option("--device", flags.device, "GPU that was measured, for its datasheet; default: h200")->type_name("D");
 }
 
-void add_model_fit(CLI::App& verb, CommandLine& line) {
+void add_model_fit_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ModelFlags>();
   add_table_options(verb, *flags);
   verb.add_option("-o,--output", flags->output, "write the profile to FILE, for predict --profile")
@@ -85,7 +85,7 @@ void add_model_fit(CLI::App& verb, CommandLine& line) {
   verb.callback([flags, &line] { line.exit_code = run_fit(*flags, line); });
 }
 
-void add_model_eval(CLI::App& verb, CommandLine& line) {
+void add_model_eval_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ModelFlags>();
   add_table_options(verb, *flags);
   verb.add_option("--folds", flags->folds, "number of cross-validation folds over families; default: 6")
@@ -94,7 +94,7 @@ void add_model_eval(CLI::App& verb, CommandLine& line) {
   verb.add_option("--held-out", flags->held_out,
                   "also evaluate on the networks.csv.gz in FOLDER, which the fit does not use")
       ->type_name("FOLDER");
-  verb.add_option("--predictions", flags->predictions, "write every evaluated prediction to FILE, as CSV")
+  verb.add_option("--predictions", flags->predictions_file, "write every evaluated prediction to FILE, as CSV")
       ->type_name("FILE");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.evaluation/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
@@ -106,8 +106,8 @@ void add_model_eval(CLI::App& verb, CommandLine& line) {
 void add_model_command(CLI::App& verb, CommandLine& line) {
   verb.require_subcommand(1);
   constexpr std::array<Subcommand, 2> kVerbs = {{
-      {"fit", "fit a GPU profile to tables of measurements", &add_model_fit},
-      {"eval", "evaluate predictions on held-out families, sizes and networks", &add_model_eval},
+      {"fit", "fit a GPU profile to tables of measurements", &add_model_fit_command},
+      {"eval", "evaluate predictions on held-out families, sizes and networks", &add_model_eval_command},
   }};
   for (const Subcommand& command : kVerbs) {
     CLI::App* const sub = verb.add_subcommand(std::string(command.name), std::string(command.summary));

@@ -21,7 +21,7 @@ constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
 // Limit of the decompressed size; tables of measurements have a few megabytes.
 constexpr std::size_t kMaxUnpacked = std::size_t{512} << 20;
 
-Error too_large_error(std::string_view path, std::size_t most) {
+Error file_too_large_error(std::string_view path, std::size_t most) {
   return {ErrorCode::malformed, fmt::format("{} is larger than {} MB", path, most >> 20), ""};
 }
 
@@ -38,7 +38,7 @@ Result<std::string> read_to_end(int descriptor, std::string_view path) {
     if (got < 0) return system_error("read", path, errno);
     text.resize(before + static_cast<std::size_t>(got));
     if (got == 0) return text;
-    if (text.size() > kMaxBytes) return too_large_error(path, kMaxBytes);
+    if (text.size() > kMaxBytes) return file_too_large_error(path, kMaxBytes);
   }
 }
 
@@ -63,7 +63,7 @@ Result<ModelFile> ModelFile::open(const std::string& path) {
     if (!text) return std::move(text).error();
     return ModelFile(std::move(*text));
   }
-  if (size > kMaxBytes) return too_large_error(path, kMaxBytes);
+  if (size > kMaxBytes) return file_too_large_error(path, kMaxBytes);
   void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file->get(), 0);
   if (mapped == MAP_FAILED) return system_error("mmap", path, errno);
   return ModelFile(mapped, size);
@@ -93,9 +93,10 @@ Result<std::string> read_maybe_gzip(const std::string& path) {
     if (!got) return got.error();
     text.resize(before + *got);
     if (*got == 0) break;
-    if (text.size() > kMaxUnpacked) return too_large_error(path, kMaxUnpacked);
+    if (text.size() > kMaxUnpacked) return file_too_large_error(path, kMaxUnpacked);
   }
-  if (file->end() == formats::StreamState::truncated || file->end() == formats::StreamState::damaged) {
+  if (file->stream_state() == formats::StreamState::truncated ||
+      file->stream_state() == formats::StreamState::damaged) {
     return Error{ErrorCode::malformed, path + " is truncated or damaged", "export or download it again"};
   }
   return text;

@@ -23,7 +23,7 @@ struct OpenFlags {
   bool skips_browser = false;
 };
 
-bool is_variable_set(const char* name) {
+bool is_environment_variable_set(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
   return value != nullptr && *value != '\0';
 }
@@ -31,8 +31,9 @@ bool is_variable_set(const char* name) {
 // Command that opens the page: $BROWSER, else xdg-open if there is a display, else none. $BROWSER must be the name of a
 // program: it is not split into words.
 std::vector<std::string> browser_command(const std::string& page) {
-  if (is_variable_set("BROWSER")) return {std::getenv("BROWSER"), page};  // NOLINT(concurrency-mt-unsafe)
-  if (is_variable_set("DISPLAY") || is_variable_set("WAYLAND_DISPLAY")) return {"xdg-open", page};
+  if (is_environment_variable_set("BROWSER")) return {std::getenv("BROWSER"), page};  // NOLINT(concurrency-mt-unsafe)
+  if (is_environment_variable_set("DISPLAY") || is_environment_variable_set("WAYLAND_DISPLAY"))
+    return {"xdg-open", page};
   return {};
 }
 
@@ -45,7 +46,7 @@ bool start_browser(const std::vector<std::string>& command) {
   ChildProcessOptions options;
   options.stdout_fd = options.stderr_fd = nowhere.get();
   Result<ChildProcess> child = ChildProcess::prepare(command, none, {}, options);
-  return child && child->release();
+  return child && child->execute();
 }
 
 int run_open(const OpenFlags& flags, const CommandLine& line) {

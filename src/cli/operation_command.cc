@@ -22,7 +22,7 @@ struct OperationFlags {
 int run_operation(const OperationFlags& flags, const CommandLine& line) {
   const Result<predict::NamedOperation> subject = predict::find_operation(flags.operation_name);
   if (!subject) return print_error(subject.error());
-  const Result<predict::DeviceProfile> profile = load_profile(flags.device_flags);
+  const Result<predict::DeviceProfile> profile = load_device_profile(flags.device_flags);
   if (!profile) return print_error(profile.error());
   const predict::OperationTable table = predict::make_operation_table(*profile, *subject);
   report::TextStyle style = style_of_stdout(line.colour);

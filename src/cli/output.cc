@@ -29,7 +29,7 @@ Status write_to_stream(Stream stream, std::string_view text) {
                                : write_fully(STDERR_FILENO, printable_text, "stderr");
 }
 
-std::vector<std::string> include_part_folders(std::span<const std::string> inputs) {
+std::vector<std::string> add_part_folders(std::span<const std::string> inputs) {
   std::vector<std::string> inputs_and_parts(inputs.begin(), inputs.end());
   for (const std::string& input : inputs) {
     if (!input.empty()) inputs_and_parts.push_back(recording::recording_folder(input));
@@ -39,7 +39,7 @@ std::vector<std::string> include_part_folders(std::span<const std::string> input
 
 Result<Output> Output::open(const std::string& path, std::span<const std::string> inputs) {
   if (path.empty()) return Output(std::nullopt);
-  Result<OutputFile> file = OutputFile::open(path, include_part_folders(inputs));
+  Result<OutputFile> file = OutputFile::open(path, add_part_folders(inputs));
   if (!file) return std::move(file).error();
   if (Status free = check_not_a_recording(path); !free) return std::move(free).error();
   return Output(std::move(*file));

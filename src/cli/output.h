@@ -41,6 +41,6 @@ class Output {
 Status write_to_file_or_stdout(const std::string& path, std::string_view text, std::span<const std::string> inputs);
 
 // The inputs, and for each the folder that would contain the parts of a recording with its name.
-std::vector<std::string> include_part_folders(std::span<const std::string> inputs);
+std::vector<std::string> add_part_folders(std::span<const std::string> inputs);
 
 }  // namespace joulemap::cli

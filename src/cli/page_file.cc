@@ -26,7 +26,7 @@ Result<std::vector<std::string>> recordings_or_default(std::vector<std::string> 
 Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const std::string& path,
                                const AttributionFlags& flags, const CommandLine& line) {
   std::vector<std::string> inputs = recordings;
-  if (!flags.kernel_library.empty()) inputs.push_back(flags.kernel_library);
+  if (!flags.kernel_library_file.empty()) inputs.push_back(flags.kernel_library_file);
   Result<Output> output = Output::open(path, inputs);
   if (!output) return std::move(output).error();
   Result<AttributionOptions> options = parse_attribution_options(flags);
@@ -34,9 +34,9 @@ Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const
   attribution::ReportQuery advised;
   advised.mode = options->attribution_mode;
   advised.time_range = options->time_range;
-  advised.library = options->kernel_library_path;
+  advised.library = options->kernel_powers;
   advised.excluded_domains = options->excluded_domains;
-  attribution::ViewQuery wanted{options->attribution_mode, options->time_range, std::move(options->kernel_library_path),
+  attribution::ViewQuery wanted{options->attribution_mode, options->time_range, std::move(options->kernel_powers),
                                 true};
   wanted.excluded_domains = std::move(options->excluded_domains);
   ProgressLine progress("analyzing " + recordings.front(), line);

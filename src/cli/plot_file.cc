@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view kSvgConverterProgram = "rsvg-convert";
 
-std::string plot_file_kind(const std::string& path) {
+std::string plot_file_format(const std::string& path) {
   const std::size_t point = path.rfind('.');
   return point == std::string::npos || path.find('/', point) != std::string::npos ? "" : path.substr(point + 1);
 }
@@ -39,7 +39,7 @@ bool is_program_installed(std::string_view program) {
 }
 
 // A temporary file without a name. A child process opens it as /proc/PID/fd/N; it is deleted when this process ends.
-Result<FileDescriptor> make_unnamed_file(std::string_view content) {
+Result<FileDescriptor> create_unnamed_temporary_file(std::string_view content) {
   const char* folder = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): there is one thread
   std::string name = fmt::format("{}/joulemap-XXXXXX", folder == nullptr || *folder == '\0' ? "/tmp" : folder);
   FileDescriptor file(::mkstemp(name.data()));
@@ -64,9 +64,9 @@ Result<std::string> read_whole_descriptor(const FileDescriptor& file) {
 }
 
 Result<std::string> convert_svg(const std::string& kind, std::string_view svg) {
-  const Result<FileDescriptor> source = make_unnamed_file(svg);
+  const Result<FileDescriptor> source = create_unnamed_temporary_file(svg);
   if (!source) return source.error();
-  const Result<FileDescriptor> picture = make_unnamed_file("");
+  const Result<FileDescriptor> picture = create_unnamed_temporary_file("");
   if (!picture) return picture.error();
   const auto name_of = [](const FileDescriptor& file) { return fmt::format("/proc/{}/fd/{}", ::getpid(), file.get()); };
   // A PNG has twice the width and height of the plot in pixels, to be sharp on high-density screens.
@@ -78,7 +78,7 @@ Result<std::string> convert_svg(const std::string& kind, std::string_view svg) {
   sigemptyset(&no_signals);
   Result<ChildProcess> child = ChildProcess::prepare(command, no_signals);
   if (!child) return child.error();
-  if (const Status started = child->release(); !started) return started.error();
+  if (const Status started = child->execute(); !started) return started.error();
   int status = 0;
   while (::waitpid(child->pid(), &status, 0) < 0) {
     if (errno != EINTR) return system_error("wait for", std::string(kSvgConverterProgram), errno);
@@ -90,12 +90,12 @@ Result<std::string> convert_svg(const std::string& kind, std::string_view svg) {
 }
 
 // Fails if a plot cannot be written to this path: stdout is a terminal, or the format is unknown or not available.
-Status can_write_picture(const std::string& path) {
+Status check_plot_path(const std::string& path) {
   if (path.empty()) {
     if (!stdout_is_terminal()) return Done{};
     return Error{ErrorCode::usage, "a terminal cannot show SVG", "write it to a file: -o plot.svg"};
   }
-  const std::string kind = plot_file_kind(path);
+  const std::string kind = plot_file_format(path);
   if (kind == "svg") return Done{};
   if (kind != "png" && kind != "pdf") {
     return Error{ErrorCode::usage,
@@ -111,15 +111,15 @@ Status can_write_picture(const std::string& path) {
 }  // namespace
 
 Result<PlotFile> PlotFile::open(const std::string& path, std::span<const std::string> inputs) {
-  if (Status possible = can_write_picture(path); !possible) return std::move(possible).error();
+  if (Status possible = check_plot_path(path); !possible) return std::move(possible).error();
   Result<Output> output = Output::open(path, inputs);
   if (!output) return std::move(output).error();
-  return PlotFile(path.empty() ? "svg" : plot_file_kind(path), std::move(*output));
+  return PlotFile(path.empty() ? "svg" : plot_file_format(path), std::move(*output));
 }
 
 Status PlotFile::write(std::string_view svg) {
-  if (file_kind_ == "svg") return output_file_.write(svg);
-  const Result<std::string> picture = convert_svg(file_kind_, svg);
+  if (file_format_ == "svg") return output_file_.write(svg);
+  const Result<std::string> picture = convert_svg(file_format_, svg);
   return picture ? output_file_.write_bytes(*picture) : Status(picture.error());
 }
 

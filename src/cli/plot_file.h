@@ -21,8 +21,8 @@ class PlotFile {
   Status write(std::string_view svg);
 
  private:
-  PlotFile(std::string kind, Output output) : file_kind_(std::move(kind)), output_file_(std::move(output)) {}
-  std::string file_kind_;
+  PlotFile(std::string kind, Output output) : file_format_(std::move(kind)), output_file_(std::move(output)) {}
+  std::string file_format_;
   Output output_file_;
 };
 

@@ -88,7 +88,8 @@ predict::PredictionRequest make_prediction_request(const PredictFlags& flags, co
   request.optimizer = flags.optimizer_name;
   request.mode =
       flags.execution_mode_name == "compiled" ? predict::ExecutionMode::compiled : predict::ExecutionMode::eager;
-  request.precision = predict::precision_of(flags.precision_name).value_or(predict::Precision::framework_default);
+  request.precision =
+      predict::precision_from_name(flags.precision_name).value_or(predict::Precision::framework_default);
   request.host_factor = flags.host_slowdown;
   request.idle_w = flags.idle_w;
   request.batch = flags.batch_size;
@@ -112,7 +113,7 @@ std::string model_title(const std::string& graph_name, const std::string& path) 
 Result<predict::PredictionReport> make_prediction_report(const PredictFlags& flags) {
   const Result<predict::GraphOptions> options = make_graph_options(flags);
   if (!options) return options.error();
-  const Result<predict::DeviceProfile> profile = load_profile(flags.device_flags);
+  const Result<predict::DeviceProfile> profile = load_device_profile(flags.device_flags);
   if (!profile) return profile.error();
   const Result<ModelFile> file = ModelFile::open(flags.model_file);
   if (!file) return file.error();
@@ -174,26 +175,26 @@ void add_model_options(CLI::App& verb, PredictFlags& flags) {
   verb.add_option("--pass", flags.pass_name,
                   "inference (the default) or training: a step with backward pass and optimizer")
       ->type_name("PASS")
-      ->check(CLI::IsMember({"inference", "training"}));
+      ->check(word_choice_validator({"inference", "training"}));
   verb.add_option("--precision", flags.precision_name,
                   "default (PyTorch's: TF32 in convolutions only), fp32, tf32, fp16, bf16, amp-bf16 (autocast)")
       ->type_name("TYPE")
-      ->check(CLI::IsMember({"default", "fp32", "tf32", "fp16", "bf16", "amp-bf16"}));
+      ->check(word_choice_validator({"default", "fp32", "tf32", "fp16", "bf16", "amp-bf16"}));
   verb.add_option("--execution", flags.execution_mode_name,
                   "eager (the default), or compiled: operations fused as by torch.compile")
       ->type_name("MODE")
-      ->check(CLI::IsMember({"eager", "compiled"}));
+      ->check(word_choice_validator({"eager", "compiled"}));
   verb.add_option("--optimizer", flags.optimizer_name,
                   "optimizer of a training step: sgd, momentum, adam, adamw (the default), rmsprop")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"sgd", "momentum", "adam", "adamw", "rmsprop"}));
+      ->check(word_choice_validator({"sgd", "momentum", "adam", "adamw", "rmsprop"}));
   verb.add_option("--host-factor", flags.host_slowdown,
                   "slowdown of the host relative to the host of the measurements; default: 1")
       ->type_name("F")
-      ->check(check_number_between(0.01, 100));
+      ->check(number_range_validator(0.01, 100));
   verb.add_option("--idle-w", flags.idle_w, "active-idle power of this GPU; default: mean of the measured GPUs")
       ->type_name("W")
-      ->check(check_number_between(1, 1000));
+      ->check(number_range_validator(1, 1000));
 }
 
 void add_cost_options(CLI::App& verb, PredictFlags& flags) {
@@ -207,14 +208,14 @@ void add_cost_options(CLI::App& verb, PredictFlags& flags) {
   verb.add_option("--gco2-per-kwh", flags.grid_gco2_kwh,
                   "carbon intensity of the grid in g/kWh; default: 400, about the world average")
       ->type_name("G")
-      ->check(check_number_between(0, 1e5));
+      ->check(number_range_validator(0, 1e5));
   verb.add_option("--price-per-kwh", flags.price_kwh, "price per kWh, in any currency; without it no price is shown")
       ->type_name("P")
-      ->check(check_number_between(0, 1e9));
+      ->check(number_range_validator(0, 1e9));
   verb.add_option("--pue", flags.power_usage_effectiveness,
                   "power usage effectiveness of the data center, for carbon and price; default: 1")
       ->type_name("X")
-      ->check(check_number_between(1, 10));
+      ->check(number_range_validator(1, 10));
 }
 
 }  // namespace
@@ -231,7 +232,7 @@ void add_predict_command(CLI::App& verb, CommandLine& line) {
       ->default_str("");
   verb.add_option("--top", flags->shown_layer_count, "at most N layers; default: 20; 0 shows all, in network order")
       ->type_name("N")
-      ->check(check_whole_number());
+      ->check(whole_number_validator());
   verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.prediction/1)");
   verb.add_option("-o,--output", flags->output_file, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_predict(*flags, line); });

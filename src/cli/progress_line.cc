@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kTimeBeforeShown_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kRedrawInterval_ns = kNanosecondsPerSecond / 4;
-constexpr std::size_t kMaxProgressColumns = 79;  // a longer line would wrap, and only its last row would be cleared
+constexpr std::size_t kMaxProgressLineWidth = 79;  // a longer line would wrap, and only its last row would be cleared
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void ProgressLine::show(double share) {
   if (now_ns - began_ns_ < kTimeBeforeShown_ns || now_ns - last_drawn_ns_ < kRedrawInterval_ns) return;
   last_drawn_ns_ = now_ns;
   const std::string text = report::progress_text(activity_, share, seconds(now_ns - began_ns_));
-  replace_status_line(report::shortened(text, kMaxProgressColumns));
+  replace_status_line(report::shortened(text, kMaxProgressLineWidth));
 }
 
 }  // namespace joulemap::cli

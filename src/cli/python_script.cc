@@ -13,15 +13,15 @@ namespace joulemap::cli {
 namespace {
 
 // NOLINTBEGIN(concurrency-mt-unsafe): there is one thread
-std::string variable_or(const char* name, const char* otherwise) {
+std::string environment_variable_or(const char* name, const char* otherwise) {
   const char* const value = std::getenv(name);
   return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
-void set_variables(const CommandLine& line) {
+void set_python_environment(const CommandLine& line) {
   const Result<CaptureFiles> files = find_capture_files(line.program_path);
   if (files && !files->sitecustomize_folder.empty()) {
-    const std::string path = variable_or("PYTHONPATH", "");
+    const std::string path = environment_variable_or("PYTHONPATH", "");
     const std::string packages = files->sitecustomize_folder + "/../..";
     ::setenv("PYTHONPATH", (path.empty() ? packages : packages + ":" + path).c_str(), 1);
   }
@@ -32,8 +32,8 @@ void set_variables(const CommandLine& line) {
 }  // namespace
 
 Error exec_python_script(const CommandLine& line, std::string_view script, const std::vector<std::string>& arguments) {
-  set_variables(line);
-  std::vector<std::string> words = {variable_or("JOULEMAP_PYTHON", "python3"), "-c", std::string(script)};
+  set_python_environment(line);
+  std::vector<std::string> words = {environment_variable_or("JOULEMAP_PYTHON", "python3"), "-c", std::string(script)};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);

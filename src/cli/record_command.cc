@@ -17,7 +17,7 @@
 #include "cli/capture_files.h"
 #include "cli/data_folder.h"
 #include "cli/kernel_library_update.h"
-#include "cli/live_line.h"
+#include "cli/live_status_line.h"
 #include "cli/output.h"
 #include "cli/page_file.h"
 #include "cli/value_checks.h"
@@ -26,7 +26,7 @@
 #include "recording/calibration_file.h"
 #include "recording/part_folder.h"
 #include "report/json/record_json.h"
-#include "report/text/record_answer.h"
+#include "report/text/record_summary.h"
 #include "report/text/record_text.h"
 #include "sampling/meter.h"
 #include "session/environment.h"
@@ -86,13 +86,13 @@ std::optional<Error> usage_error(const RecordFlags& flags) {
 // Requests probing: sets a variable for the processes of the command, and stores the fact in the recording.
 void request_probing(double seconds, session::RecordOptions& options) {
   options.command_variables.push_back(fmt::format("JOULEMAP_PROBE={}", seconds));
-  options.environment_facts.push_back({std::string(kProbeFact), fmt::format("at most {} s", seconds)});
+  options.environment_facts.push_back({std::string(kProbeFactName), fmt::format("at most {} s", seconds)});
 }
 
 // Requests dithering in the same way. JOULEMAP_DITHER is the seed; a value that the user has set stays.
 void request_dithering(session::RecordOptions& options) {
   if (std::getenv("JOULEMAP_DITHER") == nullptr) options.command_variables.emplace_back("JOULEMAP_DITHER=any");
-  options.environment_facts.push_back({std::string(kDitherFact), "at most 1 % of the time"});
+  options.environment_facts.push_back({std::string(kDitherFactName), "at most 1 % of the time"});
 }
 
 // Command line of a process; empty if it cannot be read.
@@ -127,7 +127,7 @@ bool has_known_gpu(std::span<const Channel> channels) {
 
 // The new recording by layer, and its most valuable finding; empty if the recording was not merged into one file or
 // cannot be read.
-std::string make_record_answer(const RecordResult& result, const report::TextStyle& style) {
+std::string make_record_summary(const RecordResult& result, const report::TextStyle& style) {
   if (result.file_bytes == 0) return {};
   const std::vector files{result.file};
   const std::array levels{attribution::RowLevel::layer, attribution::RowLevel::module};
@@ -135,8 +135,8 @@ std::string make_record_answer(const RecordResult& result, const report::TextSty
       attribution::build_reports(files, attribution::ReportQuery(), levels);
   if (!reports) return {};
   const Result<Advice> advice = advise_on_recordings(files, attribution::ReportQuery());
-  return report::record_answer_text({reports->front(), reports->back(), advice ? *advice : Advice(), result.file},
-                                    style);
+  return report::record_summary_text({reports->front(), reports->back(), advice ? *advice : Advice(), result.file},
+                                     style);
 }
 
 // What becomes of an existing file when a command is recorded to it, as a sentence; empty if there is none.
@@ -156,16 +156,16 @@ Status print_record_result(const RecordResult& result, const RecordFlags& flags,
   if (flags.as_json) return write_to_stream(Stream::out, "\n" + report::record_json(result) + "\n");
   if (line.quiet) return Done{};
   const report::TextStyle style = style_of_stderr(line.colour);
-  std::string text = make_record_answer(result, style);
+  std::string text = make_record_summary(result, style);
   if (text.empty() || line.is_verbose) text += report::record_text(result);
   if (result.file_bytes > 0) text += replaced_file_text;
-  return write_to_stream(Stream::error, text + report::record_notes(result));
+  return write_to_stream(Stream::error, text + report::record_diagnostics_text(result));
 }
 
 int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return print_error(*error);
   if (const Status distinct =
-          check_not_input(flags.recording_file, include_part_folders(std::vector{line.replay_option}));
+          check_output_is_not_input(flags.recording_file, add_part_folders(std::vector{line.replay_option}));
       !distinct) {
     return print_error(distinct.error());
   }
@@ -220,10 +220,10 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   const std::string library = kernel_library_path();
   if (is_real && flags.trace_mode != "off") {
     options.find_known_powers = [&](const std::string& folder, Diagnostics& diagnostics) {
-      return read_library_powers(library, folder, diagnostics);
+      return read_library_kernel_powers(library, folder, diagnostics);
     };
   }
-  std::unique_ptr<LiveLine> live = line.quiet || flags.announces_recording ? nullptr : LiveLine::open();
+  std::unique_ptr<LiveStatusLine> live = line.quiet || flags.announces_recording ? nullptr : LiveStatusLine::open();
   if (live) options.on_status = [&](const LiveStatus& status) { live->show(report::live_status_text(status)); };
   const std::string replaced_file_text = describe_replaced_file(flags.recording_file);
   Result<RecordResult> result = session::record_command(*meter, options);
@@ -250,9 +250,10 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.prefix_command();
   line.verbs_taking_command.push_back(&verb);
   line.verbs_opening_sensors.push_back(&verb);
-  verb.add_option("-o,--output", flags->recording_file,
-                  "write the recording to FILE; default: run.joule; an existing one becomes FILE.old, unless its command "
-                  "failed")
+  verb.add_option(
+          "-o,--output", flags->recording_file,
+          "write the recording to FILE; default: run.joule; an existing one becomes FILE.old, unless its command "
+          "failed")
       ->type_name("FILE");
   verb.add_option("-p,--pid", flags->measured_pid,
                   "record until process PID ends or Ctrl-C; kernels and layers only after it joins, see --announce")
@@ -262,18 +263,18 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
                 "print one line of JSON at the start: the environment of a process that joins the recording");
   verb.add_option("--period", flags->sampling_period_ms, "read all sensors every MS milliseconds; default: per sensor")
       ->type_name("MS")
-      ->check(check_number_between(kMinSamplingPeriod_ms, kMaxSamplingPeriod_ms));
+      ->check(number_range_validator(kMinSamplingPeriod_ms, kMaxSamplingPeriod_ms));
   verb.add_option(
           "--trace", flags->trace_mode,
           "auto (full, or light if that would slow the run), full, light (some steps), kernels (no modules), off")
       ->type_name("WHAT")
-      ->check(CLI::IsMember({"auto", "full", "light", "kernels", "off"}));
+      ->check(word_choice_validator({"auto", "full", "light", "kernels", "off"}));
   verb.add_flag("--dither", flags->dithers_launches,
                 "pause PyTorch for 20 to 40 ms at random modules, at most 1 % of the time, to separate their power");
   verb.add_flag("--probe", flags->probes_layers, "replay PyTorch modules at the end to measure the power of each");
   verb.add_option("--probe-seconds", flags->probe_limit_s, "same as --probe, for at most S seconds; default: 30")
       ->type_name("S")
-      ->check(check_number_between(0.1, kMaxProbe_s));
+      ->check(number_range_validator(0.1, kMaxProbe_s));
   verb.add_option("--run", flags->shared_run_name,
                   "name of a run that several machines record; report merges their files")
       ->type_name("NAME");
@@ -286,7 +287,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   add_strict_flag(verb, flags->is_strict);
   verb.callback([flags, &verb, &line] {
     flags->probes_layers = flags->probes_layers || flags->probe_limit_s;
-    flags->command_words = add_wrapped_command(verb, line);
+    flags->command_words = collect_wrapped_command(verb, line);
     line.exit_code = run_record(*flags, line);
   });
 }

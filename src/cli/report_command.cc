@@ -99,8 +99,8 @@ Result<std::string> format_report(const ReportResult& result, const ReportFlags&
 // Files that the report reads and must not overwrite.
 std::vector<std::string> report_input_files(const ReportFlags& flags) {
   std::vector<std::string> inputs = flags.recording_files;
-  for (const std::string& file :
-       {flags.attribution_options.kernel_library, flags.account_flags.carbon_data_file, flags.disclosure_base_file}) {
+  for (const std::string& file : {flags.attribution_options.kernel_library_file, flags.account_flags.carbon_data_file,
+                                  flags.disclosure_base_file}) {
     if (!file.empty()) inputs.push_back(file);
   }
   return inputs;
@@ -122,7 +122,7 @@ int write_report_plot(const ReportFlags& flags) {
   if (!attribution_options) return print_error(attribution_options.error());
   attribution::ViewQuery wanted{attribution_options->attribution_mode,
                                 attribution_options->time_range,
-                                std::move(attribution_options->kernel_library_path),
+                                std::move(attribution_options->kernel_powers),
                                 true,
                                 {}};
   wanted.excluded_domains = std::move(attribution_options->excluded_domains);
@@ -171,7 +171,7 @@ int run_report(ReportFlags flags, const CommandLine& line) {
   flags.recording_files = std::move(*files);
   if (flags.prints_model_card) flags.disclosure_format = "huggingface";
   if (const Status is_clear = check_at_most_one_output(flags); !is_clear) return print_error(is_clear.error());
-  const Result<AccountAssumptions> assumptions = parse_account_assumptions(flags.account_flags);
+  const Result<CarbonAccountAssumptions> assumptions = parse_account_assumptions(flags.account_flags);
   if (!assumptions) return print_error(assumptions.error());
   if (!flags.plot_name.empty()) return write_report_plot(flags);
   if (!flags.html_file.empty()) {
@@ -197,7 +197,7 @@ int run_report(ReportFlags flags, const CommandLine& line) {
   if (!result) return print_error(result.error());
   result->diagnostics.add_all(attribution_options->diagnostics);
   if (!assumptions->is_empty()) {
-    Result<Account> account = account::compute_account(*result, *assumptions);
+    Result<CarbonAccount> account = account::compute_account(*result, *assumptions);
     if (!account) return print_error(account.error());
     flags.disclosure.account = std::move(*account);
   }
@@ -215,11 +215,11 @@ void add_view_flags(CLI::App& verb, ReportFlags& flags) {
       {"count", report::SortBy::count},   {"name", report::SortBy::name}, {"order", report::SortBy::order}};
   verb.add_option("--depth", flags.max_depth, "levels of the tree to expand, starting with the devices")
       ->type_name("N")
-      ->check(check_whole_number());
+      ->check(whole_number_validator());
   verb.add_option("--top", flags.shown_row_count,
                   "at most N lines, largest branches expanded first; default: 30; 0 shows all")
       ->type_name("N")
-      ->check(check_whole_number());
+      ->check(whole_number_validator());
   verb.add_option("--sort", flags.sort_column, "energy (the default), time, power, count, name or order (of steps)")
       ->type_name("KEY")
       ->transform(CLI::CheckedTransformer(orders).description(""));
@@ -232,11 +232,11 @@ void add_disclosure_flags(CLI::App& verb, ReportFlags& flags) {
   verb.add_option("--model-name", flags.disclosure.model_name, "name of the model, for --disclose")->type_name("TEXT");
   verb.add_option("--stage", flags.disclosure.lifecycle_stage, "for --disclose: training, fine-tuning or inference")
       ->type_name("STAGE")
-      ->check(CLI::IsMember({"training", "fine-tuning", "inference"}));
+      ->check(word_choice_validator({"training", "fine-tuning", "inference"}));
   verb.add_option("--functional-unit", flags.disclosure.functional_unit,
                   "for --disclose sci: run (the default), step, epoch or sample")
       ->type_name("UNIT")
-      ->check(CLI::IsMember({"run", "step", "epoch", "sample"}));
+      ->check(word_choice_validator({"run", "step", "epoch", "sample"}));
   verb.add_option("--into", flags.disclosure_base_file,
                   "for --disclose boamps: JSON report to complete; its values are kept")
       ->type_name("FILE");
@@ -249,19 +249,19 @@ void add_disclosure_flags(CLI::App& verb, ReportFlags& flags) {
       ->type_name("TEXT");
 }
 
-void add_document_flags(CLI::App& verb, ReportFlags& flags) {
+void add_output_format_flags(CLI::App& verb, ReportFlags& flags) {
   verb.add_option("--format", flags.table_format, "format of the rows: text (the default), markdown, latex or csv")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"text", "markdown", "latex", "csv"}));
+      ->check(word_choice_validator({"text", "markdown", "latex", "csv"}));
   verb.add_option("--plot", flags.plot_name,
                   "write a plot instead: timeline, violin, box, lines, bars, loss, flame, heatmap; to -o FILE.svg, "
                   ".png or .pdf")
       ->type_name("PLOT")
-      ->check(CLI::IsMember({"timeline", "violin", "box", "lines", "bars", "loss", "flame", "heatmap"}));
+      ->check(word_choice_validator({"timeline", "violin", "box", "lines", "bars", "loss", "flame", "heatmap"}));
   verb.add_option("--smooth", flags.smoothing_window,
                   "with --plot lines: moving average over N points; default: 2 % of the run; 1: none")
       ->type_name("N")
-      ->check(check_whole_number(1));
+      ->check(whole_number_validator(1));
   verb.add_option("--html", flags.html_file, "write a self-contained HTML page with all levels and plots to FILE")
       ->type_name("FILE");
   verb.add_flag("--cite", flags.prints_citation, "print a sentence for a paper");
@@ -272,7 +272,7 @@ void add_document_flags(CLI::App& verb, ReportFlags& flags) {
       verb.add_option("--disclose", flags.disclosure_format,
                       fmt::format("print a disclosure of the energy instead: {}", fmt::join(formats, ", ")))
           ->type_name("FORMAT")
-          ->check(CLI::IsMember(formats));
+          ->check(word_choice_validator(formats));
   verb.add_flag("--model-card", flags.prints_model_card, "short for --disclose huggingface")->excludes(disclose);
   add_disclosure_flags(verb, flags);
 }
@@ -290,12 +290,12 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
           "request, "
           "token (prefill and decode)")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember({"domain", "phase", "layer", "module", "op", "tensor", "function", "region", "kernel",
-                             "step", "epoch", "rank", "stack", "request", "token"}));
-  add_analysis_option_flags(verb, flags->attribution_options);
+      ->check(word_choice_validator({"domain", "phase", "layer", "module", "op", "tensor", "function", "region",
+                                     "kernel", "step", "epoch", "rank", "stack", "request", "token"}));
+  add_attribution_flags(verb, flags->attribution_options);
   add_view_flags(verb, *flags);
   verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.report/1)");
-  add_document_flags(verb, *flags);
+  add_output_format_flags(verb, *flags);
   verb.add_option("-o,--output", flags->output_file, "write to FILE")->type_name("FILE");
   add_strict_flag(verb, flags->is_strict);
   verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });

@@ -146,7 +146,7 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("-o,--output", flags->output_file, "write the result to FILE")->type_name("FILE");
   add_strict_flag(verb, flags->is_strict);
   verb.callback([flags, &verb, &line] {
-    flags->command_words = add_wrapped_command(verb, line);
+    flags->command_words = collect_wrapped_command(verb, line);
     line.exit_code = run_stat(*flags, line);
   });
 }

@@ -50,7 +50,7 @@ Result<std::string> TensorboardLogFolder::add_file(std::string_view host, std::s
     const FileDescriptor created(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFileMode));
     if (!created.is_open() && errno == EEXIST) continue;
     if (!created.is_open()) return system_error("create", name, errno);
-    if (const Status written = replace_own_file(name, content); !written) {
+    if (const Status written = replace_file_nofollow(name, content); !written) {
       ::unlink(name.c_str());
       return written.error();
     }

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMinTerminalColumns = 60;   // least width for a table of numbers
 constexpr std::size_t kMaxTerminalColumns = 200;  // longer lines are hard to read
 
-std::string_view terminal_variable(const char* name) {
+std::string_view terminal_environment_variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
@@ -25,7 +25,7 @@ std::string_view terminal_variable(const char* name) {
 // Unicode if the locale is UTF-8. The first of LC_ALL, LC_CTYPE and LANG that is set decides, as in the C library.
 report::Characters locale_character_set() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const std::string_view locale = terminal_variable(name);
+    const std::string_view locale = terminal_environment_variable(name);
     if (locale.empty()) continue;
     const bool utf8 = locale.find("UTF-8") != locale.npos || locale.find("utf8") != locale.npos;
     return utf8 ? report::Characters::unicode : report::Characters::ascii;
@@ -34,7 +34,8 @@ report::Characters locale_character_set() {
 }
 
 std::optional<std::size_t> terminal_columns(int fd) {
-  if (const std::optional<std::uint64_t> wanted = parse_u64(terminal_variable("COLUMNS")); wanted && *wanted > 0)
+  if (const std::optional<std::uint64_t> wanted = parse_u64(terminal_environment_variable("COLUMNS"));
+      wanted && *wanted > 0)
     return *wanted;
   winsize size{};
   if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
@@ -47,7 +48,8 @@ report::TextStyle terminal_style(int fd, ColourMode colour) {
   if (const std::optional<std::size_t> columns = terminal_columns(fd)) {
     style.columns = std::clamp(*columns, kMinTerminalColumns, kMaxTerminalColumns);
   }
-  const bool suits = ::isatty(fd) == 1 && terminal_variable("NO_COLOR").empty() && terminal_variable("TERM") != "dumb";
+  const bool suits = ::isatty(fd) == 1 && terminal_environment_variable("NO_COLOR").empty() &&
+                     terminal_environment_variable("TERM") != "dumb";
   style.colour = colour == ColourMode::always || (colour == ColourMode::automatic && suits);
   return style;
 }

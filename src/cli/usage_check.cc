@@ -19,13 +19,13 @@ std::vector<const CLI::App*> parsed_verb_chain(const CLI::App& app) {
   return chain;
 }
 
-std::string word_for_message(std::string_view word) {
+std::string printable_word(std::string_view word) {
   const bool is_plain = std::all_of(word.begin(), word.end(), [](char c) { return c > ' ' && c <= '~'; });
   return is_plain && word.size() <= 60 ? std::string(word) : joulemap::quoted(word);
 }
 
 Error make_usage_error(const CLI::App& app, std::string message) {
-  const std::string path = verb_path(app);
+  const std::string path = parsed_verb_name(app);
   return {ErrorCode::usage, std::move(message), fmt::format("see joulemap {}--help", path.empty() ? "" : path + " ")};
 }
 
@@ -36,7 +36,7 @@ std::string suggest_similar_word(std::string_view mistyped, const std::vector<st
 }
 
 // Long option names that the innermost verb accepts: its own, and with fallthrough those of enclosing verbs.
-std::vector<std::string> option_names_of_chain(const std::vector<const CLI::App*>& chain) {
+std::vector<std::string> accepted_option_names(const std::vector<const CLI::App*>& chain) {
   std::vector<std::string> names;
   for (std::size_t i = chain.size(); i-- > 0;) {
     for (const CLI::Option* const option : chain[i]->get_options()) {
@@ -54,8 +54,8 @@ Error unknown_option_error(const std::vector<const CLI::App*>& chain, const std:
   if (chain.size() > 1 && program.get_option_no_throw(option) != nullptr) {
     return make_usage_error(program, fmt::format("{0} must precede the verb: joulemap {0} ...", option));
   }
-  return make_usage_error(program, fmt::format("unknown option {}{}", word_for_message(option),
-                                               suggest_similar_word(name, option_names_of_chain(chain), "--")));
+  return make_usage_error(program, fmt::format("unknown option {}{}", printable_word(option),
+                                               suggest_similar_word(name, accepted_option_names(chain), "--")));
 }
 
 Error surplus_word_error(const std::vector<const CLI::App*>& chain, const std::string& word) {
@@ -64,7 +64,7 @@ Error surplus_word_error(const std::vector<const CLI::App*>& chain, const std::s
     verbs.push_back(verb->get_name());
   }
   if (verbs.empty()) {
-    return make_usage_error(*chain.front(), fmt::format("unexpected argument {}", word_for_message(word)));
+    return make_usage_error(*chain.front(), fmt::format("unexpected argument {}", printable_word(word)));
   }
   return make_usage_error(
       *chain.front(), fmt::format("unknown verb {}{}", joulemap::quoted(word), suggest_similar_word(word, verbs, "")));
@@ -112,7 +112,7 @@ std::optional<Error> misread_word_error(const std::vector<const CLI::App*>& chai
 
 }  // namespace
 
-std::string verb_path(const CLI::App& app) {
+std::string parsed_verb_name(const CLI::App& app) {
   std::string path;
   for (const CLI::App* const verb : parsed_verb_chain(app)) {
     if (verb != &app) path += (path.empty() ? "" : " ") + verb->get_name();

@@ -14,7 +14,7 @@
 namespace joulemap::cli {
 
 // The verbs of the command line, such as "experiment analyze"; empty if there is none.
-std::string verb_path(const CLI::App& app);
+std::string parsed_verb_name(const CLI::App& app);
 
 // Returns the first of these errors, if any; the message suggests the nearest known name:
 //   an unknown option, a word that is no verb, a surplus word,

@@ -2,9 +2,11 @@
 #include "cli/value_checks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "base/nearest_word.h"
 #include "base/text.h"
 
 namespace joulemap::cli {
@@ -20,7 +22,7 @@ std::string invalid_value_message(const std::string& text, const std::string& al
 
 }  // namespace
 
-CLI::Validator check_number_between(double low, double high) {
+CLI::Validator number_range_validator(double low, double high) {
   const std::string allowed = fmt::format("a number from {} to {}", low, high);
   return {[low, high, allowed](std::string& text) {
             const std::optional<double> value = parse_double(text);
@@ -29,13 +31,23 @@ CLI::Validator check_number_between(double low, double high) {
           fmt::format("{} to {}", low, high), ""};
 }
 
-CLI::Validator check_whole_number(std::uint64_t low, std::uint64_t high) {
+CLI::Validator whole_number_validator(std::uint64_t low, std::uint64_t high) {
   const std::string allowed = fmt::format("a whole number from {} to {}", low, high);
   return {[low, high, allowed](std::string& text) {
             const std::optional<std::uint64_t> value = has_digits_only(text) ? parse_u64(text) : std::nullopt;
             return value && *value >= low && *value <= high ? std::string() : invalid_value_message(text, allowed);
           },
           "", ""};
+}
+
+CLI::Validator word_choice_validator(const std::vector<std::string>& words) {
+  const std::string allowed = fmt::format("one of {}", fmt::join(words, ", "));
+  return {[words, allowed](std::string& text) {
+            if (std::ranges::find(words, text) != words.end()) return std::string();
+            const std::optional<std::string> nearest = nearest_word(text, words);
+            return invalid_value_message(text, allowed) + (nearest ? fmt::format("; did you mean {}?", *nearest) : "");
+          },
+          fmt::format("{{{}}}", fmt::join(words, ",")), ""};
 }
 
 void reject_empty_values(CLI::App& app) {

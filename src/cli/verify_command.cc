@@ -31,7 +31,7 @@ int verify_bundle(const VerifyFlags& flags) {
   result.damage = opened->damage_descriptions;
   result.verdict = opened->manifest.verdict;
   result.recordings = opened->recording_members().size();
-  if (const Result<bundle::Statements> computed =
+  if (const Result<bundle::BundleStatements> computed =
           compute_bundle_statements(opened->members, opened->manifest.options)) {
     result.differences = bundle::compare_statements(*opened, *computed);
   } else {

@@ -5,7 +5,7 @@
 
 namespace joulemap::cli {
 
-std::vector<std::string> add_wrapped_command(const CLI::App& verb, const CommandLine& line) {
+std::vector<std::string> collect_wrapped_command(const CLI::App& verb, const CommandLine& line) {
   std::vector<std::string> command = verb.remaining();
   if (!command.empty() && line.has_double_dash) command.emplace_back("--");
   command.insert(command.end(), line.wrapped_words.begin(), line.wrapped_words.end());

@@ -15,7 +15,7 @@ namespace joulemap::cli {
 
 // The command to run: the words that the parser left, and those after "--". In "stat sh -c X -- Y" the command begins
 // before the "--", which is then part of the command.
-std::vector<std::string> add_wrapped_command(const CLI::App& verb, const CommandLine& line);
+std::vector<std::string> collect_wrapped_command(const CLI::App& verb, const CommandLine& line);
 
 // Declares --keep-arguments, which stores the command line with its secrets. `keep` must outlive the parser.
 void add_keep_arguments_flag(CLI::App& verb, bool& keep);

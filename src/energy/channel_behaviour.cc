@@ -21,14 +21,14 @@ constexpr double kMaxSlipFraction = 0.05;
 ChannelBehaviour::ChannelBehaviour(const Channel& channel)
     : channel_(channel),
       accumulator_(channel),
-      update_clock_(channel.kind == ChannelKind::counter ? CounterClock::EqualValues::mean_no_update
-                                                         : CounterClock::EqualValues::are_inconclusive) {}
+      update_clock_(channel.kind == ChannelKind::counter ? UpdateTimeEstimator::EqualValues::imply_no_update
+                                                         : UpdateTimeEstimator::EqualValues::are_inconclusive) {}
 
 void ChannelBehaviour::observe(const Reading& reading) {
   if (reading.code != ReadCode::ok) return;
   read_durations_s_.push_back(seconds(reading.after_ns - reading.before_ns));
   total_read_duration_s_ += read_durations_s_.back();
-  if (measures_energy(channel_)) accumulator_.add(reading);
+  if (measures_energy_or_power(channel_)) accumulator_.add(reading);
   update_clock_.observe(reading.before_ns, reading.after_ns, reading.raw);
   if (last_reading_ && last_reading_->raw != reading.raw) {
     ++change_count_;
@@ -66,7 +66,7 @@ std::optional<double> ChannelBehaviour::median_read_duration_s() const {
 std::optional<double> ChannelBehaviour::mean_power_w() const {
   const EnergyTally& tally = accumulator_.tally();
   const double seen_s = seconds(tally.last_ns - tally.first_ns - tally.unknown_energy_ns);
-  if (!measures_energy(channel_) || tally.good_readings < 2 || seen_s <= 0) return std::nullopt;
+  if (!measures_energy_or_power(channel_) || tally.good_readings < 2 || seen_s <= 0) return std::nullopt;
   // A counter that never changed may be broken: do not report 0 W.
   if (channel_.kind == ChannelKind::counter && tally.update_count == 0) return std::nullopt;
   return tally.joules / seen_s;

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "energy/counter_clock.h"
 #include "energy/energy_accumulator.h"
+#include "energy/update_time_estimator.h"
 #include "model/channel.h"
 #include "model/reading.h"
 
@@ -42,7 +42,7 @@ class ChannelBehaviour {
  private:
   Channel channel_;
   EnergyAccumulator accumulator_;
-  CounterClock update_clock_;
+  UpdateTimeEstimator update_clock_;
   std::vector<double> read_durations_s_;
   std::vector<double> update_intervals_s_;  // between changes whose times are known well
   double total_read_duration_s_ = 0;

@@ -37,7 +37,7 @@ constexpr ReadFault kReadFaults[] = {
 Diagnostics describe_faults(const ChannelEnergy& energy) {
   Diagnostics diagnostics;
   const Channel& channel = energy.channel;
-  if (!measures_energy(channel)) return diagnostics;
+  if (!measures_energy_or_power(channel)) return diagnostics;
   const std::string subject = fmt::format("{} ({})", channel.domain, channel.source);
   for (const ReadFault& fault : kReadFaults) {
     if (const std::uint64_t count = failure_count(energy.tally, fault.code)) {

@@ -17,7 +17,7 @@ bool has_counter_updates(const Channel& channel) {
   return channel.kind == ChannelKind::counter && channel.provenance == Provenance::measured;
 }
 
-bool is_slow_counter(const Channel& channel) {
+bool is_slowly_updating_counter(const Channel& channel) {
   return has_counter_updates(channel) && channel.refresh_s >= kMinSlowUpdatePeriod_s;
 }
 

@@ -25,7 +25,7 @@ inline constexpr double kMinFrozenTail_s = 0.5;
 inline constexpr double kEdgeErrorInIncrements = 0.71;
 
 // A counter with a longer update period is slow: its updates are regular, and their times matter
-// (energy/counter_clock.h). The period that the sensor declares applies until the updates show a different one.
+// (energy/update_time_estimator.h). The period that the sensor declares applies until the updates show a different one.
 inline constexpr double kMinSlowUpdatePeriod_s = 0.01;
 // Relative accuracy of an update period that a sensor declares. If the device has another period, updates slip.
 inline constexpr double kDeclaredPeriodTolerance = 0.001;
@@ -57,7 +57,7 @@ double fraction_of_span(std::int64_t time_ns, std::int64_t from_ns, std::int64_t
 bool has_counter_updates(const Channel& channel);
 
 // Whether the channel is a measured counter whose updates are so far apart that their times matter.
-bool is_slow_counter(const Channel& channel);
+bool is_slowly_updating_counter(const Channel& channel);
 
 // Maximum error of `edge.joules`, in J, when the power between the points `from` and `to` stays between 0 and `most_w`.
 double unobserved_half_width_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w);

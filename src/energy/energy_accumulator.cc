@@ -12,7 +12,7 @@ namespace {
 // A counter that updates every 100 ms and is polled every millisecond rises by 100 ms worth of energy between two
 // polls. The power of a rise is therefore computed over the time since the last change, and over at least this long
 // before the first change.
-constexpr std::int64_t kMinRiseInterval_ns = 100 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMinCounterRiseInterval_ns = 100 * kNanosecondsPerMillisecond;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void EnergyAccumulator::add(const Reading& reading) noexcept {
   const Point point{reading.raw, reading.time_ns(), 0};
   if (!last_point_) {
     last_point_ = point;
-    last_change_ns_ = point.time_ns - kMinRiseInterval_ns;
+    last_change_ns_ = point.time_ns - kMinCounterRiseInterval_ns;
     tally_.first_ns = tally_.last_ns = point.time_ns;
     ++tally_.good_readings;
     return;
@@ -104,7 +104,7 @@ void EnergyAccumulator::add_counter_reading(const Point& point) noexcept {
     restart.joules = last_point_->joules;
     suspect_point_.reset();
     point_before_change_.reset();
-    last_change_ns_ = restart.time_ns - kMinRiseInterval_ns;
+    last_change_ns_ = restart.time_ns - kMinCounterRiseInterval_ns;
     last_point_ = restart;
     accept_point(restart, point, *energy_between(restart, point));
     return;

@@ -10,9 +10,9 @@ namespace joulemap {
 namespace {
 
 constexpr std::int64_t kTick_ns = 20'000'000;
-constexpr std::uint64_t kRange = 262'143'328'850;  // of a real package, in uJ
+constexpr std::uint64_t kPackageRange_uj = 262'143'328'850;  // of a real package, in uJ
 
-Channel counter(std::optional<std::uint64_t> range = kRange) {
+Channel counter(std::optional<std::uint64_t> range = kPackageRange_uj) {
   Channel channel;
   channel.scale = 1e-6;
   channel.wrap_range = range;
@@ -36,7 +36,7 @@ TEST(EnergyAccumulator, SumsTheIncreasesOfACounter) {
 }
 
 TEST(EnergyAccumulator, AddsOneRangeWhenTheCounterRolledOver) {
-  const EnergyTally tally = tally_of(counter(), {kRange - 1'000'000, 500'000, 1'500'000});
+  const EnergyTally tally = tally_of(counter(), {kPackageRange_uj - 1'000'000, 500'000, 1'500'000});
   EXPECT_DOUBLE_EQ(tally.joules, 2.5);
   EXPECT_EQ(tally.wraps, 1u);
   EXPECT_EQ(tally.resets, 0u);

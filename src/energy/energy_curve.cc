@@ -22,7 +22,7 @@ std::int64_t seconds_to_ns(double time_s) {
 }
 
 std::optional<std::int64_t> declared_refresh_ns(const Channel& channel) {
-  return is_slow_counter(channel) ? std::optional(seconds_to_ns(channel.refresh_s)) : std::nullopt;
+  return is_slowly_updating_counter(channel) ? std::optional(seconds_to_ns(channel.refresh_s)) : std::nullopt;
 }
 
 }  // namespace
@@ -30,14 +30,15 @@ std::optional<std::int64_t> declared_refresh_ns(const Channel& channel) {
 EnergyCurve::EnergyCurve(const Channel& channel, Retention retention, std::optional<std::int64_t> known_refresh_ns)
     : channel_(channel),
       retention_(retention),
-      lag_ns_(is_slow_counter(channel) && channel.domain_class == DomainClass::gpu ? kUsualCounterLag_ns : 0),
+      lag_ns_(is_slowly_updating_counter(channel) && channel.domain_class == DomainClass::gpu ? kUsualCounterLag_ns
+                                                                                              : 0),
       accumulator_(channel),
       refresh_(known_refresh_ns ? known_refresh_ns : declared_refresh_ns(channel)),
       read_pauses_(channel) {
   if (retention == Retention::latest) points_.reserve(2 * kLatestPoints);
-  if (!is_slow_counter(channel)) return;
+  if (!is_slowly_updating_counter(channel)) return;
   const double declared_ns = channel.refresh_s * static_cast<double>(kNanosecondsPerSecond);
-  update_clock_.emplace(CounterClock::EqualValues::mean_no_update, kNvmlLatchDelay_ns);
+  update_clock_.emplace(UpdateTimeEstimator::EqualValues::imply_no_update, kNvmlLatchDelay_ns);
   update_clock_->suggest_period(declared_ns, kDeclaredPeriodTolerance * declared_ns);
 }
 
@@ -50,7 +51,7 @@ void EnergyCurve::suggest_period(double period_ns, double tolerance_ns) noexcept
 }
 
 // Half of the duration of a read, in which the value was taken at an unknown time. A read takes long if the kernel
-// preempts its thread. 0 if the CounterClock accounts for the duration.
+// preempts its thread. 0 if the UpdateTimeEstimator accounts for the duration.
 std::int64_t EnergyCurve::read_error_ns(const Reading& reading) const {
   return update_clock_ ? 0 : (reading.after_ns - reading.before_ns) / 2;
 }
@@ -96,7 +97,7 @@ void EnergyCurve::observe_update(const std::optional<CounterUpdate>& previous, c
   add({step.time_ns - half_ns, step.joules, time_error_ns, reading.before_ns, 0,
        accumulator_.tally().unknown_energy_ns});
   points_.back().read_error_ns = read_error_ns(reading);
-  if (has_first_reading_ && !first_time_is_computed_ && !update_clock_) set_first_point_time();
+  if (starts_at_first_reading_ && !first_time_is_computed_ && !update_clock_) set_first_point_time();
 }
 
 // Sets the time of the first point: its value dates from the update before the first observed one.
@@ -125,7 +126,7 @@ void EnergyCurve::add(CurvePoint next) noexcept {
       });
     } else {
       points_.erase(points_.begin(), points_.begin() + static_cast<std::ptrdiff_t>(kLatestPoints));
-      has_first_reading_ = false;
+      starts_at_first_reading_ = false;
     }
     final_point_count_ = points_.size() - std::min(open, points_.size());
   }
@@ -203,7 +204,7 @@ double EnergyCurve::extrapolated_energy_j(std::int64_t time_ns) const {
     return last.joules + scale * *profiled_j;
   }
   // Without a known update period the time of a counter's first point is a guess and yields no power.
-  const std::size_t first = has_counter_updates(channel_) && has_first_reading_ && !refresh_.is_known() ? 1 : 0;
+  const std::size_t first = has_counter_updates(channel_) && starts_at_first_reading_ && !refresh_.is_known() ? 1 : 0;
   if (points_.size() < first + 2) return last.joules;
   std::size_t index = points_.size() - 2;
   while (index > first && last.time_ns - points_[index].time_ns < kLatestPowerWindow_ns) --index;
@@ -246,7 +247,7 @@ namespace {
 // Minimum known fraction of a window; below it the window has no energy value.
 constexpr double kMinKnownWindowFraction = 0.01;
 
-EnergyTally tally_since(const EnergyTally& now, const EnergyTally& then) {
+EnergyTally subtract_tally(const EnergyTally& now, const EnergyTally& then) {
   EnergyTally tally = now;
   tally.wraps -= then.wraps;
   tally.resets -= then.resets;
@@ -282,7 +283,7 @@ double EnergyCurve::edge_half_width_j(std::size_t after, const EnergyPoint& edge
     half_width_j = std::min(half_width_j, moved_j + most_w * kPowerHistoryPeriod_s);
   }
   // Without a known update period, the age of a counter's first value is unknown.
-  const bool is_guess = after == 1 && has_first_reading_ && has_counter_updates(channel_) && !refresh_.is_known();
+  const bool is_guess = after == 1 && starts_at_first_reading_ && has_counter_updates(channel_) && !refresh_.is_known();
   if (is_guess) half_width_j = std::max(half_width_j, kEdgeErrorInIncrements * (to.joules - from.joules));
   half_width_j += std::min(most_w / kMaxUnobservedPowerRatio * blur_s, to.joules - from.joules);
   // The values of the two points may have been taken earlier or later during their reads, but not beyond the energy of
@@ -305,21 +306,21 @@ bool EnergyCurve::has_stopped_updating(std::int64_t time_ns) const {
   return seconds(time_ns - last.time_ns) > longest_s;
 }
 
-std::optional<CurveEdge> EnergyCurve::edge_at(std::int64_t time_ns) const {
+std::optional<WindowEdgeEnergy> EnergyCurve::edge_at(std::int64_t time_ns) const {
   if (points_.empty()) return std::nullopt;
   const std::size_t after = first_point_after(time_ns + lag_ns_);
-  if (after == 0) return has_first_reading_ ? std::optional(edge_before_first(time_ns)) : std::nullopt;
+  if (after == 0) return starts_at_first_reading_ ? std::optional(edge_before_first(time_ns)) : std::nullopt;
   return after == points_.size() ? edge_after_last(time_ns) : edge_between(time_ns, after);
 }
 
-CurveEdge EnergyCurve::edge_before_first(std::int64_t time_ns) const {
-  CurveEdge edge{.time_ns = time_ns, .is_settled = true, .previous_point_ns = time_ns};
+WindowEdgeEnergy EnergyCurve::edge_before_first(std::int64_t time_ns) const {
+  WindowEdgeEnergy edge{.time_ns = time_ns, .is_settled = true, .previous_point_ns = time_ns};
   edge.cumulative_energy.joules = points_.front().joules;
   edge.nearest_point_gap_s = seconds(points_.front().time_ns - lag_ns_ - time_ns);
   return edge;
 }
 
-CurveEdge EnergyCurve::edge_between(std::int64_t time_ns, std::size_t after) const {
+WindowEdgeEnergy EnergyCurve::edge_between(std::int64_t time_ns, std::size_t after) const {
   const std::int64_t shown_ns = time_ns + lag_ns_;
   const double joules = interpolated_energy_j(after, shown_ns);
   const CurvePoint& from = points_[after - 1];
@@ -328,24 +329,25 @@ CurveEdge EnergyCurve::edge_between(std::int64_t time_ns, std::size_t after) con
           .cumulative_energy = {joules, edge_half_width_j(after, {shown_ns, joules})},
           .is_settled = true,
           .previous_point_ns = from.time_ns,
-          .in_first_update_period = after == 1 && has_first_reading_ && has_counter_updates(channel_),
+          .in_first_update_period = after == 1 && starts_at_first_reading_ && has_counter_updates(channel_),
           .trapezoid_error_before_j2 = from.trapezoid_error_j2,
           .trapezoid_error_after_j2 = to.trapezoid_error_j2,
           .unknown_energy_before_ns = from.unknown_energy_ns,
           .unknown_energy_after_ns = to.unknown_energy_ns};
 }
 
-CurveEdge EnergyCurve::edge_after_last(std::int64_t time_ns) const {
+WindowEdgeEnergy EnergyCurve::edge_after_last(std::int64_t time_ns) const {
   const CurvePoint& last = points_.back();
   const std::int64_t shown_ns = time_ns + lag_ns_;
-  CurveEdge edge{.time_ns = time_ns,
-                 .cumulative_energy = {last.joules, 0},
-                 .previous_point_ns = last.time_ns,
-                 .in_first_update_period = points_.size() == 1 && has_first_reading_ && has_counter_updates(channel_),
-                 .trapezoid_error_before_j2 = last.trapezoid_error_j2,
-                 .trapezoid_error_after_j2 = last.trapezoid_error_j2,
-                 .unknown_energy_before_ns = last.unknown_energy_ns,
-                 .unknown_energy_after_ns = tally().unknown_energy_ns};
+  WindowEdgeEnergy edge{
+      .time_ns = time_ns,
+      .cumulative_energy = {last.joules, 0},
+      .previous_point_ns = last.time_ns,
+      .in_first_update_period = points_.size() == 1 && starts_at_first_reading_ && has_counter_updates(channel_),
+      .trapezoid_error_before_j2 = last.trapezoid_error_j2,
+      .trapezoid_error_after_j2 = last.trapezoid_error_j2,
+      .unknown_energy_before_ns = last.unknown_energy_ns,
+      .unknown_energy_after_ns = tally().unknown_energy_ns};
   if (has_stopped_updating(shown_ns)) {
     edge.nearest_point_gap_s = seconds(shown_ns - last.time_ns);
     return edge;
@@ -375,8 +377,8 @@ void EnergyCurve::bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, dou
 }
 
 ChannelEnergy EnergyCurve::energy_between(std::int64_t begin_ns, std::int64_t end_ns) const {
-  const std::optional<CurveEdge> begin = edge_at(begin_ns);
-  const std::optional<CurveEdge> end = edge_at(end_ns);
+  const std::optional<WindowEdgeEnergy> begin = edge_at(begin_ns);
+  const std::optional<WindowEdgeEnergy> end = edge_at(end_ns);
   // Between the first reading and the first update, the age of the first value is unknown.
   const bool is_guess =
       begin && end && begin->in_first_update_period && end->in_first_update_period && !refresh_.is_known();
@@ -387,10 +389,10 @@ ChannelEnergy EnergyCurve::energy_between(std::int64_t begin_ns, std::int64_t en
   return energy;
 }
 
-ChannelEnergy EnergyCurve::energy_between(const CurveEdge& begin, const CurveEdge& end,
+ChannelEnergy EnergyCurve::energy_between(const WindowEdgeEnergy& begin, const WindowEdgeEnergy& end,
                                           const EnergyTally& at_begin) const {
   ChannelEnergy energy{
-      .channel = channel_, .refresh_s = seconds(refresh_ns()), .tally = tally_since(tally(), at_begin)};
+      .channel = channel_, .refresh_s = seconds(refresh_ns()), .tally = subtract_tally(tally(), at_begin)};
   const double elapsed_s = seconds(end.time_ns - begin.time_ns);
   const bool failed = tally().last_read_code != ReadCode::ok;
   // No update of the counter, or no second reading of the gauge, after the begin.

@@ -9,7 +9,7 @@
 //
 // The share is computed from the energy of the history when the history covers both points, else from time. A point of
 // a counter is an update: it happened between the two readings around it, at most one update period before the second.
-// For a slow counter with regular updates a CounterClock provides the time. It is most accurate after later updates
+// For a slow counter with regular updates an UpdateTimeEstimator provides the time. It is most accurate after later updates
 // have been seen, so such points stay open for 20 s. Counter and history cover energy up to kUsualCounterLag_ns
 // earlier. A point of a gauge or an estimate is a reading. An edge is settled once the point after it is known.
 #pragma once
@@ -19,17 +19,17 @@
 #include <vector>
 
 #include "energy/channel_energy.h"
-#include "energy/counter_clock.h"
 #include "energy/edge_rules.h"
 #include "energy/energy_accumulator.h"
 #include "energy/power_profile.h"
 #include "energy/read_pauses.h"
+#include "energy/update_time_estimator.h"
 #include "model/thinning.h"
 
 namespace joulemap {
 
 // The energy at one time and how well it is known.
-struct CurveEdge {
+struct WindowEdgeEnergy {
   std::int64_t time_ns = 0;
   EdgeEnergy cumulative_energy;         // energy since the first reading
   bool is_settled = false;              // false: extrapolated from the last point
@@ -47,7 +47,7 @@ struct CurveEdge {
 class EnergyCurve {
  public:
   // About 4 s of a counter that updates every millisecond and is read densely; 20 s of one read every 5 ms.
-  static constexpr std::size_t kLatestPoints = kUnthinnedLatest;
+  static constexpr std::size_t kLatestPoints = kUnthinnedValueCount;
   // Nearly two hours of a counter that is read 20 times a second; longer series are thinned.
   static constexpr std::size_t kMaxPoints = std::size_t{1} << 17;
 
@@ -62,17 +62,18 @@ class EnergyCurve {
   // Readings must come in order of time.
   void observe(const Reading& reading) noexcept;
   void add_power_history(const PowerPoint& point) { power_profile_.add(point); }
-  // Passes on the period of another value of the same device (CounterClock::suggest_period).
+  // Passes on the period of another value of the same device (UpdateTimeEstimator::suggest_period).
   void suggest_period(double period_ns, double tolerance_ns) noexcept;
   // Keeps the points around a time that will be queried, even when the curve is thinned.
   void retain_around(std::int64_t time_ns) { retained_times_ns_.push_back(time_ns); }
 
   // None when the retained past does not reach back that far, or there is no good reading yet.
-  std::optional<CurveEdge> edge_at(std::int64_t time_ns) const;
+  std::optional<WindowEdgeEnergy> edge_at(std::int64_t time_ns) const;
   // The energy between two times or edges, with the tally of faults since `at_begin` (the first form: since the first
   // reading). Without energy, `reason` is "frozen", "too-short" (no update yet), or the code of a failed read.
   ChannelEnergy energy_between(std::int64_t begin_ns, std::int64_t end_ns) const;
-  ChannelEnergy energy_between(const CurveEdge& begin, const CurveEdge& end, const EnergyTally& at_begin) const;
+  ChannelEnergy energy_between(const WindowEdgeEnergy& begin, const WindowEdgeEnergy& end,
+                               const EnergyTally& at_begin) const;
 
   // Same energy as edge_at, without its error; 0 without readings.
   double joules_at(std::int64_t time_ns) const { return joules_at(time_ns, lag_ns_); }
@@ -85,13 +86,15 @@ class EnergyCurve {
 
   // Number of points after a time, corrected for the lag of the counter. One point settles the energy at that time.
   // Once there are two, the first can no longer be discarded as a torn reading.
-  std::size_t points_after(std::int64_t time_ns) const { return points_.size() - first_point_after(time_ns + lag_ns_); }
+  std::size_t count_points_after(std::int64_t time_ns) const {
+    return points_.size() - first_point_after(time_ns + lag_ns_);
+  }
   // Energy and time of each update that was read, of a slow counter with known update times; otherwise empty.
   std::vector<EnergyPoint> counter_updates() const;
 
   const Channel& channel() const { return channel_; }
   const EnergyTally& tally() const { return accumulator_.tally(); }
-  const CounterClock* clock() const { return update_clock_ ? &*update_clock_ : nullptr; }
+  const UpdateTimeEstimator* clock() const { return update_clock_ ? &*update_clock_ : nullptr; }
   // Update period of the counter: observed, otherwise declared by its sensor.
   std::int64_t refresh_ns() const;
   bool is_refresh_known() const { return refresh_.is_known(); }
@@ -125,9 +128,9 @@ class EnergyCurve {
   double edge_half_width_j(std::size_t after, const EnergyPoint& edge) const;
   bool has_stopped_updating(std::int64_t time_ns) const;
   // time_ns of the following functions is the time of the edge, without the lag.
-  CurveEdge edge_before_first(std::int64_t time_ns) const;
-  CurveEdge edge_between(std::int64_t time_ns, std::size_t after) const;
-  CurveEdge edge_after_last(std::int64_t time_ns) const;
+  WindowEdgeEnergy edge_before_first(std::int64_t time_ns) const;
+  WindowEdgeEnergy edge_between(std::int64_t time_ns, std::size_t after) const;
+  WindowEdgeEnergy edge_after_last(std::int64_t time_ns) const;
   void bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, double& half_width_j) const;
 
   Channel channel_;
@@ -135,12 +138,12 @@ class EnergyCurve {
   std::int64_t lag_ns_;
   EnergyAccumulator accumulator_;
   UpdatePeriodEstimate refresh_;
-  std::optional<CounterClock> update_clock_;  // update times of a slow counter
+  std::optional<UpdateTimeEstimator> update_clock_;  // update times of a slow counter
   PowerProfile power_profile_;
   ReadPauses read_pauses_;
   std::vector<CurvePoint> points_;
   std::size_t final_point_count_ = 0;    // number of leading points that are final
-  bool has_first_reading_ = true;        // the first point is the first reading
+  bool starts_at_first_reading_ = true;  // the first point is the first reading
   bool first_time_is_computed_ = false;  // the time of the first point was computed from the first update
   double min_gauge_w_ = 0;               // of a gauge: range of its values
   double max_gauge_w_ = 0;

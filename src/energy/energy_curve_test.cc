@@ -29,12 +29,12 @@ Channel power_gauge() {
   return channel;
 }
 
-Reading good(std::int64_t time_ns, double value) {
+Reading valid_reading(std::int64_t time_ns, double value) {
   return {static_cast<std::uint64_t>(std::llround(value * 1e6)), time_ns, time_ns, ReadCode::ok};
 }
 
 // A counter of a machine with 20 W until `busy_from_ns` and 100 W from then on, which updates every `refresh_ns`.
-struct Machine {
+struct SteppedCounter {
   std::int64_t refresh_ns = kMillisecond_ns;
   std::int64_t phase_ns = 0;
   std::int64_t busy_from_ns = 0;
@@ -47,12 +47,12 @@ struct Machine {
   Reading at(std::int64_t time_ns) const {
     const std::int64_t seen_ns = std::min(time_ns, frozen_from_ns);
     const std::int64_t updated_ns = (seen_ns - phase_ns) / refresh_ns * refresh_ns + phase_ns;
-    return good(time_ns, energy_j(updated_ns));
+    return valid_reading(time_ns, energy_j(updated_ns));
   }
 };
 
-void watch(EnergyCurve& curve, const Machine& machine, std::int64_t from_ns, std::int64_t to_ns,
-           std::int64_t period_ns) {
+void add_readings(EnergyCurve& curve, const SteppedCounter& machine, std::int64_t from_ns, std::int64_t to_ns,
+                  std::int64_t period_ns) {
   for (std::int64_t now_ns = from_ns; now_ns < to_ns; now_ns += period_ns) curve.observe(machine.at(now_ns));
 }
 
@@ -64,9 +64,9 @@ ChannelEnergy between(const EnergyCurve& curve, std::int64_t begin_ns, std::int6
 }
 
 TEST(EnergyCurve, ReturnsTheEnergyOfOverlappingWindowsFromOneStream) {
-  const Machine machine;
+  const SteppedCounter machine;
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  watch(curve, machine, kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
+  add_readings(curve, machine, kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
   for (std::int64_t i = 0; i < 100; ++i) {
     const std::int64_t begin_ns = kSecond_ns + 100 * kMillisecond_ns + i * 3 * kMillisecond_ns;
     const std::int64_t end_ns = 3 * kSecond_ns - 100 * kMillisecond_ns - i * 7 * kMillisecond_ns;
@@ -92,12 +92,12 @@ TEST(EnergyCurve, UncertaintyCoversAPowerChangeAtTheEdge) {
           const std::int64_t begin_ns = 2 * kSecond_ns + offset_ns;
           const std::int64_t end_ns = begin_ns + length_ms * kMillisecond_ns;
           const std::int64_t refresh_ns = refresh_ms * kMillisecond_ns;
-          const Machine machine{
+          const SteppedCounter machine{
               .refresh_ns = refresh_ns,
               .phase_ns = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(refresh_ns)),
               .busy_from_ns = begin_ns};
           EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-          watch(curve, machine, kSecond_ns, end_ns + 300 * kMillisecond_ns, period_us * kMicrosecond_ns);
+          add_readings(curve, machine, kSecond_ns, end_ns + 300 * kMillisecond_ns, period_us * kMicrosecond_ns);
           const ChannelEnergy energy = between(curve, begin_ns, end_ns);
           ASSERT_TRUE(energy.joules);
           EXPECT_GT(*energy.joules, 0.0);
@@ -112,18 +112,18 @@ TEST(EnergyCurve, UncertaintyCoversAPowerChangeAtTheEdge) {
 
 // The reading thread was preempted for 70 ms during a read, before or after it took the value.
 TEST(EnergyCurve, UncertaintyCoversAReadThatTookLong) {
-  const Machine machine;
+  const SteppedCounter machine;
   const std::int64_t edge_ns = 2 * kSecond_ns;
   for (const std::int64_t value_after_ns : {std::int64_t{0}, 70 * kMillisecond_ns}) {
     for (const bool at_end : {false, true}) {
       EnergyCurve curve(package());
       const std::int64_t slow_ns = edge_ns - 35 * kMillisecond_ns;
-      watch(curve, machine, kSecond_ns, slow_ns, kMillisecond_ns);
+      add_readings(curve, machine, kSecond_ns, slow_ns, kMillisecond_ns);
       Reading slow = machine.at(slow_ns + value_after_ns);
       slow.before_ns = slow_ns;
       slow.after_ns = slow_ns + 70 * kMillisecond_ns;
       curve.observe(slow);
-      watch(curve, machine, slow.after_ns + kMillisecond_ns, 3 * kSecond_ns, kMillisecond_ns);
+      add_readings(curve, machine, slow.after_ns + kMillisecond_ns, 3 * kSecond_ns, kMillisecond_ns);
       const std::int64_t begin_ns = at_end ? kSecond_ns + 100 * kMillisecond_ns : edge_ns;
       const std::int64_t end_ns = at_end ? edge_ns : 3 * kSecond_ns - 100 * kMillisecond_ns;
       const ChannelEnergy energy = between(curve, begin_ns, end_ns);
@@ -135,9 +135,9 @@ TEST(EnergyCurve, UncertaintyCoversAReadThatTookLong) {
 }
 
 TEST(EnergyCurve, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZero) {
-  const Machine machine;
+  const SteppedCounter machine;
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 100 * kMicrosecond_ns);
+  add_readings(curve, machine, kSecond_ns, 2 * kSecond_ns, 100 * kMicrosecond_ns);
   for (std::int64_t offset_us = 0; offset_us < 1000; offset_us += 50) {
     const std::int64_t begin_ns = 2 * kSecond_ns - 20 * kMillisecond_ns + offset_us * kMicrosecond_ns;
     const ChannelEnergy energy = between(curve, begin_ns, begin_ns + 200 * kMicrosecond_ns);
@@ -148,35 +148,35 @@ TEST(EnergyCurve, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZero) {
 }
 
 TEST(EnergyCurve, SettlesAnEdgeWithTheFirstPointAfterIt) {
-  const Machine machine;
+  const SteppedCounter machine;
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
+  add_readings(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
   const std::int64_t edge_ns = 2 * kSecond_ns;
   EXPECT_FALSE(curve.edge_at(edge_ns)->is_settled);
-  EXPECT_EQ(curve.points_after(edge_ns), 0u);
+  EXPECT_EQ(curve.count_points_after(edge_ns), 0u);
   const double carried_j = curve.edge_at(edge_ns)->cumulative_energy.joules;
-  watch(curve, machine, edge_ns, edge_ns + 10 * kMillisecond_ns, 5 * kMillisecond_ns);
+  add_readings(curve, machine, edge_ns, edge_ns + 10 * kMillisecond_ns, 5 * kMillisecond_ns);
   EXPECT_TRUE(curve.edge_at(edge_ns)->is_settled);
   EXPECT_NEAR(curve.edge_at(edge_ns)->cumulative_energy.joules, carried_j, 0.1);
 }
 
 TEST(EnergyCurve, AStoredEdgeServesAWindowOfHours) {
-  const Machine machine;
+  const SteppedCounter machine;
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
+  add_readings(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
   const std::int64_t begin_ns = 2 * kSecond_ns - 50 * kMillisecond_ns;
-  const CurveEdge begin = *curve.edge_at(begin_ns);
+  const WindowEdgeEnergy begin = *curve.edge_at(begin_ns);
   const std::int64_t end_ns = 4000 * kSecond_ns;
-  watch(curve, machine, 2 * kSecond_ns, end_ns + kSecond_ns, 50 * kMillisecond_ns);
+  add_readings(curve, machine, 2 * kSecond_ns, end_ns + kSecond_ns, 50 * kMillisecond_ns);
   EXPECT_FALSE(curve.edge_at(begin_ns));  // the retained past does not reach back that far
   const ChannelEnergy energy = curve.energy_between(begin, *curve.edge_at(end_ns), {});
   EXPECT_NEAR(*energy.joules, machine.energy_j(end_ns) - machine.energy_j(begin_ns), 1.0);
 }
 
 TEST(EnergyCurve, ReportsWhyThereIsNoEnergyYet) {
-  const Machine machine;
+  const SteppedCounter machine;
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
+  add_readings(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
   const ChannelEnergy energy = between(curve, 2 * kSecond_ns, 2 * kSecond_ns + kMillisecond_ns);
   EXPECT_FALSE(energy.joules);
   EXPECT_EQ(energy.missing_reason, "too-short");
@@ -199,9 +199,9 @@ TEST(EnergyCurve, HasNoEnergyOfAWindowThatNoReadingCovers) {
 }
 
 TEST(EnergyCurve, HasNoEnergyForAFrozenCounter) {
-  const Machine machine{.frozen_from_ns = 2 * kSecond_ns};
+  const SteppedCounter machine{.frozen_from_ns = 2 * kSecond_ns};
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  watch(curve, machine, kSecond_ns, 4 * kSecond_ns, 5 * kMillisecond_ns);
+  add_readings(curve, machine, kSecond_ns, 4 * kSecond_ns, 5 * kMillisecond_ns);
   const ChannelEnergy within = between(curve, 3 * kSecond_ns, 3 * kSecond_ns + kMillisecond_ns);
   EXPECT_FALSE(within.joules);
   EXPECT_EQ(within.missing_reason, "frozen");
@@ -214,11 +214,11 @@ TEST(EnergyCurve, HasNoEnergyForAFrozenCounter) {
 
 TEST(EnergyCurve, ARevertedTornReadAddsNoPoint) {
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  curve.observe(good(1 * kMillisecond_ns, 100.0));
-  curve.observe(good(2 * kMillisecond_ns, 100.1));
-  curve.observe(good(3 * kMillisecond_ns, 105.0));  // torn, but plausible
-  curve.observe(good(4 * kMillisecond_ns, 100.3));
-  curve.observe(good(5 * kMillisecond_ns, 100.4));
+  curve.observe(valid_reading(1 * kMillisecond_ns, 100.0));
+  curve.observe(valid_reading(2 * kMillisecond_ns, 100.1));
+  curve.observe(valid_reading(3 * kMillisecond_ns, 105.0));  // torn, but plausible
+  curve.observe(valid_reading(4 * kMillisecond_ns, 100.3));
+  curve.observe(valid_reading(5 * kMillisecond_ns, 100.4));
   const ChannelEnergy energy = between(curve, 2 * kMillisecond_ns, 4 * kMillisecond_ns);
   EXPECT_NEAR(*energy.joules, 0.2, 0.1);
   EXPECT_EQ(energy.tally.failure_counts[static_cast<std::size_t>(ReadCode::torn)], 1u);
@@ -226,7 +226,8 @@ TEST(EnergyCurve, ARevertedTornReadAddsNoPoint) {
 
 TEST(EnergyCurve, IntegratesAGaugeWithAnUncertaintyForMissedChanges) {
   EnergyCurve curve(power_gauge());
-  for (std::int64_t i = 0; i <= 100; ++i) curve.observe(good(i * 20 * kMillisecond_ns, i % 2 == 0 ? 90.0 : 110.0));
+  for (std::int64_t i = 0; i <= 100; ++i)
+    curve.observe(valid_reading(i * 20 * kMillisecond_ns, i % 2 == 0 ? 90.0 : 110.0));
   const ChannelEnergy energy = between(curve, 100 * kMillisecond_ns, 1'100 * kMillisecond_ns);
   EXPECT_NEAR(*energy.joules, 100.0, 0.5);
   EXPECT_GT(energy.uncertainty_j, 0.5);
@@ -234,13 +235,13 @@ TEST(EnergyCurve, IntegratesAGaugeWithAnUncertaintyForMissedChanges) {
 }
 
 TEST(EnergyCurve, AWindowReportsFaultsSinceItsBeginning) {
-  const Machine machine;
+  const SteppedCounter machine;
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   curve.observe({0, 1, 1, ReadCode::garbage});
-  watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
+  add_readings(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
   const EnergyTally at_begin = curve.tally();
   curve.observe({0, 2 * kSecond_ns, 2 * kSecond_ns, ReadCode::torn});
-  watch(curve, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
+  add_readings(curve, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
   const ChannelEnergy energy =
       curve.energy_between(*curve.edge_at(2 * kSecond_ns), *curve.edge_at(2 * kSecond_ns + 1), at_begin);
   EXPECT_EQ(energy.tally.failure_counts[static_cast<std::size_t>(ReadCode::garbage)], 0u);
@@ -264,7 +265,7 @@ TEST(EnergyCurve, ReadTimesBetweenUpdatesDoNotMoveTheUpdates) {
     return static_cast<std::int64_t>(1e6 * std::uniform_real_distribution<>(low, high)(random));
   };
   const auto read_at = [&](std::int64_t before_ns) {
-    Reading reading = good(before_ns, energy_j((before_ns - kPhase_ns) / kPeriod_ns * kPeriod_ns + kPhase_ns));
+    Reading reading = valid_reading(before_ns, energy_j((before_ns - kPhase_ns) / kPeriod_ns * kPeriod_ns + kPhase_ns));
     reading.after_ns = before_ns + between_ms(3, 10);
     curve.observe(reading);
   };
@@ -281,10 +282,10 @@ TEST(EnergyCurve, ReadTimesBetweenUpdatesDoNotMoveTheUpdates) {
 }
 
 TEST(EnergyCurve, AnEdgeBeforeTheFirstReadingIsMissingTime) {
-  const Machine machine;
+  const SteppedCounter machine;
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   EXPECT_FALSE(curve.edge_at(kSecond_ns));
-  watch(curve, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
+  add_readings(curve, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
   const ChannelEnergy energy = between(curve, kSecond_ns, 3 * kSecond_ns - 50 * kMillisecond_ns);
   EXPECT_NEAR(energy.missing_s, 1.0, 0.01);
   EXPECT_GT(*energy.joules + energy.uncertainty_j, 195.0);

@@ -22,7 +22,7 @@ class MeteredWindow {
   void begin(std::int64_t time_ns) { begin_ns_ = time_ns; }
   void end(std::int64_t time_ns) { end_ns_ = time_ns; }
   bool is_settled() const {
-    if (end_ns_ != 0) return curve_.points_after(end_ns_) > 0 || !curve_.is_refresh_known();
+    if (end_ns_ != 0) return curve_.count_points_after(end_ns_) > 0 || !curve_.is_refresh_known();
     return curve_.is_refresh_known() && curve_.tally().update_count > 0;
   }
   std::int64_t refresh_ns() const { return curve_.is_refresh_known() ? curve_.refresh_ns() : 0; }
@@ -42,7 +42,7 @@ struct PeriodicCounter {
   std::int64_t frozen_from_ns = INT64_MAX;
   std::int64_t jitter_ns = 0;  // maximum delay of an update, deterministic for each update
 
-  std::int64_t update_ns(std::int64_t number) const {
+  std::int64_t update_time_ns(std::int64_t number) const {
     const auto scatter = static_cast<std::int64_t>((static_cast<std::uint64_t>(number) * 2654435761u >> 8) % 1000);
     return number * refresh_ns + phase_ns + jitter_ns * scatter / 1000;
   }
@@ -50,8 +50,8 @@ struct PeriodicCounter {
   Reading at(std::int64_t time_ns) const {
     const std::int64_t seen_ns = std::min(time_ns, frozen_from_ns);
     std::int64_t number = (seen_ns - phase_ns) / refresh_ns;
-    if (update_ns(number) > seen_ns) --number;
-    const std::int64_t updated_ns = update_ns(number);
+    if (update_time_ns(number) > seen_ns) --number;
+    const std::int64_t updated_ns = update_time_ns(number);
     const double joules = 1000 + watts * static_cast<double>(updated_ns) * 1e-9;
     return {static_cast<std::uint64_t>(std::llround(joules * 1e6)), time_ns, time_ns, ReadCode::ok};
   }

@@ -25,9 +25,9 @@ EnergyCurves::EnergyCurves(std::span<const Channel> channels, EnergyCurve::Reten
   for (const Channel& channel : channels) {
     ChannelRole& role = channel_roles_.emplace_back();
     raw_scales_.push_back(channel.scale);
-    role.is_device_clock = is_device_power_gauge(channel);
-    if (role.is_device_clock) power_clocks_.try_emplace(channel.device);
-    if (!measures_energy(channel)) continue;
+    role.is_device_update_clock = is_device_power_gauge(channel);
+    if (role.is_device_update_clock) power_update_timings_.try_emplace(channel.device);
+    if (!measures_energy_or_power(channel)) continue;
     role.curve_index = curves_.size();
     curves_.emplace_back(channel, retention);
   }
@@ -69,8 +69,8 @@ void EnergyCurves::observe(const Sample& sample) noexcept {
   }
   if (!role.curve_index) return;
   EnergyCurve& curve = curves_[*role.curve_index];
-  if (role.is_device_clock && is_good) {
-    PowerClock& device = power_clocks_.find(curve.channel().device)->second;
+  if (role.is_device_update_clock && is_good) {
+    PowerUpdateTiming& device = power_update_timings_.find(curve.channel().device)->second;
     if (!device.origin_ns) device.origin_ns = reading.time_ns();
     const std::int64_t now = (reading.time_ns() - *device.origin_ns) / kPeriodSharingInterval_ns;
     if (now > device.current_slot) {
@@ -85,12 +85,13 @@ void EnergyCurves::observe(const Sample& sample) noexcept {
 }
 
 void EnergyCurves::suggest_period(EnergyCurve& curve, std::int64_t time_ns) {
-  const auto device = power_clocks_.find(curve.channel().device);
-  if (device == power_clocks_.end() || !device->second.origin_ns) return;
+  const auto device = power_update_timings_.find(curve.channel().device);
+  if (device == power_update_timings_.end() || !device->second.origin_ns) return;
   const std::int64_t wanted =
       (time_ns - *device->second.origin_ns - kPeriodSharingDelay_ns) / kPeriodSharingInterval_ns;
-  const PowerClock::KnownPeriod& latest = device->second.period_of_latest_slot;
-  const PowerClock::KnownPeriod& known = latest.slot_index <= wanted ? latest : device->second.period_of_previous_slot;
+  const PowerUpdateTiming::KnownPeriod& latest = device->second.period_of_latest_slot;
+  const PowerUpdateTiming::KnownPeriod& known =
+      latest.slot_index <= wanted ? latest : device->second.period_of_previous_slot;
   if (known.period) curve.suggest_period(known.period->period_ns, known.period->tolerance_ns);
 }
 

@@ -39,8 +39,8 @@ class EnergyCurves {
  private:
   // Update clock of a device's power gauge. Counters receive the period that was known at the end of an earlier time
   // slot, so that the result does not depend on which channel's samples come first.
-  struct PowerClock {
-    CounterClock clock{CounterClock::EqualValues::are_inconclusive};
+  struct PowerUpdateTiming {
+    UpdateTimeEstimator clock{UpdateTimeEstimator::EqualValues::are_inconclusive};
     struct KnownPeriod {
       std::int64_t slot_index = INT64_MIN;  // index of the time slot
       std::optional<UpdatePeriod> period;
@@ -55,12 +55,12 @@ class EnergyCurves {
   struct ChannelRole {
     std::optional<std::size_t> curve_index;
     std::vector<std::size_t> counter_curves;  // of a power history: indices of the curves of its device's counters
-    bool is_device_clock = false;
+    bool is_device_update_clock = false;
   };
   std::vector<ChannelRole> channel_roles_;  // by channel
   std::vector<double> raw_scales_;
   std::vector<EnergyCurve> curves_;
-  std::map<std::string, PowerClock, std::less<>> power_clocks_;  // by device
+  std::map<std::string, PowerUpdateTiming, std::less<>> power_update_timings_;  // by device
 };
 
 }  // namespace joulemap

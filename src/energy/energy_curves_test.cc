@@ -15,7 +15,7 @@
 namespace joulemap {
 namespace {
 
-constexpr std::int64_t kCurvesMs = kNanosecondsPerMillisecond;
+constexpr std::int64_t kMillisecond_ns = kNanosecondsPerMillisecond;
 constexpr std::int64_t kCurvesSecond_ns = kNanosecondsPerSecond;
 
 H200Phases varying_load(std::uint64_t seed) {
@@ -45,7 +45,7 @@ TEST(EnergyCurves, WindowsBetweenRareReadsFollowThePowerHistory) {
         const double end_s = gpu.update_before(from_s + length_s);
         const ChannelEnergy energy = curves.curve_of(0)->energy_between(H200Phases::to_ns(begin_s - H200Phases::kLag_s),
                                                                         H200Phases::to_ns(end_s - H200Phases::kLag_s));
-        const double truth_j = gpu.counter_at(end_s + 1e-6) - gpu.counter_at(begin_s + 1e-6);
+        const double truth_j = gpu.counter_value_j(end_s + 1e-6) - gpu.counter_value_j(begin_s + 1e-6);
         ASSERT_TRUE(energy.joules);
         squares += std::pow(*energy.joules / truth_j - 1, 2);
         ++windows;
@@ -97,14 +97,14 @@ TEST(EnergyCurves, DoNotDependOnTheOrderOfChannels) {
       return std::pair(second_of(a), a.channel) < std::pair(second_of(b), b.channel);
     });
     for (const Sample& sample : samples) after_reorder.observe(sample);
-    for (std::int64_t at_ns = gpu.begin_ns(); at_ns < gpu.end_ns(); at_ns += 97 * kCurvesMs) {
+    for (std::int64_t at_ns = gpu.begin_ns(); at_ns < gpu.end_ns(); at_ns += 97 * kMillisecond_ns) {
       ASSERT_EQ(as_read.curve_of(0)->joules_at(at_ns), after_reorder.curve_of(0)->joules_at(at_ns));
       ASSERT_EQ(as_read.curve_of(2)->joules_at(at_ns), after_reorder.curve_of(2)->joules_at(at_ns));
     }
   }
 }
 
-Channel paused_gauge() {
+Channel gauge_channel() {
   Channel channel;
   channel.name = "power1";
   channel.domain = "package-0";
@@ -118,17 +118,17 @@ Channel paused_gauge() {
 void read_gauge(EnergyCurve& curve, std::int64_t from_ms, std::int64_t to_ms, double (*watts_at)(std::int64_t)) {
   for (std::int64_t at_ms = from_ms; at_ms <= to_ms; at_ms += 20) {
     const auto raw = static_cast<std::uint64_t>(1e3 * watts_at(at_ms));
-    curve.observe({raw, at_ms * kCurvesMs, at_ms * kCurvesMs, ReadCode::ok});
+    curve.observe({raw, at_ms * kMillisecond_ns, at_ms * kMillisecond_ns, ReadCode::ok});
   }
 }
 
 TEST(EnergyCurves, APauseInAGaugeIsMissingTimeAndTheIntervalCoversItsRange) {
-  EnergyCurve curve(paused_gauge());
+  EnergyCurve curve(gauge_channel());
   // 100 W with peaks of 400 W; then ten minutes without a reading.
   const auto watts = [](std::int64_t at_ms) { return at_ms / 1000 % 5 == 0 ? 400.0 : 100.0; };
   read_gauge(curve, 0, 19'980, watts);
   read_gauge(curve, 619'980, 640'000, watts);
-  const ChannelEnergy energy = curve.energy_between(1'000 * kCurvesMs, 639'000 * kCurvesMs);
+  const ChannelEnergy energy = curve.energy_between(1'000 * kMillisecond_ns, 639'000 * kMillisecond_ns);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(energy.missing_s, 600, 0.1);
   EXPECT_NEAR(energy.interpolated_s, 600, 0.1);
@@ -139,16 +139,16 @@ TEST(EnergyCurves, APauseInAGaugeIsMissingTimeAndTheIntervalCoversItsRange) {
   const DomainTable table = make_domain_table(std::vector<ChannelEnergy>{energy}, 638);
   EXPECT_NEAR(table.rows.at(0).mean_w.value(), *energy.joules / 638, 1e-6) << "the energy of the pause is part of it";
 
-  const ChannelEnergy before = curve.energy_between(1'000 * kCurvesMs, 19'000 * kCurvesMs);
+  const ChannelEnergy before = curve.energy_between(1'000 * kMillisecond_ns, 19'000 * kMillisecond_ns);
   EXPECT_EQ(before.missing_s, 0);
   EXPECT_FALSE(describe_faults(before).contains("readings_missing"));
 }
 
 TEST(EnergyCurves, AGaugeReadAtAConstantPeriodHasNoPause) {
   for (const std::int64_t period_ms : {1, 20, 300, 5'000}) {
-    EnergyCurve curve(paused_gauge());
+    EnergyCurve curve(gauge_channel());
     for (std::int64_t at_ms = 0; at_ms <= 60'000; at_ms += period_ms)
-      curve.observe({100'000, at_ms * kCurvesMs, at_ms * kCurvesMs, ReadCode::ok});
+      curve.observe({100'000, at_ms * kMillisecond_ns, at_ms * kMillisecond_ns, ReadCode::ok});
     EXPECT_EQ(curve.energy_between(kCurvesSecond_ns, 59 * kCurvesSecond_ns).missing_s, 0) << period_ms << " ms";
   }
 }
@@ -160,11 +160,12 @@ TEST(EnergyCurves, ACounterBridgesAPauseAndReportsIt) {
   EnergyCurve curve(channel);
   const auto read = [&](std::int64_t from_ms, std::int64_t to_ms) {
     for (std::int64_t at_ms = from_ms; at_ms <= to_ms; at_ms += 50)
-      curve.observe({static_cast<std::uint64_t>(at_ms) * 100'000, at_ms * kCurvesMs, at_ms * kCurvesMs, ReadCode::ok});
+      curve.observe({static_cast<std::uint64_t>(at_ms) * 100'000, at_ms * kMillisecond_ns, at_ms * kMillisecond_ns,
+                     ReadCode::ok});
   };
   read(0, 10'000);
   read(70'000, 80'000);
-  const ChannelEnergy energy = curve.energy_between(1'000 * kCurvesMs, 79'000 * kCurvesMs);
+  const ChannelEnergy energy = curve.energy_between(1'000 * kMillisecond_ns, 79'000 * kMillisecond_ns);
   EXPECT_NEAR(energy.joules.value(), 7800, 1);
   EXPECT_EQ(energy.missing_s, 0);
   EXPECT_LT(energy.uncertainty_j, 20);
@@ -180,15 +181,15 @@ TEST(EnergyCurves, ARunOfDaysPreservesItsEdgesAndEnergy) {
   const auto joules_at = [](std::int64_t at_ms) { return 0.1 * static_cast<double>(at_ms); };  // 100 W
   constexpr std::int64_t kBegin_ms = 5'021;
   constexpr std::int64_t kEnd_ms = 48 * 3'600'000 + 33;
-  curve.retain_around(kBegin_ms * kCurvesMs);
-  curve.retain_around(kEnd_ms * kCurvesMs);
+  curve.retain_around(kBegin_ms * kMillisecond_ns);
+  curve.retain_around(kEnd_ms * kMillisecond_ns);
   for (std::int64_t at_ms = 0; at_ms <= kEnd_ms + 1000; at_ms += 50)
-    curve.observe(
-        {static_cast<std::uint64_t>(joules_at(at_ms) * 1e6), at_ms * kCurvesMs, at_ms * kCurvesMs, ReadCode::ok});
-  const ChannelEnergy energy = curve.energy_between(kBegin_ms * kCurvesMs, kEnd_ms * kCurvesMs);
+    curve.observe({static_cast<std::uint64_t>(joules_at(at_ms) * 1e6), at_ms * kMillisecond_ns, at_ms * kMillisecond_ns,
+                   ReadCode::ok});
+  const ChannelEnergy energy = curve.energy_between(kBegin_ms * kMillisecond_ns, kEnd_ms * kMillisecond_ns);
   EXPECT_NEAR(energy.joules.value(), joules_at(kEnd_ms) - joules_at(kBegin_ms), 1e-3);
   EXPECT_LT(energy.uncertainty_j, 20);
-  const std::optional<double> power_w = curve.mean_w({1'000'000 * kCurvesMs, 1'010'000 * kCurvesMs});
+  const std::optional<double> power_w = curve.mean_w({1'000'000 * kMillisecond_ns, 1'010'000 * kMillisecond_ns});
   EXPECT_NEAR(power_w.value(), 100, 1e-3);
 }
 

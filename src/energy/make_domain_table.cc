@@ -17,7 +17,7 @@ namespace {
 constexpr double kMaxSensorDisagreement = 0.05;
 
 // Preference among the channels of a domain; the smallest is used.
-int rank_channel(const ChannelEnergy& energy) {
+int channel_preference(const ChannelEnergy& energy) {
   if (!energy.joules) return 4;
   const int estimated = energy.channel.provenance == Provenance::estimated ? 2 : 0;
   const int gauge = energy.channel.kind == ChannelKind::gauge ? 1 : 0;
@@ -88,19 +88,19 @@ DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double el
   std::vector<const ChannelEnergy*> ranked;
   std::vector<const ChannelEnergy*> superseded;
   for (const ChannelEnergy& energy : channels) {
-    if (!measures_energy(energy.channel)) continue;
+    if (!measures_energy_or_power(energy.channel)) continue;
     const bool estimate = energy.channel.provenance == Provenance::estimated;
     (estimate && is_superseded_estimate(energy, channels) ? superseded : ranked).push_back(&energy);
   }
   std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto* a, const auto* b) { return rank_channel(*a) < rank_channel(*b); });
+                   [](const auto* a, const auto* b) { return channel_preference(*a) < channel_preference(*b); });
   if (check_estimates) ranked.insert(ranked.end(), superseded.begin(), superseded.end());
 
   // Rows follow the order in which the sensors list their domains; the first channel of a domain in `ranked` is its
   // best.
   std::set<std::string> done;
   for (const ChannelEnergy& listed : channels) {
-    if (!measures_energy(listed.channel)) continue;
+    if (!measures_energy_or_power(listed.channel)) continue;
     if (!done.insert(listed.channel.domain).second) continue;
     DomainEnergy* row = nullptr;
     for (const ChannelEnergy* energy : ranked) {

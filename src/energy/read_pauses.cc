@@ -23,7 +23,7 @@ constexpr std::size_t kMaxStoredPauses = 4096;
 double min_pause_s(const Channel& channel) {
   if (channel.kind == ChannelKind::gauge) return std::max(kMinGaugePause_s, kMinPauseInPeriods * channel.refresh_s);
   if (channel.provenance == Provenance::estimated) return kMinEstimatePause_s;
-  return is_slow_counter(channel) ? kMinSlowCounterPause_s : kMinCounterPause_s;
+  return is_slowly_updating_counter(channel) ? kMinSlowCounterPause_s : kMinCounterPause_s;
 }
 
 }  // namespace

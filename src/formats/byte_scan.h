@@ -33,7 +33,7 @@ inline std::uint64_t load_8_bytes(const char* at) {
 inline constexpr std::ptrdiff_t kScanWidth = 16;
 
 // Bit mask of the quotes and backslashes among the next kScanWidth bytes.
-inline std::uint32_t quote_mask(const char* at) {
+inline std::uint32_t quote_or_backslash_mask(const char* at) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
   const __m128i quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
   const __m128i escapes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
@@ -41,7 +41,7 @@ inline std::uint32_t quote_mask(const char* at) {
 }
 
 // Bit mask of the brackets and quotes among the next kScanWidth bytes. '[' and '{', ']' and '}' differ by the bit 0x20.
-inline std::uint32_t structure_mask(const char* at) {
+inline std::uint32_t quote_or_bracket_mask(const char* at) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
   const __m128i folded = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
   const __m128i opens = _mm_cmpeq_epi8(folded, _mm_set1_epi8('{'));
@@ -54,13 +54,13 @@ inline std::uint32_t structure_mask(const char* at) {
 
 inline constexpr std::ptrdiff_t kScanWidth = 8;
 
-inline std::uint32_t quote_mask(const char* at) {
+inline std::uint32_t quote_or_backslash_mask(const char* at) {
   std::uint32_t mask = 0;
   for (int i = 0; i < kScanWidth; ++i) mask |= static_cast<std::uint32_t>(at[i] == '"' || at[i] == '\\') << i;
   return mask;
 }
 
-inline std::uint32_t structure_mask(const char* at) {
+inline std::uint32_t quote_or_bracket_mask(const char* at) {
   std::uint32_t mask = 0;
   for (int i = 0; i < kScanWidth; ++i) {
     const int folded = at[i] | 0x20;
@@ -72,18 +72,18 @@ inline std::uint32_t structure_mask(const char* at) {
 #endif
 
 // Bit mask of the quotes, backslashes and brackets among the next 64 bytes.
-inline std::uint64_t structure_mask_64(const char* at) {
+inline std::uint64_t structural_character_mask_64(const char* at) {
   std::uint64_t mask = 0;
   for (int i = 0; i < 64; i += kScanWidth) {
-    mask |= std::uint64_t{structure_mask(at + i) | quote_mask(at + i)} << i;
+    mask |= std::uint64_t{quote_or_bracket_mask(at + i) | quote_or_backslash_mask(at + i)} << i;
   }
   return mask;
 }
 
 // The first quote or backslash at or after `at`; `end` if there is none.
-inline const char* find_quote(const char* at, const char* end) {
+inline const char* find_quote_or_backslash(const char* at, const char* end) {
   while (at < end) {
-    if (const std::uint32_t mask = quote_mask(at); mask != 0) {
+    if (const std::uint32_t mask = quote_or_backslash_mask(at); mask != 0) {
       at += std::countr_zero(mask);
       return at < end ? at : end;
     }
@@ -93,9 +93,9 @@ inline const char* find_quote(const char* at, const char* end) {
 }
 
 // The first quote or bracket at or after `at`; `end` if there is none.
-inline const char* find_structure(const char* at, const char* end) {
+inline const char* find_quote_or_bracket(const char* at, const char* end) {
   while (at < end) {
-    if (const std::uint32_t mask = structure_mask(at); mask != 0) {
+    if (const std::uint32_t mask = quote_or_bracket_mask(at); mask != 0) {
       at += std::countr_zero(mask);
       return at < end ? at : end;
     }
@@ -115,7 +115,7 @@ inline constexpr std::array<std::uint8_t, 256> kJsonByteClasses = [] {
 inline bool is_json_space(char byte) { return (kJsonByteClasses[static_cast<unsigned char>(byte)] & 1) != 0; }
 
 // Whether this byte ends a token: whitespace, a comma, a colon, a closing bracket, or a zero of the padding.
-inline bool ends_json_token(char byte) { return kJsonByteClasses[static_cast<unsigned char>(byte)] != 0; }
+inline bool is_json_token_end(char byte) { return kJsonByteClasses[static_cast<unsigned char>(byte)] != 0; }
 
 // Returns the first position at or after `at` that is not whitespace. Optimized for a newline followed by indentation.
 inline const char* skip_json_whitespace(const char* at) {

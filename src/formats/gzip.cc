@@ -75,7 +75,7 @@ Status MaybeGzipFile::refill_input() {
 }
 
 Result<std::size_t> MaybeGzipFile::read(std::span<char> out) {
-  if (end_ != StreamState::reading) return std::size_t{0};
+  if (stream_state_ != StreamState::reading) return std::size_t{0};
   return inflater_ == nullptr ? read_plain(out) : read_compressed(out);
 }
 
@@ -88,7 +88,7 @@ Result<std::size_t> MaybeGzipFile::read_plain(std::span<char> out) {
   Result<std::size_t> got = read_fully(file_.get(), out.subspan(known), path_);
   if (!got) return got;
   bytes_read_ += *got;
-  if (known + *got < out.size()) end_ = StreamState::complete;
+  if (known + *got < out.size()) stream_state_ = StreamState::complete;
   return known + *got;
 }
 
@@ -106,12 +106,12 @@ Result<std::size_t> MaybeGzipFile::read_compressed(std::span<char> out) {
   inflate_state& state = inflater_->state;
   state.next_out = reinterpret_cast<std::uint8_t*>(out.data());
   state.avail_out = static_cast<std::uint32_t>(out.size());
-  while (state.avail_out > 0 && end_ == StreamState::reading) {
+  while (state.avail_out > 0 && stream_state_ == StreamState::reading) {
     if (unread_offset_ == unread_input_.size() && !is_at_file_end_) {
       if (Status status = refill_input(); !status) return std::move(status).error();
     }
     if (!inflater_->is_inside_member && !begin_gzip_member()) {
-      end_ = StreamState::complete;
+      stream_state_ = StreamState::complete;
       break;
     }
     const std::uint32_t room_before = state.avail_out;
@@ -121,11 +121,11 @@ Result<std::size_t> MaybeGzipFile::read_compressed(std::span<char> out) {
     const bool moved = state.avail_out != room_before || state.avail_in != unread_input_.size() - unread_offset_;
     unread_offset_ = unread_input_.size() - state.avail_in;
     if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT) {
-      end_ = StreamState::damaged;
+      stream_state_ = StreamState::damaged;
     } else if (state.block_state == ISAL_BLOCK_FINISH) {
       inflater_->is_inside_member = false;
     } else if (!moved && is_at_file_end_ && unread_offset_ == unread_input_.size()) {
-      end_ = StreamState::truncated;
+      stream_state_ = StreamState::truncated;
     }
   }
   return out.size() - state.avail_out;

@@ -32,10 +32,10 @@ class MaybeGzipFile {
   ~MaybeGzipFile();
 
   // Returns the number of bytes written to `out`: all of it, fewer at the end of the text or at damage, then 0. Fails
-  // if the file cannot be read; damage only sets end().
+  // if the file cannot be read; damage only sets stream_state().
   Result<std::size_t> read(std::span<char> out);
 
-  StreamState end() const { return end_; }
+  StreamState stream_state() const { return stream_state_; }
   // Share of the file's bytes, as stored, that has been read: 0 to 1; 0 if the size is unknown.
   double read_fraction() const { return size_ > 0 ? static_cast<double>(bytes_read_) / static_cast<double>(size_) : 0; }
   bool is_compressed() const { return inflater_ != nullptr; }
@@ -56,7 +56,7 @@ class MaybeGzipFile {
   std::vector<unsigned char> unread_input_;  // bytes read from the file and not yet consumed
   std::size_t unread_offset_ = 0;
   bool is_at_file_end_ = false;
-  StreamState end_ = StreamState::reading;
+  StreamState stream_state_ = StreamState::reading;
   std::unique_ptr<Inflater> inflater_;  // null for an uncompressed file
 };
 

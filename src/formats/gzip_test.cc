@@ -56,7 +56,7 @@ ReadResult read(const std::string& bytes, std::size_t piece = 100'000) {
     if (*got == 0) break;
     result.text.append(room, 0, *got);
   }
-  result.end = file->end();
+  result.end = file->stream_state();
   return result;
 }
 

@@ -11,8 +11,8 @@
 //   }
 //   if (json.failed()) ...
 //
-// After a failure enter_object(), enter_array(), next_member(), next_element() and take() return false, so that loops
-// end. Values read afterwards are meaningless.
+// After a failure enter_object(), enter_array(), next_member(), next_element() and consume_if_next() return false, so
+// that loops end. Values read afterwards are meaningless.
 #pragma once
 
 #include <cstdint>
@@ -38,15 +38,15 @@ class JsonCursor {
   bool failed() const { return failed_; }
   bool needs_more_text() const { return failed_ && at_ >= end_; }  // failed at the end of the text: it is incomplete
 
-  JOULEMAP_INLINE char peek() {  // first byte of the next value; 0 at the end
+  JOULEMAP_ALWAYS_INLINE char peek() {  // first byte of the next value; 0 at the end
     skip_space();
     return *at_;
   }
-  JOULEMAP_INLINE bool enter_object() { return enter('{'); }
-  JOULEMAP_INLINE bool enter_array() { return enter('['); }
+  JOULEMAP_ALWAYS_INLINE bool enter_object() { return enter('{'); }
+  JOULEMAP_ALWAYS_INLINE bool enter_array() { return enter('['); }
 
   // Moves to the next member of the object. Returns false at the end of the object and on failure.
-  JOULEMAP_INLINE bool next_member(std::string_view& key) {
+  JOULEMAP_ALWAYS_INLINE bool next_member(std::string_view& key) {
     if (!next('}')) return false;
     if (*at_ != '"') return fail();
     key = string(JsonRole::key).raw;
@@ -55,26 +55,26 @@ class JsonCursor {
     ++at_;
     return true;
   }
-  JOULEMAP_INLINE bool next_element() { return next(']'); }  // like next_member(), for an array
-  JOULEMAP_INLINE JsonText text() { return peek() == '"' ? string(JsonRole::value) : (fail(), JsonText()); }
+  JOULEMAP_ALWAYS_INLINE bool next_element() { return next(']'); }  // like next_member(), for an array
+  JOULEMAP_ALWAYS_INLINE JsonText text() { return peek() == '"' ? string(JsonRole::value) : (fail(), JsonText()); }
 
   // Reads a number, also from within quotes, and drops its fraction. Returns false and skips any other value.
-  JOULEMAP_INLINE bool integer(std::int64_t& value) {
+  JOULEMAP_ALWAYS_INLINE bool integer(std::int64_t& value) {
     skip_space();
     const DigitRun run = read_digits(at_);
-    if (run.count == 0 || !ends_json_token(at_[run.count]))
+    if (run.count == 0 || !is_json_token_end(at_[run.count]))
       return move_to(parse_json_number_slowly(at_, end_, is_lenient_, 0), value);
     at_ += run.count;
     value = run.value;
     return true;
   }
   // Like integer(), but the number times 1000, exactly: three decimals are kept, further ones dropped.
-  JOULEMAP_INLINE bool thousandths(std::int64_t& value) {
+  JOULEMAP_ALWAYS_INLINE bool thousandths(std::int64_t& value) {
     skip_space();
     return move_to(read_thousandths(at_, end_, is_lenient_), value);
   }
 
-  JOULEMAP_INLINE void skip() {
+  JOULEMAP_ALWAYS_INLINE void skip() {
     skip_space();
     if (*at_ == '"') {
       string(JsonRole::value);
@@ -87,12 +87,12 @@ class JsonCursor {
   }
   // Skips exactly these bytes and returns true if they come next: a fast path for expected text.
   template <std::size_t N>
-  JOULEMAP_INLINE bool take(const char (&word)[N]) {
+  JOULEMAP_ALWAYS_INLINE bool consume_if_next(const char (&word)[N]) {
     if (failed_ || std::memcmp(at_, word, N - 1) != 0) return false;
     at_ += N - 1;
     return true;
   }
-  JOULEMAP_INLINE void leave() {  // skips the rest of the innermost entered object or array
+  JOULEMAP_ALWAYS_INLINE void leave() {  // skips the rest of the innermost entered object or array
     move_to(skip_past_closing_bracket(at_, end_, is_lenient_));
     is_before_first_element_ = false;
   }
@@ -108,16 +108,16 @@ class JsonCursor {
     if (number.is_number) value = number.integer_value;
     return number.is_number;
   }
-  JOULEMAP_INLINE void skip_space() {
+  JOULEMAP_ALWAYS_INLINE void skip_space() {
     if (is_json_space(*at_) && is_json_space(*++at_)) at_ = skip_json_whitespace(at_);  // usually one blank or none
   }
-  JOULEMAP_INLINE bool enter(char bracket) {
+  JOULEMAP_ALWAYS_INLINE bool enter(char bracket) {
     skip_space();
     if (failed_ || *at_ != bracket) return fail();
     ++at_;
     return is_before_first_element_ = true;
   }
-  JOULEMAP_INLINE bool next(char closing) {
+  JOULEMAP_ALWAYS_INLINE bool next(char closing) {
     skip_space();
     if (failed_ || *at_ == closing) {
       at_ += failed_ ? 0 : 1;
@@ -131,14 +131,14 @@ class JsonCursor {
     is_before_first_element_ = false;
     return true;
   }
-  JOULEMAP_INLINE JsonText string(JsonRole role) {
+  JOULEMAP_ALWAYS_INLINE JsonText string(JsonRole role) {
     const char* const begin = at_ + 1;
-    const char* const stop = find_quote(begin, end_);
-    if (!is_lenient_ && *stop == '"' && ends_json_token(stop[1])) {
+    const char* const stop = find_quote_or_backslash(begin, end_);
+    if (!is_lenient_ && *stop == '"' && is_json_token_end(stop[1])) {
       at_ = stop + 1;
       return {{begin, stop}, false};
     }
-    const JsonTextEnd found = find_text_end(stop, end_, is_lenient_, role);
+    const JsonTextEnd found = find_json_string_end(stop, end_, is_lenient_, role);
     move_to(found.position);
     return found.position.failed ? JsonText() : JsonText{{begin, at_ - 1}, found.has_escapes};
   }

@@ -16,8 +16,8 @@ constexpr std::size_t kMaxObjectDepth = 6;  // objects at this level of nesting 
 constexpr std::size_t kMaxRepairedBytes = std::size_t{1}
                                           << 16;  // bytes; largest object with control characters to repair
 // kParseIterativeFlag: nested brackets in a damaged file must not overflow the stack.
-constexpr unsigned kParseFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseStopWhenDoneFlag |
-                                 rapidjson::kParseNanAndInfFlag | rapidjson::kParseTrailingCommasFlag;
+constexpr unsigned kRapidJsonParseFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseStopWhenDoneFlag |
+                                          rapidjson::kParseNanAndInfFlag | rapidjson::kParseTrailingCommasFlag;
 
 // Stores the members of one object in JsonFields. RapidJSON calls a method for each token.
 class JsonFieldsHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, JsonFieldsHandler> {
@@ -37,11 +37,11 @@ class JsonFieldsHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>,
   bool String(const char* text, rapidjson::SizeType size, bool) { return set_field(std::string_view(text, size)); }
 
   bool Key(const char* text, rapidjson::SizeType size, bool) {
-    if (stores_value()) field_path_.replace(prefix_length_, std::string::npos, text, size);
+    if (is_value_stored()) field_path_.replace(prefix_length_, std::string::npos, text, size);
     return true;
   }
   bool StartObject() {
-    if (stores_value()) {
+    if (is_value_stored()) {
       outer_prefix_lengths_.push_back(prefix_length_);
       if (outer_prefix_lengths_.size() > 1) field_path_ += '.';
       prefix_length_ = field_path_.size();
@@ -61,22 +61,23 @@ class JsonFieldsHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>,
   }
   // During StartArray() and EndArray(), RapidJSON's stream position is that of the bracket.
   bool StartArray() {
-    if (stores_value()) array_begin_ = stream_.Tell();
+    if (is_value_stored()) array_begin_ = stream_.Tell();
     ++skipped_depth_;
     return true;
   }
   bool EndArray(rapidjson::SizeType) {
     --skipped_depth_;
-    if (stores_value()) fields_.set_array(field_path_, text_.substr(array_begin_, stream_.Tell() + 1 - array_begin_));
+    if (is_value_stored())
+      fields_.set_array(field_path_, text_.substr(array_begin_, stream_.Tell() + 1 - array_begin_));
     return true;
   }
 
  private:
-  bool stores_value() const { return skipped_depth_ == 0 && outer_prefix_lengths_.size() < kMaxObjectDepth; }
+  bool is_value_stored() const { return skipped_depth_ == 0 && outer_prefix_lengths_.size() < kMaxObjectDepth; }
 
   template <class T>
   bool set_field(T value) {
-    if (stores_value()) fields_.set(field_path_, value);
+    if (is_value_stored()) fields_.set(field_path_, value);
     return true;
   }
 
@@ -95,9 +96,9 @@ class JsonObjectScan {
   JsonObjectScan(std::string_view text, const std::function<void(const JsonFields&)>& visit)
       : text_(text), visit_(visit) {}
 
-  JsonObjectsResult scan_all() {
-    result_.object_count = find_first_array();
-    while (result_.object_count && !result_.has_array_ended && position_ < text_.size()) {
+  JsonObjectsResult scan_objects() {
+    result_.has_array = find_first_array();
+    while (result_.has_array && !result_.has_array_ended && position_ < text_.size()) {
       position_ = text_.find_first_not_of(" \t\r\n,", position_);
       if (position_ == std::string_view::npos) break;
       if (text_[position_] == '{' && read_object()) continue;
@@ -158,7 +159,7 @@ class JsonObjectScan {
     fields_.clear();
     rapidjson::MemoryStream stream(text.data(), text.size());
     JsonFieldsHandler handler(fields_, text, stream);
-    if (json_reader_.Parse<kParseFlags>(stream, handler).IsError()) return 0;
+    if (json_reader_.Parse<kRapidJsonParseFlags>(stream, handler).IsError()) return 0;
     visit_(fields_);
     return stream.Tell();
   }
@@ -231,7 +232,7 @@ std::optional<double> JsonFields::number(std::string_view path) const {
 }
 
 JsonObjectsResult for_each_json_object(std::string_view text, const std::function<void(const JsonFields&)>& visit) {
-  return JsonObjectScan(text, visit).scan_all();
+  return JsonObjectScan(text, visit).scan_objects();
 }
 
 }  // namespace joulemap::formats

@@ -55,11 +55,11 @@ class JsonFields {
 };
 
 struct JsonObjectsResult {
-  bool object_count = false;        // the array exists
+  bool has_array = false;           // the array exists
   bool has_array_ended = false;     // the end of the array was reached
   std::uint64_t damaged_count = 0;  // invalid objects and other values in the array; adjacent ones count once
 
-  bool is_complete() const { return object_count && has_array_ended && damaged_count == 0; }
+  bool is_complete() const { return has_array && has_array_ended && damaged_count == 0; }
 };
 
 JsonObjectsResult for_each_json_object(std::string_view text, const std::function<void(const JsonFields&)>& visit);

@@ -71,7 +71,7 @@ TEST(JsonObjects, ReportsAMissingArray) {
   for (const char* text : {"", "{}", "{\"a\": [{\"name\": 1}]}", "hello", "3"}) {
     JsonObjectsResult read;
     EXPECT_TRUE(names_in(text, &read).empty()) << text;
-    EXPECT_FALSE(read.object_count) << text;
+    EXPECT_FALSE(read.has_array) << text;
   }
 }
 

@@ -13,7 +13,7 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr std::uint64_t kThousandths = 1000;
+constexpr std::uint64_t kThousandthsPerUnit = 1000;
 constexpr int kMaxExponent = 40;  // with a larger exponent a number is 0 or does not fit into 64 bits
 
 const char* skip_space(const char* at) {
@@ -21,20 +21,20 @@ const char* skip_space(const char* at) {
   return at;
 }
 
-bool can_begin_value(char byte) {
+bool can_begin_json_value(char byte) {
   return byte == '"' || byte == '{' || byte == '[' || byte == '-' || (byte >= '0' && byte <= '9') || byte == 't' ||
          byte == 'f' || byte == 'n';
 }
 
 // Guesses from the following text whether this quote ends the string: nothing else distinguishes an unescaped quote.
-bool could_end_string(const char* quote, JsonRole role) {
+bool can_end_json_string(const char* quote, JsonRole role) {
   const char* next = skip_space(quote + 1);
   if (*next == ':') return role != JsonRole::value;
   if (role == JsonRole::key) return false;
   if (*next == '}' || *next == ']') return true;
   if (*next != ',') return false;
   next = skip_space(next + 1);
-  return *next == '}' || *next == ']' || can_begin_value(*next);
+  return *next == '}' || *next == ']' || can_begin_json_value(*next);
 }
 
 // digits * 10^power, truncated to an integer; nullopt if it does not fit into 63 bits.
@@ -94,10 +94,11 @@ std::optional<DecimalNumber> parse_decimal(std::string_view text) {
 // Processes one quote or bracket at a time, for texts with backslashes or stray quotes.
 JsonPosition skip_past_closing_bracket_slowly(const char* at, const char* end, bool is_lenient) {
   for (int depth = 1;;) {
-    at = find_structure(at, end);
+    at = find_quote_or_bracket(at, end);
     if (at == end) return {end, true};
     if (*at == '"') {
-      const JsonTextEnd text = find_text_end(find_quote(at + 1, end), end, is_lenient, JsonRole::either);
+      const JsonTextEnd text =
+          find_json_string_end(find_quote_or_backslash(at + 1, end), end, is_lenient, JsonRole::either);
       if (text.position.failed) return text.position;
       at = text.position.at;
       continue;
@@ -110,18 +111,18 @@ JsonPosition skip_past_closing_bracket_slowly(const char* at, const char* end, b
 
 }  // namespace
 
-JsonTextEnd find_text_end(const char* stop, const char* end, bool is_lenient, JsonRole role) {
+JsonTextEnd find_json_string_end(const char* stop, const char* end, bool is_lenient, JsonRole role) {
   bool escaped = false;
   while (stop < end) {
     if (*stop == '\\') {
       escaped = true;
       stop += 2;
-    } else if (!is_lenient || could_end_string(stop, role)) {
-      return {{stop + 1, !ends_json_token(stop[1])}, escaped};
+    } else if (!is_lenient || can_end_json_string(stop, role)) {
+      return {{stop + 1, !is_json_token_end(stop[1])}, escaped};
     } else {
       ++stop;
     }
-    stop = find_quote(stop, end);
+    stop = find_quote_or_backslash(stop, end);
   }
   return {{end, true}, escaped};
 }
@@ -131,7 +132,8 @@ JsonNumber parse_json_number_slowly(const char* at, const char* end, bool is_len
   std::string_view word;
   if (*at == '"') {
     const char* const begin = at + 1;
-    number.position = find_text_end(find_quote(begin, end), end, is_lenient, JsonRole::value).position;
+    number.position =
+        find_json_string_end(find_quote_or_backslash(begin, end), end, is_lenient, JsonRole::value).position;
     if (!number.position.failed) word = {begin, number.position.at - 1};
   } else if (*at == '{' || *at == '[') {
     number.position = skip_past_closing_bracket(at + 1, end, is_lenient);
@@ -168,16 +170,16 @@ JsonNumber read_thousandths(const char* at, const char* end, bool is_lenient) {
     fraction = std::uint64_t{part.value} * kPowers[static_cast<std::size_t>(3 - part.count)];
     at += 1 + part.count;
   }
-  const bool is_too_large = whole >= static_cast<std::uint64_t>(INT64_MAX) / kThousandths;
-  if (is_too_large || !ends_json_token(*at)) return parse_json_number_slowly(begin, end, is_lenient, 3);
-  return {{at, false}, true, static_cast<std::int64_t>(whole * kThousandths + fraction)};
+  const bool is_too_large = whole >= static_cast<std::uint64_t>(INT64_MAX) / kThousandthsPerUnit;
+  if (is_too_large || !is_json_token_end(*at)) return parse_json_number_slowly(begin, end, is_lenient, 3);
+  return {{at, false}, true, static_cast<std::int64_t>(whole * kThousandthsPerUnit + fraction)};
 }
 
 JsonPosition skip_json_word(const char* at, const char* end, bool is_lenient) {
   const char* const begin = at;
-  while (!ends_json_token(*at) && *at != '"' && *at != '{' && *at != '[') ++at;
+  while (!is_json_token_end(*at) && *at != '"' && *at != '{' && *at != '[') ++at;
   const bool is_empty = at == begin && !(is_lenient && at < end);
-  return {at, is_empty || !ends_json_token(*at)};
+  return {at, is_empty || !is_json_token_end(*at)};
 }
 
 // Processes 64 bytes at a time: most of a trace is skipped here.
@@ -186,10 +188,10 @@ JsonPosition skip_past_closing_bracket(const char* at, const char* end, bool is_
   int depth = 1;
   bool in_text = false;
   for (const char* chunk = at; chunk < end; chunk += 64) {
-    for (std::uint64_t marks = structure_mask_64(chunk); marks != 0; marks &= marks - 1) {
+    for (std::uint64_t marks = structural_character_mask_64(chunk); marks != 0; marks &= marks - 1) {
       const char* const mark = chunk + std::countr_zero(marks);
       if (*mark == '"') {
-        if (in_text && !ends_json_token(mark[1])) return {mark, true};
+        if (in_text && !is_json_token_end(mark[1])) return {mark, true};
         in_text = !in_text;
       } else if (*mark == '\\') {
         return skip_past_closing_bracket_slowly(at, end, is_lenient);

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 // For all functions that take a cursor inside loops: a single one that is not inlined forces the cursor into memory.
-#define JOULEMAP_INLINE [[gnu::always_inline]] inline
+#define JOULEMAP_ALWAYS_INLINE [[gnu::always_inline]] inline
 
 namespace joulemap::formats {
 
@@ -33,7 +33,7 @@ struct JsonNumber {
 enum class JsonRole : std::uint8_t { key, value, either };
 
 // Finds the end of a string. `stop`: its first quote or backslash after the opening quote.
-JsonTextEnd find_text_end(const char* stop, const char* end, bool is_lenient, JsonRole role);
+JsonTextEnd find_json_string_end(const char* stop, const char* end, bool is_lenient, JsonRole role);
 
 // The number times 10^power, truncated to an integer; also reads numbers in quotes. Skips any other value.
 JsonNumber parse_json_number_slowly(const char* at, const char* end, bool is_lenient, int power);

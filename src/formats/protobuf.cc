@@ -21,7 +21,7 @@ const char* decode_varint_bytewise(const char* at, const char* end, std::uint64_
   return nullptr;
 }
 
-std::vector<std::uint64_t> packed_numbers(std::string_view bytes) {
+std::vector<std::uint64_t> decode_packed_varints(std::string_view bytes) {
   std::vector<std::uint64_t> numbers;
   const char* at = bytes.data();
   const char* const end = at + bytes.size();

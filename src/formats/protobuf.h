@@ -36,23 +36,23 @@ class ProtobufReader {
     kind_ = Kind::none;
     if (at_ == end_) return false;
     std::uint64_t tag = 0;
-    if (!read_number(tag) || tag >> 3 == 0 || tag > UINT32_MAX) return stop();
+    if (!read_number(tag) || tag >> 3 == 0 || tag > UINT32_MAX) return mark_damaged();
     field_ = static_cast<std::uint32_t>(tag >> 3);
     switch (tag & 7U) {
       case 0:
         kind_ = Kind::number;
-        return read_number(number_) || stop();
+        return read_number(number_) || mark_damaged();
       case 1:
         kind_ = Kind::double_value;
-        return read_fixed_width(number_) || stop();
+        return read_fixed_width(number_) || mark_damaged();
       case 2:
         kind_ = Kind::bytes;
-        return read_bytes() || stop();
+        return read_bytes() || mark_damaged();
       case 5:
         kind_ = Kind::float_value;
-        return read_fixed_width(float_value_) || stop();
+        return read_fixed_width(float_value_) || mark_damaged();
       default:
-        return stop();  // groups, an obsolete wire type, or invalid
+        return mark_damaged();  // groups, an obsolete wire type, or invalid
     }
   }
   bool damaged() const { return damaged_; }
@@ -100,7 +100,7 @@ class ProtobufReader {
     at_ += size;
     return true;
   }
-  bool stop() {
+  bool mark_damaged() {
     kind_ = Kind::none;
     at_ = end_;
     damaged_ = true;
@@ -119,7 +119,7 @@ class ProtobufReader {
 };
 
 // The varints of a packed field, up to the first invalid one.
-std::vector<std::uint64_t> packed_numbers(std::string_view bytes);
+std::vector<std::uint64_t> decode_packed_varints(std::string_view bytes);
 
 class ProtobufWriter {
  public:

@@ -46,8 +46,8 @@ TEST(Protobuf, ReportsInvalidBytes) {
 }
 
 TEST(Protobuf, ReadsPackedNumbersUpToTheCut) {
-  EXPECT_EQ(packed_numbers("\x05\xac\x02"), (std::vector<std::uint64_t>{5, 300}));
-  EXPECT_EQ(packed_numbers("\x05\xac"), (std::vector<std::uint64_t>{5}));
+  EXPECT_EQ(decode_packed_varints("\x05\xac\x02"), (std::vector<std::uint64_t>{5, 300}));
+  EXPECT_EQ(decode_packed_varints("\x05\xac"), (std::vector<std::uint64_t>{5}));
 }
 
 TEST(Protobuf, AnEmptyMessageIsComplete) {

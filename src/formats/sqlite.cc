@@ -14,7 +14,8 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr int kMaxValueBytes = 1 << 26;  // bytes; SQLite reports larger values as errors, and no trace has such texts
+constexpr int kMaxSqliteValueBytes =
+    1 << 26;  // bytes; SQLite reports larger values as errors, and no trace has such texts
 
 std::string quote_identifier(std::string_view name) {
   std::string quoted = "\"";
@@ -91,7 +92,7 @@ Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
 // Opening a database does not read it. The query here is the first access and fails if the file is not a database.
 Result<SqliteDatabase> SqliteDatabase::check_opened(std::unique_ptr<sqlite3, Closer> database, std::string_view name,
                                                     std::uint64_t bytes) {
-  sqlite3_limit(database.get(), SQLITE_LIMIT_LENGTH, kMaxValueBytes);
+  sqlite3_limit(database.get(), SQLITE_LIMIT_LENGTH, kMaxSqliteValueBytes);
   sqlite3_db_config(database.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(database.get(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   SqliteDatabase checked;

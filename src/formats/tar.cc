@@ -17,24 +17,24 @@ namespace {
 
 constexpr std::size_t kTarBlockBytes = 512;
 constexpr std::size_t kMaxTarNameLength = 100;
-constexpr std::uint64_t kMaxMemberBytes = (std::uint64_t{1} << 33U) - 1;  // 11 octal digits
+constexpr std::uint64_t kMaxTarMemberBytes = (std::uint64_t{1} << 33U) - 1;  // 11 octal digits
 
 // Fields of a ustar header: offset and length.
-struct HeaderField {
+struct TarHeaderField {
   std::size_t offset;
   std::size_t length;
 };
-constexpr HeaderField kNameField = {0, 100};
-constexpr HeaderField kModeField = {100, 8};
-constexpr HeaderField kUserIdField = {108, 8};
-constexpr HeaderField kGroupIdField = {116, 8};
-constexpr HeaderField kSizeField = {124, 12};
-constexpr HeaderField kTimeField = {136, 12};
-constexpr HeaderField kChecksumField = {148, 8};
-constexpr std::size_t kTypeOffset = 156;
-constexpr std::size_t kMagicOffset = 257;
+constexpr TarHeaderField kTarNameField = {0, 100};
+constexpr TarHeaderField kTarModeField = {100, 8};
+constexpr TarHeaderField kTarUserIdField = {108, 8};
+constexpr TarHeaderField kTarGroupIdField = {116, 8};
+constexpr TarHeaderField kTarSizeField = {124, 12};
+constexpr TarHeaderField kTarTimeField = {136, 12};
+constexpr TarHeaderField kTarChecksumField = {148, 8};
+constexpr std::size_t kTarTypeOffset = 156;
+constexpr std::size_t kTarMagicOffset = 257;
 
-void write_octal(std::string& header, const HeaderField& field, std::uint64_t value) {
+void write_octal(std::string& header, const TarHeaderField& field, std::uint64_t value) {
   const std::string digits = fmt::format("{:0{}o}", value, field.length - 1);
   std::copy(digits.begin(), digits.end(), header.begin() + static_cast<std::ptrdiff_t>(field.offset));
 }
@@ -42,24 +42,24 @@ void write_octal(std::string& header, const HeaderField& field, std::uint64_t va
 std::string make_tar_header(std::string_view name, std::uint64_t size) {
   std::string header(kTarBlockBytes, '\0');
   std::copy(name.begin(), name.end(), header.begin());
-  write_octal(header, kModeField, 0644);
-  write_octal(header, kUserIdField, 0);
-  write_octal(header, kGroupIdField, 0);
-  write_octal(header, kSizeField, size);
-  write_octal(header, kTimeField, 0);
-  header[kTypeOffset] = '0';
+  write_octal(header, kTarModeField, 0644);
+  write_octal(header, kTarUserIdField, 0);
+  write_octal(header, kTarGroupIdField, 0);
+  write_octal(header, kTarSizeField, size);
+  write_octal(header, kTarTimeField, 0);
+  header[kTarTypeOffset] = '0';
   constexpr std::string_view kMagic("ustar\00000", 8);
-  std::copy(kMagic.begin(), kMagic.end(), header.begin() + kMagicOffset);
+  std::copy(kMagic.begin(), kMagic.end(), header.begin() + kTarMagicOffset);
   // The checksum is the sum of all bytes, with blanks in its own place; it ends with NUL and a blank.
-  std::fill_n(header.begin() + kChecksumField.offset, kChecksumField.length, ' ');
+  std::fill_n(header.begin() + kTarChecksumField.offset, kTarChecksumField.length, ' ');
   std::uint64_t sum = 0;
   for (const char byte : header) sum += static_cast<unsigned char>(byte);
-  write_octal(header, {kChecksumField.offset, kChecksumField.length - 1}, sum);
-  header[kChecksumField.offset + kChecksumField.length - 2] = '\0';
+  write_octal(header, {kTarChecksumField.offset, kTarChecksumField.length - 1}, sum);
+  header[kTarChecksumField.offset + kTarChecksumField.length - 2] = '\0';
   return header;
 }
 
-std::size_t padding_bytes(std::uint64_t size) { return (kTarBlockBytes - size % kTarBlockBytes) % kTarBlockBytes; }
+std::size_t tar_padding_bytes(std::uint64_t size) { return (kTarBlockBytes - size % kTarBlockBytes) % kTarBlockBytes; }
 
 bool are_all_zero(std::string_view bytes) {
   return std::ranges::all_of(bytes, [](char byte) { return byte == '\0'; });
@@ -81,21 +81,21 @@ Error malformed_tar_error(std::string message) {
 // Reads the member at `offset` and moves `offset` behind it.
 Result<TarMember> read_tar_member(std::string_view archive, std::size_t& at) {
   const std::string_view header = archive.substr(at, kTarBlockBytes);
-  std::string_view name = header.substr(kNameField.offset, kNameField.length);
+  std::string_view name = header.substr(kTarNameField.offset, kTarNameField.length);
   name = name.substr(0, name.find('\0'));
   if (!is_tar_name(name))
     return malformed_tar_error(fmt::format("the name {} is not allowed in a bundle", quoted(name)));
-  const std::optional<std::uint64_t> size = parse_octal(header.substr(kSizeField.offset, kSizeField.length - 1));
+  const std::optional<std::uint64_t> size = parse_octal(header.substr(kTarSizeField.offset, kTarSizeField.length - 1));
   if (!size || header != make_tar_header(name, *size))
     return malformed_tar_error(fmt::format("the header of {} is damaged, or not of a regular file", quoted(name)));
   at += kTarBlockBytes;
   const std::size_t left = archive.size() - at;
-  if (*size > left || padding_bytes(*size) > left - *size)
+  if (*size > left || tar_padding_bytes(*size) > left - *size)
     return malformed_tar_error(fmt::format("{} is cut off: {} bytes, {} left", quoted(name), *size, left));
   TarMember member{std::string(name), archive.substr(at, *size)};
-  if (!are_all_zero(archive.substr(at + *size, padding_bytes(*size))))
+  if (!are_all_zero(archive.substr(at + *size, tar_padding_bytes(*size))))
     return malformed_tar_error(fmt::format("bytes behind {} are damaged", quoted(name)));
-  at += *size + padding_bytes(*size);
+  at += *size + tar_padding_bytes(*size);
   return member;
 }
 
@@ -116,15 +116,15 @@ std::string write_tar(std::span<const TarMember> members) {
   JOULEMAP_CHECK(members.size() <= kMaxTarMembers, "more members than read_tar() accepts");
   std::size_t bytes = 2 * kTarBlockBytes;
   for (const TarMember& member : members)
-    bytes += kTarBlockBytes + member.content.size() + padding_bytes(member.content.size());
+    bytes += kTarBlockBytes + member.content.size() + tar_padding_bytes(member.content.size());
   std::string archive;
   archive.reserve(bytes);
   for (const TarMember& member : members) {
-    JOULEMAP_CHECK(is_tar_name(member.name) && member.content.size() <= kMaxMemberBytes,
+    JOULEMAP_CHECK(is_tar_name(member.name) && member.content.size() <= kMaxTarMemberBytes,
                    "a member that no archive can hold");
     archive += make_tar_header(member.name, member.content.size());
     archive += member.content;
-    archive.append(padding_bytes(member.content.size()), '\0');
+    archive.append(tar_padding_bytes(member.content.size()), '\0');
   }
   archive.append(2 * kTarBlockBytes, '\0');
   return archive;

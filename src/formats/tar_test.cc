@@ -8,7 +8,7 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr std::size_t kBlock = 512;
+constexpr std::size_t kTarBlock_bytes = 512;
 
 std::string small_archive() {
   const std::vector<TarMember> members = {{"a.json", "{}"}, {"folder/b.joule", std::string_view("\0\1\2", 3)}};
@@ -16,12 +16,12 @@ std::string small_archive() {
 }
 
 // Replaces text in a header and corrects its checksum, as an attacker would.
-std::string with_header(std::string archive, std::size_t at, std::string_view text) {
+std::string replace_in_header(std::string archive, std::size_t at, std::string_view text) {
   archive.replace(at, text.size(), text);
-  const std::size_t begin = at / kBlock * kBlock;
+  const std::size_t begin = at / kTarBlock_bytes * kTarBlock_bytes;
   archive.replace(begin + 148, 8, 8, ' ');
   unsigned sum = 0;
-  for (std::size_t i = begin; i < begin + kBlock; ++i) sum += static_cast<unsigned char>(archive[i]);
+  for (std::size_t i = begin; i < begin + kTarBlock_bytes; ++i) sum += static_cast<unsigned char>(archive[i]);
   char digits[8] = {};
   std::snprintf(digits, sizeof digits, "%06o", sum);
   return archive.replace(begin + 148, 7, std::string(digits, 7));
@@ -39,7 +39,7 @@ TEST(Tar, ReturnsTheMembersThatWereWritten) {
   ASSERT_EQ(read->size(), 2U);
   EXPECT_EQ(read->at(0).name, "a.json");
   EXPECT_EQ(read->at(1).content, std::string_view("\0\1\2", 3));
-  EXPECT_EQ(archive.size(), 6 * kBlock);
+  EXPECT_EQ(archive.size(), 6 * kTarBlock_bytes);
   EXPECT_TRUE(read_tar(write_tar({}))->empty());
 }
 
@@ -49,32 +49,33 @@ TEST(Tar, RefusesNamesThatLeaveTheFolder) {
   EXPECT_FALSE(is_tar_name(std::string(101, 'a')));
   EXPECT_TRUE(is_tar_name("recordings/run-1_2.joule"));
   for (const std::string_view name : {"../son", "/.json", "a\nb.js"})
-    EXPECT_NE(error_of(with_header(small_archive(), 0, name)).find("not allowed"), std::string::npos) << name;
+    EXPECT_NE(error_of(replace_in_header(small_archive(), 0, name)).find("not allowed"), std::string::npos) << name;
 }
 
 TEST(Tar, RefusesLinksAndDevices) {
   for (const std::string_view type : {"1", "2", "3", "4", "5", "6", "7", "L", "x", "g"})
-    EXPECT_NE(error_of(with_header(small_archive(), 156, type)).find("regular file"), std::string::npos) << type;
+    EXPECT_NE(error_of(replace_in_header(small_archive(), 156, type)).find("regular file"), std::string::npos) << type;
 }
 
 TEST(Tar, RefusesSizesBeyondTheEndAndOddNumbers) {
-  EXPECT_NE(error_of(with_header(small_archive(), 124, "77777777777")).find("cut off"), std::string::npos);
-  EXPECT_NE(error_of(with_header(small_archive(), 124, "00000005001")).find("cut off"), std::string::npos);
-  EXPECT_NE(error_of(with_header(small_archive(), 124, "0000000000x")).find("damaged"), std::string::npos);
-  EXPECT_NE(error_of(with_header(small_archive(), 124, "\x80")).find("damaged"), std::string::npos) << "base 256";
+  EXPECT_NE(error_of(replace_in_header(small_archive(), 124, "77777777777")).find("cut off"), std::string::npos);
+  EXPECT_NE(error_of(replace_in_header(small_archive(), 124, "00000005001")).find("cut off"), std::string::npos);
+  EXPECT_NE(error_of(replace_in_header(small_archive(), 124, "0000000000x")).find("damaged"), std::string::npos);
+  EXPECT_NE(error_of(replace_in_header(small_archive(), 124, "\x80")).find("damaged"), std::string::npos) << "base 256";
 }
 
 TEST(Tar, RefusesANameThatOccursTwice) {
   const std::vector<TarMember> members = {{"a", "1"}, {"b", "2"}};
-  EXPECT_NE(error_of(with_header(write_tar(members), 2 * kBlock, "a")).find("twice"), std::string::npos);
+  EXPECT_NE(error_of(replace_in_header(write_tar(members), 2 * kTarBlock_bytes, "a")).find("twice"), std::string::npos);
 }
 
 TEST(Tar, RefusesEveryTruncationAndEveryChangedByteOutsideOfContents) {
   const std::string archive = small_archive();
   for (std::size_t size = 0; size < archive.size(); ++size) EXPECT_NE(error_of(archive.substr(0, size)), "") << size;
-  EXPECT_NE(error_of(archive + std::string(kBlock, '\0')), "");
+  EXPECT_NE(error_of(archive + std::string(kTarBlock_bytes, '\0')), "");
   for (std::size_t at = 0; at < archive.size(); ++at) {
-    const bool is_content = (at >= kBlock && at < kBlock + 2) || (at >= 3 * kBlock && at < 3 * kBlock + 3);
+    const bool is_content = (at >= kTarBlock_bytes && at < kTarBlock_bytes + 2) ||
+                            (at >= 3 * kTarBlock_bytes && at < 3 * kTarBlock_bytes + 3);
     std::string changed = archive;
     changed[at] = static_cast<char>(changed[at] ^ 1);
     const Result<std::vector<TarMember>> read = read_tar(changed);

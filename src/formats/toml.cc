@@ -28,12 +28,12 @@ namespace {
 // Longest dotted key that is accepted. Nested tables are read and freed recursively, so their depth must be bounded.
 // toml++ bounds the nesting of values (TOML_MAX_NESTED_VALUES) but before 3.4 not that of dotted keys. With both
 // bounded, the depth is at most their product.
-constexpr std::size_t kMaxNamesInKey = 16;
+constexpr std::size_t kMaxNamesInDottedKey = 16;
 
 DocumentValue to_document_value(const toml::node& node);
 
 template <class T>
-std::string print_toml_value(const T& value) {
+std::string format_toml_value(const T& value) {
   std::ostringstream out;
   out << value;
   return out.str();
@@ -41,20 +41,21 @@ std::string print_toml_value(const T& value) {
 
 // toml++ sorts members by name; this restores the file order by the positions of the keys.
 DocumentValue::Table to_document_members(const toml::table& table) {
-  struct PlacedMember {
+  struct MemberWithPosition {
     toml::source_position source_position;
     DocumentMember member;
   };
-  std::vector<PlacedMember> placed;
+  std::vector<MemberWithPosition> placed;
   for (const auto& [key, node] : table) {
     DocumentMember member{std::string(key.str()), to_document_value(node)};
     member.value.line = key.source().begin.line;
     placed.push_back({key.source().begin, std::move(member)});
   }
-  std::stable_sort(placed.begin(), placed.end(),
-                   [](const PlacedMember& a, const PlacedMember& b) { return a.source_position < b.source_position; });
+  std::stable_sort(placed.begin(), placed.end(), [](const MemberWithPosition& a, const MemberWithPosition& b) {
+    return a.source_position < b.source_position;
+  });
   DocumentValue::Table members;
-  for (PlacedMember& each : placed) members.push_back(std::move(each.member));
+  for (MemberWithPosition& each : placed) members.push_back(std::move(each.member));
   return members;
 }
 
@@ -76,11 +77,11 @@ DocumentValue to_document_value(const toml::node& node) {
   } else if (const auto* const truth = node.as_boolean()) {
     value.content = truth->get();
   } else if (const auto* const date = node.as_date()) {
-    value.content = print_toml_value(date->get());
+    value.content = format_toml_value(date->get());
   } else if (const auto* const time = node.as_time()) {
-    value.content = print_toml_value(time->get());
+    value.content = format_toml_value(time->get());
   } else if (const auto* const moment = node.as_date_time()) {
-    value.content = print_toml_value(moment->get());
+    value.content = format_toml_value(moment->get());
   }
   return value;
 }
@@ -108,7 +109,7 @@ std::size_t find_end_of_string(std::string_view toml, std::size_t begin) {
 // Line, from 1, of the first non-ASCII character outside of strings and comments, where TOML 1.0 allows none; nullopt
 // if there is none. toml++ 3.3 tests whether it is whitespace, which for most characters up to U+0499 has undefined
 // behaviour (found by fuzz_experiment).
-std::optional<std::size_t> find_line_of_stray_letter(std::string_view toml) {
+std::optional<std::size_t> find_stray_non_ascii_line(std::string_view toml) {
   std::size_t line = 1;
   for (std::size_t i = toml.starts_with("\xEF\xBB\xBF") ? 3 : 0; i < toml.size();) {
     if (static_cast<unsigned char>(toml[i]) >= 0x80) return line;
@@ -124,7 +125,7 @@ std::optional<std::size_t> find_line_of_stray_letter(std::string_view toml) {
 
 // Number of names in the longest dotted key: counts dots outside of strings and comments, also those of numbers. 0
 // without dots.
-std::size_t longest_dotted_key(std::string_view toml) {
+std::size_t max_dotted_key_length(std::string_view toml) {
   std::size_t longest = 0;
   std::size_t names = 1;
   for (std::size_t i = 0; i < toml.size();) {
@@ -143,12 +144,12 @@ std::size_t longest_dotted_key(std::string_view toml) {
 void throw_toml_assertion() { throw TomlAssertion(); }
 
 Result<DocumentValue> read_toml(std::string_view text, std::string_view name) {
-  if (const std::optional<std::size_t> line = find_line_of_stray_letter(text)) {
+  if (const std::optional<std::size_t> line = find_stray_non_ascii_line(text)) {
     return Error{ErrorCode::malformed, fmt::format("{}:{}: non-ASCII character outside of quotes", name, *line),
                  "quote names with such characters"};
   }
-  if (longest_dotted_key(text) > kMaxNamesInKey) {
-    return Error{ErrorCode::malformed, fmt::format("{}: a key has more than {} parts", name, kMaxNamesInKey),
+  if (max_dotted_key_length(text) > kMaxNamesInDottedKey) {
+    return Error{ErrorCode::malformed, fmt::format("{}: a key has more than {} parts", name, kMaxNamesInDottedKey),
                  "keys of experiments and profiles are shorter"};
   }
   toml::parse_result parsed;

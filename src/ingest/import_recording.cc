@@ -19,7 +19,7 @@ constexpr std::size_t kPowerSamplesPerFlush = 16'384;
 std::set<std::string> domain_names_of_power(const PowerLog& power) {
   std::set<std::string> domains;
   for (const Channel& channel : power.channels) {
-    if (measures_energy(channel)) domains.insert(channel.domain);
+    if (measures_energy_or_power(channel)) domains.insert(channel.domain);
   }
   return domains;
 }
@@ -74,7 +74,7 @@ RecordingSource ImportSession::make_trace_source(const Trace* trace) const {
 }
 
 // Where a trace or profile without absolute times begins: at --start, else with the power log, plus --offset-ms.
-std::int64_t ImportSession::start_without_clock(const std::string& name) {
+std::int64_t ImportSession::assumed_start_ns(const std::string& name) {
   if (options_.trace_start_ns) return options_.trace_offset_ns + *options_.trace_start_ns;
   if (!first_power_ns_) return options_.trace_offset_ns;
   if (options_.trace_offset_ns == 0) {
@@ -87,11 +87,10 @@ std::int64_t ImportSession::start_without_clock(const std::string& name) {
 }
 
 void ImportSession::set_clock(Trace& trace, const std::string& name) {
-  shift_trace_times(trace,
-                    trace.clock == TraceClock::since_start ? start_without_clock(name) : options_.trace_offset_ns);
+  shift_trace_times(trace, trace.clock == TraceClock::since_start ? assumed_start_ns(name) : options_.trace_offset_ns);
 }
 
-void ImportSession::name_gpus(Trace& trace) {
+void ImportSession::map_gpus_to_devices(Trace& trace) {
   const auto device_of = [&](const std::string& domain) {
     for (const Channel& channel : power_log_.channels) {
       if (channel.domain == domain && !channel.device.empty()) return channel.device;
@@ -126,7 +125,7 @@ Status ImportSession::add(Trace trace, const std::string& name) {
                              "check that the profiler ran and finished writing"});
   }
   set_clock(trace, name);
-  name_gpus(trace);
+  map_gpus_to_devices(trace);
   Result<recording::RecordingWriter> writer = recording_folder_.open_part_for_source(make_trace_source(&trace));
   if (!writer) return std::move(writer).error();
   for (const EnvironmentFact& fact : trace.environment) writer->add(fact);
@@ -168,7 +167,7 @@ Status ImportSession::add(const FunctionProfile& profile, const std::string& nam
                              "check that the profiler ran and finished writing"});
   }
   Activity activity;
-  activity.begin_ns = start_without_clock(name);
+  activity.begin_ns = assumed_start_ns(name);
   std::int64_t own_sum_ns = 0;
   for (const ProfiledFunction& function : profile.functions) {
     const auto id = static_cast<std::uint32_t>(activity.scopes.size() + 1);
@@ -207,7 +206,7 @@ std::optional<ImportSession::TimeSpan_ns> ImportSession::span_of_domain(const st
   std::optional<TimeSpan_ns> span;
   for (const Sample& sample : power_log_.samples) {
     const Channel& channel = power_log_.channels[sample.channel];
-    if (channel.domain != domain || !measures_energy(channel)) continue;
+    if (channel.domain != domain || !measures_energy_or_power(channel)) continue;
     const std::int64_t time_ns = sample.reading.time_ns();
     if (!span) span = TimeSpan_ns{time_ns, time_ns};
     span->begin_ns = std::min(span->begin_ns, time_ns);
@@ -227,7 +226,7 @@ void ImportSession::exclude_domains(const std::vector<std::string>& domains) {
 
 // The interval that the traces and the power domains have in common; {0, 0} without any. Excludes and reports domains
 // that do not overlap it.
-ImportSession::TimeSpan_ns ImportSession::overlap_of_traces_and_power() {
+ImportSession::TimeSpan_ns ImportSession::intersect_traces_and_power() {
   std::optional<TimeSpan_ns> common_span = traced_span_;
   std::vector<std::string> elsewhere;
   for (const std::string& domain : domain_names_of_power(power_log_)) {
@@ -265,14 +264,14 @@ void ImportSession::report_unused_mappings() {
   }
 }
 
-Status ImportSession::write_recorder() {
+Status ImportSession::write_recorder_part() {
   report_unused_mappings();
-  const TimeSpan_ns span = overlap_of_traces_and_power();
+  const TimeSpan_ns span = intersect_traces_and_power();
   import_result_.elapsed_s = seconds(span.end_ns - span.begin_ns);
   const bool cpus_have_power =
       std::any_of(power_log_.samples.begin(), power_log_.samples.end(), [&](const Sample& sample) {
         const Channel& channel = power_log_.channels[sample.channel];
-        return measures_energy(channel) && channel.domain_class != DomainClass::gpu;
+        return measures_energy_or_power(channel) && channel.domain_class != DomainClass::gpu;
       });
   if (cpus_have_power && import_result_.thread_time_s > 0) {
     import_diagnostics_.add(
@@ -304,7 +303,7 @@ Status ImportSession::write_recorder() {
 }
 
 Result<ImportResult> ImportSession::finish() {
-  if (Status written = write_recorder(); !written) return std::move(written).error();
+  if (Status written = write_recorder_part(); !written) return std::move(written).error();
   Result<recording::JoinSummary> joined = recording_folder_.join();
   if (!joined) return std::move(joined).error();
   import_result_.file = recording_folder_.file();

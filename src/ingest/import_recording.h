@@ -54,7 +54,7 @@ class ImportSession {
   Status add(const FunctionProfile& profile, const std::string& name);
   Result<ImportResult> finish();
   // Removes the parts written so far, instead of finish().
-  void abandon() { recording_folder_.remove(); }
+  void remove_written_parts() { recording_folder_.remove(); }
 
  private:
   struct TimeSpan_ns {
@@ -64,15 +64,15 @@ class ImportSession {
   ImportSession(ImportOptions options, PowerLog power, recording::PartFolder folder);
 
   RecordingSource make_trace_source(const Trace* trace) const;
-  std::int64_t start_without_clock(const std::string& name);
+  std::int64_t assumed_start_ns(const std::string& name);
   void set_clock(Trace& trace, const std::string& name);
-  void name_gpus(Trace& trace);
+  void map_gpus_to_devices(Trace& trace);
   void report_unused_mappings();
   void extend_traced_span(TimeSpan_ns span);
-  TimeSpan_ns overlap_of_traces_and_power();
+  TimeSpan_ns intersect_traces_and_power();
   std::optional<TimeSpan_ns> span_of_domain(const std::string& domain) const;
   void exclude_domains(const std::vector<std::string>& domains);
-  Status write_recorder();
+  Status write_recorder_part();
 
   ImportOptions options_;
   PowerLog power_log_;

@@ -34,7 +34,7 @@ Trace random_trace(unsigned seed) {
 
 // Type and content of each chunk; of source chunks only the type, because they contain the id of the recording, which
 // differs each time.
-std::vector<std::string> chunks_of(const std::string& path) {
+std::vector<std::string> chunk_texts_of(const std::string& path) {
   std::vector<std::string> chunks;
   Result<recording::FileSource> file = recording::FileSource::open(path);
   recording::ChunkScanner scanner(*file);
@@ -47,7 +47,7 @@ std::vector<std::string> chunks_of(const std::string& path) {
   }
 }
 
-std::vector<std::string> imported(Trace trace, std::size_t threads) {
+std::vector<std::string> import_and_list_chunks(Trace trace, std::size_t threads) {
   const TemporaryDirectory directory;
   ImportOptions options;
   options.output_path = directory.path() + "/run.joule";
@@ -57,15 +57,16 @@ std::vector<std::string> imported(Trace trace, std::size_t threads) {
   const Result<ImportResult> result = session->finish();
   EXPECT_TRUE(result);
   EXPECT_EQ(result->kernels, 4'000U);
-  return chunks_of(options.output_path);
+  return chunk_texts_of(options.output_path);
 }
 
 TEST(ImportSession, WritesTheSameBytesWhateverTheNumberOfThreads) {
   for (unsigned seed = 0; seed < 5; ++seed) {
     SCOPED_TRACE(seed);
-    const std::vector<std::string> alone = imported(random_trace(seed), 1);
+    const std::vector<std::string> alone = import_and_list_chunks(random_trace(seed), 1);
     EXPECT_GT(alone.size(), 500U);
-    for (const std::size_t threads : {2, 2, 4}) EXPECT_TRUE(imported(random_trace(seed), threads) == alone);
+    for (const std::size_t threads : {2, 2, 4})
+      EXPECT_TRUE(import_and_list_chunks(random_trace(seed), threads) == alone);
   }
 }
 

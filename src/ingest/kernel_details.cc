@@ -55,7 +55,7 @@ std::uint32_t parse_leading_number(std::string_view text) {
 }
 
 // Reads "... grid:8,1,1 block:128,1,1 ..." and, of older versions, "... grid_x:8 grid_y:1 ...".
-std::array<std::uint32_t, 3> parse_dimensions(std::string_view details, std::string_view what) {
+std::array<std::uint32_t, 3> parse_launch_dimensions(std::string_view details, std::string_view what) {
   std::array<std::uint32_t, 3> size{};
   const std::size_t at = details.find(what);
   if (at == std::string_view::npos) return size;

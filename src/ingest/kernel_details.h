@@ -17,7 +17,7 @@ namespace joulemap::ingest {
 // Returns the number at the start of the text.
 std::uint32_t parse_leading_number(std::string_view text);
 // Returns the three sizes of `what`, "grid" or "block".
-std::array<std::uint32_t, 3> parse_dimensions(std::string_view details, std::string_view what);
+std::array<std::uint32_t, 3> parse_launch_dimensions(std::string_view details, std::string_view what);
 std::uint64_t parse_byte_count(std::string_view details);
 
 // Kernel class names of memory fills and CUDA graphs, as in a capture.

@@ -53,10 +53,10 @@ std::uint32_t TraceBuilder::intern_thread(std::int64_t process, std::int64_t thr
 std::uint32_t TraceBuilder::intern_kernel_class(KernelKind kind, std::string_view name,
                                                 const std::array<std::uint32_t, 3>& grid,
                                                 const std::array<std::uint32_t, 3>& block) {
-  const ClassKey<std::string_view> key{kind, name, grid, block};
-  if (const auto known = class_indices_.find(key); known != class_indices_.end()) return known->second;
+  const KernelClassKey<std::string_view> key{kind, name, grid, block};
+  if (const auto known = kernel_class_indices_.find(key); known != kernel_class_indices_.end()) return known->second;
   const auto next = static_cast<std::uint32_t>(trace_.kernel_classes.size());
-  class_indices_.emplace(ClassKey<std::string>{kind, std::string(name), grid, block}, next);
+  kernel_class_indices_.emplace(KernelClassKey<std::string>{kind, std::string(name), grid, block}, next);
   trace_.kernel_classes.push_back({next, kind, to_valid_utf8(name), grid, block});
   return next;
 }
@@ -96,24 +96,24 @@ void TraceBuilder::begin_block(std::size_t events) {
   if (events > 0) trace_.event_blocks.emplace_back().reserve(events);
 }
 
-void TraceBuilder::add_blocks(std::vector<std::vector<TraceEvent>> blocks) {
+void TraceBuilder::add_event_blocks(std::vector<std::vector<TraceEvent>> blocks) {
   for (std::vector<TraceEvent>& block : blocks) {
     if (!block.empty()) trace_.event_blocks.push_back(std::move(block));
   }
 }
 
-void TraceBuilder::add_counts(const TraceBuilder& other) {
+void TraceBuilder::merge_event_counts(const TraceBuilder& other) {
   trace_.read_event_count += other.trace_.read_event_count;
   trace_.dropped_event_count += other.trace_.dropped_event_count;
-  for (const auto& [why, count] : other.dropped_by_reason_) dropped_by_reason_[why] += count;
+  for (const auto& [why, count] : other.drop_counts_by_reason_) drop_counts_by_reason_[why] += count;
 }
 
 void TraceBuilder::add_dropped_events(std::string_view why, std::uint64_t count) {
   trace_.read_event_count += count;
   trace_.dropped_event_count += count;
-  const auto known = dropped_by_reason_.find(why);
-  if (known == dropped_by_reason_.end()) {
-    dropped_by_reason_.emplace(why, count);
+  const auto known = drop_counts_by_reason_.find(why);
+  if (known == drop_counts_by_reason_.end()) {
+    drop_counts_by_reason_.emplace(why, count);
   } else {
     known->second += count;
   }
@@ -136,7 +136,7 @@ void TraceBuilder::shift_times(std::int64_t by_ns) {
 }
 
 Trace TraceBuilder::finish() && {
-  for (const auto& [why, count] : dropped_by_reason_) {
+  for (const auto& [why, count] : drop_counts_by_reason_) {
     trace_.diagnostics.add(
         {"events_dropped", count, fmt::format("{}: events {} were skipped", trace_.format, why), {}});
   }

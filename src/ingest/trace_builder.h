@@ -51,8 +51,8 @@ class TraceBuilder {
 
   // Merge the results of other builders for parts of the same trace: their events, already renumbered to this builder's
   // indices, and their counts of read and dropped events.
-  void add_blocks(std::vector<std::vector<TraceEvent>> blocks);
-  void add_counts(const TraceBuilder& other);
+  void add_event_blocks(std::vector<std::vector<TraceEvent>> blocks);
+  void merge_event_counts(const TraceBuilder& other);
   // Begins a block with memory for this many events; does nothing for 0.
   void begin_block(std::size_t events);
 
@@ -64,17 +64,17 @@ class TraceBuilder {
  private:
   // Text: std::string, or std::string_view for lookup without a copy, which every GPU event needs.
   template <class Text>
-  struct ClassKey {
+  struct KernelClassKey {
     KernelKind kind = KernelKind::kernel;
     Text name;
     std::array<std::uint32_t, 3> grid{};
     std::array<std::uint32_t, 3> block{};
   };
-  struct Hash {
+  struct NameOrClassHash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
     template <class Text>
-    std::size_t operator()(const ClassKey<Text>& key) const {
+    std::size_t operator()(const KernelClassKey<Text>& key) const {
       std::size_t sum = (*this)(std::string_view(key.name)) + static_cast<std::size_t>(key.kind);
       for (const auto& size : {key.grid, key.block}) {
         for (const std::uint32_t count : size) sum = sum * 31 + count;
@@ -82,10 +82,10 @@ class TraceBuilder {
       return sum;
     }
   };
-  struct Equal {
+  struct KernelClassEqual {
     using is_transparent = void;
     template <class A, class B>
-    bool operator()(const ClassKey<A>& a, const ClassKey<B>& b) const {
+    bool operator()(const KernelClassKey<A>& a, const KernelClassKey<B>& b) const {
       return a.kind == b.kind && a.grid == b.grid && a.block == b.block &&
              std::string_view(a.name) == std::string_view(b.name);
     }
@@ -93,13 +93,14 @@ class TraceBuilder {
   using QueueKey = std::tuple<std::string, std::uint32_t, std::uint32_t, std::uint32_t>;
 
   Trace trace_;
-  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> plain_name_indices_;
+  std::unordered_map<std::string, std::uint32_t, NameOrClassHash, std::equal_to<>> plain_name_indices_;
   std::map<std::pair<std::string, scopes::OpScope>, std::uint32_t> scoped_name_indices_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> thread_indices_;
-  std::unordered_map<ClassKey<std::string>, std::uint32_t, Hash, Equal> class_indices_;
+  std::unordered_map<KernelClassKey<std::string>, std::uint32_t, NameOrClassHash, KernelClassEqual>
+      kernel_class_indices_;
   std::map<QueueKey, std::uint32_t> queue_indices_;
   std::unordered_map<std::uint64_t, std::uint32_t> byte_count_indices_;
-  std::map<std::string, std::uint64_t, std::less<>> dropped_by_reason_;
+  std::map<std::string, std::uint64_t, std::less<>> drop_counts_by_reason_;
 };
 
 }  // namespace joulemap::ingest

@@ -20,15 +20,15 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 20;
-constexpr off_t kParallelReadMin_bytes = 4 << 20;
+constexpr off_t kMinParallelRead_bytes = 4 << 20;
 constexpr std::size_t kMaxReadThreads = 4;
 
 std::optional<Diagnostic> describe_gzip_damage(const formats::MaybeGzipFile& file, const std::string& path) {
-  if (file.end() == formats::StreamState::truncated) {
+  if (file.stream_state() == formats::StreamState::truncated) {
     return Diagnostic{
         "file_cut", 1, fmt::format("{}: the compressed file is truncated: the part before its end was read", path), {}};
   }
-  if (file.end() == formats::StreamState::damaged) {
+  if (file.stream_state() == formats::StreamState::damaged) {
     return Diagnostic{"file_damaged",
                       1,
                       fmt::format("{}: the compressed file is damaged: the readable part was decompressed", path),
@@ -87,7 +87,7 @@ Result<TraceBytes> read_trace_file(const std::string& path) {
   if (!file) return std::move(file).error();
   struct stat status {};
   const bool has_size = ::stat(path.c_str(), &status) == 0;
-  if (has_size && S_ISREG(status.st_mode) && status.st_size >= kParallelReadMin_bytes && !file->is_compressed()) {
+  if (has_size && S_ISREG(status.st_mode) && status.st_size >= kMinParallelRead_bytes && !file->is_compressed()) {
     Result<std::optional<TraceBytes>> parts = read_in_parallel(path, static_cast<std::size_t>(status.st_size));
     if (!parts) return std::move(parts).error();
     if (*parts) return **std::move(parts);

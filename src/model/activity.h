@@ -32,14 +32,14 @@ enum class ScopeKind : std::uint8_t {
 };
 inline constexpr std::size_t kScopeKindCount = 7;
 // Name of the mode scope of code that computes gradients.
-inline constexpr std::string_view kTrainMode = "train";
+inline constexpr std::string_view kTrainModeScopeName = "train";
 // Name of the mode scope in which --probe replays modules to measure their power. It is not part of the run
 // (docs/explanation/attribution.md).
-inline constexpr std::string_view kProbeMode = "probe";
+inline constexpr std::string_view kProbeModeScopeName = "probe";
 // Name of the region whose marks delimit the time of probing.
-inline constexpr std::string_view kProbeRegion = "joulemap.probe";
+inline constexpr std::string_view kProbeRegionName = "joulemap.probe";
 // Name of the region in which `record --dither` delays the measured program.
-inline constexpr std::string_view kDitherRegion = "joulemap.dither";
+inline constexpr std::string_view kDitherRegionName = "joulemap.dither";
 
 struct Scope {
   std::uint32_t id = 0;
@@ -115,9 +115,9 @@ enum class WaitKind : std::uint8_t {
   host,             // for the host, which ran other code or launched the next kernel
   synchronization,  // for the host, which had synchronized with the GPU and so could not launch ahead
 };
-inline constexpr std::size_t kWaitKinds = 2;
+inline constexpr std::size_t kWaitKindCount = 2;
 
-// Time in which a GPU was idle because it waited for a scope of this process (scopes/gpu_waiting.h).
+// Time in which a GPU was idle because it waited for a scope of this process (scopes/gpu_wait_attribution.h).
 struct WaitTally {
   std::uint32_t queue = 0;  // queue of a kernel next to the wait; identifies the GPU
   std::uint32_t scope = 0;

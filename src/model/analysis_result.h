@@ -127,13 +127,13 @@ struct Comparison {
 };
 
 // What the effect of a factor is over all combinations of the other factors' levels.
-enum class Generality {
+enum class EffectGenerality {
   same_direction,     // the effect is shown, and combinations agree on its direction
   direction_differs,  // combinations differ in direction, so that no overall effect is claimed
   not_shown,
   levels_differ,  // test over all levels: they differ in these combinations, which says nothing about others
 };
-constexpr std::string_view name_of(Generality generality) {
+constexpr std::string_view name_of(EffectGenerality generality) {
   return std::array<std::string_view, 4>{"general", "direction differs", "not shown",
                                          "differs"}[static_cast<std::size_t>(generality)];
 }
@@ -177,7 +177,7 @@ struct MainEffect {
   std::optional<double> model_percent;  // by the linear (mixed) model, with Student's t interval
   std::optional<double> model_percent_low;
   std::optional<double> model_percent_high;
-  Generality generality = Generality::not_shown;
+  EffectGenerality generality = EffectGenerality::not_shown;
   std::string verdict;  // human-readable
 };
 

@@ -37,11 +37,11 @@ enum class Quantity : std::uint8_t {
 inline constexpr std::size_t kQuantityCount = 10;
 
 // Names of the CPU-time channels in a recording: all processes of the machine, and the recorded command.
-inline constexpr std::string_view kMachineCpuTime = "machine-cpu-time";
-inline constexpr std::string_view kCommandCpuTime = "command-cpu-time";
+inline constexpr std::string_view kMachineCpuTimeChannel = "machine-cpu-time";
+inline constexpr std::string_view kCommandCpuTimeChannel = "command-cpu-time";
 
 // Suffix of the channel name for the GPU utilization of co-tenants (processes outside the recorded command).
-inline constexpr std::string_view kCoTenantUtilization = "others-utilization";
+inline constexpr std::string_view kCoTenantUtilizationSuffix = "others-utilization";
 
 // Origin of a number. A number that is unavailable has no provenance and a reason instead.
 enum class Provenance { measured, estimated };
@@ -100,7 +100,7 @@ constexpr std::string_view unit_of(Quantity quantity) {
   return "";
 }
 
-constexpr bool measures_energy(const Channel& channel) {
+constexpr bool measures_energy_or_power(const Channel& channel) {
   return channel.quantity == Quantity::energy || channel.quantity == Quantity::power;
 }
 

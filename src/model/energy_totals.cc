@@ -6,7 +6,7 @@ namespace {
 
 // Adds `more` to `sum`, which is ignored for the first term. Returns none if a term is unknown.
 template <class Amount>
-std::optional<Amount> add_known_amounts(bool is_first, const std::optional<Amount>& sum,
+std::optional<Amount> add_if_both_known(bool is_first, const std::optional<Amount>& sum,
                                         const std::optional<Amount>& more) {
   if (is_first) return more;
   return sum && more ? std::optional<Amount>(*sum + *more) : std::nullopt;
@@ -18,10 +18,10 @@ void add_domain_energy(std::optional<EnergySum<kProvenance>>& sum, const DomainE
   const bool is_first = !sum;
   if (is_first) sum.emplace();
   sum->energy += AmountWithProvenance<JouleUnit, kProvenance>(*row.joules);
-  sum->uncertainty_j = add_known_amounts(is_first, sum->uncertainty_j, row.uncertainty_j);
+  sum->uncertainty_j = add_if_both_known(is_first, sum->uncertainty_j, row.uncertainty_j);
   const std::optional<WattsOfProvenance> row_power =
       row.mean_w ? std::optional(WattsOfProvenance(*row.mean_w)) : std::nullopt;
-  sum->power = add_known_amounts(is_first, sum->power, row_power);
+  sum->power = add_if_both_known(is_first, sum->power, row_power);
   sum->domains.push_back(row.name);
 }
 

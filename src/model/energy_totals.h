@@ -51,12 +51,12 @@ struct EnergySum {
   std::optional<AmountWithProvenance<WattUnit, kProvenance>> power;  // mean power; none when a domain has none
   std::vector<std::string> domains;                                  // in row order
 };
-using MeasuredSum = EnergySum<Provenance::measured>;
-using EstimatedSum = EnergySum<Provenance::estimated>;
+using MeasuredEnergySum = EnergySum<Provenance::measured>;
+using EstimatedEnergySum = EnergySum<Provenance::estimated>;
 
 struct EnergyTotals {
-  std::optional<MeasuredSum> measured;  // none when no counted domain has a measured value
-  std::optional<EstimatedSum> estimated;
+  std::optional<MeasuredEnergySum> measured;  // none when no counted domain has a measured value
+  std::optional<EstimatedEnergySum> estimated;
   std::vector<std::string> domains_without_value;  // counted domains without a value; no sum contains them
 };
 

@@ -24,7 +24,7 @@ struct EngineRequest {
 inline constexpr std::uint8_t kRequestFinished = 1;
 inline constexpr std::uint8_t kRequestPreempted = 2;  // its KV cache was dropped and must be computed again
 inline constexpr std::uint8_t kRequestAborted = 4;
-inline constexpr std::uint8_t kRequestEvents = kRequestFinished | kRequestPreempted | kRequestAborted;
+inline constexpr std::uint8_t kRequestEventMask = kRequestFinished | kRequestPreempted | kRequestAborted;
 
 // The part of one request in one step, in tokens.
 struct StepRequest {

@@ -29,7 +29,7 @@ inline constexpr std::array<Gauge, 4> kGauges = {{
 using GaugeValues = std::array<std::optional<double>, kGauges.size()>;
 
 // Index in kGauges of a channel of a GPU, such as "gpu0-temperature" or "node1/gpu0-temperature"; none for others.
-constexpr std::optional<std::size_t> gauge_of_channel(std::string_view channel) {
+constexpr std::optional<std::size_t> gauge_index_of_channel(std::string_view channel) {
   const std::size_t host = channel.rfind('/');
   if (host != std::string_view::npos) channel.remove_prefix(host + 1);
   if (!channel.starts_with("gpu")) return std::nullopt;
@@ -42,7 +42,7 @@ constexpr std::optional<std::size_t> gauge_of_channel(std::string_view channel) 
 }
 
 // Sums up the values of one interval.
-class GaugeWindow {
+class GaugeAccumulator {
  public:
   // `value`: in the unit of the channel; `weight`: of a mean, such as a time or a number of samples.
   void add(std::size_t gauge, double value, double weight) {

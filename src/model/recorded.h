@@ -73,10 +73,10 @@ struct EnvironmentFact {
 };
 
 // Name of the fact that `record` was asked to replay modules at the end (--probe).
-inline constexpr std::string_view kProbeFact = "probe";
+inline constexpr std::string_view kProbeFactName = "probe";
 
 // Name of the fact that `record` was asked to delay the measured program at random moments (--dither).
-inline constexpr std::string_view kDitherFact = "dither";
+inline constexpr std::string_view kDitherFactName = "dither";
 
 // How a channel behaves on one device with one version of driver and firmware, as `calibrate` found. Unknown: none.
 struct ChannelCalibration {

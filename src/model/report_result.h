@@ -99,7 +99,7 @@ struct ProbeCost {
 };
 
 // Number of readings of NVML's clock event reasons, over all GPUs.
-struct ClockReadings {
+struct ThrottleReadingCounts {
   std::uint64_t readings = 0;
   std::uint64_t throttled = 0;  // readings with clocks limited by power, heat or the hardware
 };
@@ -135,7 +135,7 @@ struct ReportResult {
   std::vector<PowerSeries> power;
   std::vector<ReportTrack> tracks;
   std::vector<CounterUpdateTiming> counter_updates;
-  ClockReadings clock_readings;
+  ThrottleReadingCounts clock_readings;
   std::uint64_t steps = 0;             // without evaluation steps
   std::uint64_t evaluation_steps = 0;  // inference in a program that trains (MarkKind::evaluation)
   std::uint64_t epochs = 0;

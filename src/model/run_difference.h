@@ -17,7 +17,7 @@
 
 namespace joulemap {
 
-enum class Verdict : unsigned char {
+enum class ChangeVerdict : unsigned char {
   grew,
   shrank,
   within_noise,  // the interval of the difference contains 0
@@ -26,19 +26,19 @@ enum class Verdict : unsigned char {
   unknown,       // the energy of a side, or its uncertainty, is unknown
 };
 
-constexpr std::string_view to_string(Verdict verdict) {
+constexpr std::string_view to_string(ChangeVerdict verdict) {
   switch (verdict) {
-    case Verdict::grew:
+    case ChangeVerdict::grew:
       return "grew";
-    case Verdict::shrank:
+    case ChangeVerdict::shrank:
       return "shrank";
-    case Verdict::within_noise:
+    case ChangeVerdict::within_noise:
       return "within_noise";
-    case Verdict::appeared:
+    case ChangeVerdict::appeared:
       return "new";
-    case Verdict::gone:
+    case ChangeVerdict::gone:
       return "gone";
-    case Verdict::unknown:
+    case ChangeVerdict::unknown:
       break;
   }
   return "unknown";
@@ -63,23 +63,23 @@ struct IdleDifference {
 };
 
 // A kernel of an operator group on one side.
-struct GroupKernel {
+struct OperatorGroupKernel {
   std::string name;
   double share = 0;  // of the energy of the group
 };
 
 // What ran in an operator group on one side, by energy, the largest first.
-struct OperatorSide {
-  std::vector<std::string> operations;  // names as recorded, at most kMaxGroupNames; empty: unknown
-  std::vector<GroupKernel> kernels;     // at most kMaxGroupNames; empty on a CPU
-  std::vector<std::string> shapes;      // at most kMaxGroupNames; empty: unknown
-  std::string precision;                // of the most energy; empty: unknown
-  double largest_tensor_elements = 0;   // of the largest tensor, mean by energy; 0: unknown
+struct OperatorGroupSide {
+  std::vector<std::string> operations;       // names as recorded, at most kMaxOperatorGroupNames; empty: unknown
+  std::vector<OperatorGroupKernel> kernels;  // at most kMaxOperatorGroupNames; empty on a CPU
+  std::vector<std::string> shapes;           // at most kMaxOperatorGroupNames; empty: unknown
+  std::string precision;                     // of the most energy; empty: unknown
+  double largest_tensor_elements = 0;        // of the largest tensor, mean by energy; 0: unknown
 };
-inline constexpr std::size_t kMaxGroupNames = 4;
+inline constexpr std::size_t kMaxOperatorGroupNames = 4;
 
 // Why the energy of an operator group differs. The names of codes are part of the public JSON.
-struct GroupCause {
+struct OperatorGroupCause {
   std::string code;  // "precision", "unfused" ...; empty: not changed
   std::string text;
 };
@@ -88,10 +88,10 @@ struct GroupCause {
 struct OperatorGroup {
   std::string kind;   // "matmul", "copy", "waiting" ...
   std::string phase;  // "forward", "recompute" ...; empty: none
-  OperatorSide a;
-  OperatorSide b;
+  OperatorGroupSide a;
+  OperatorGroupSide b;
   bool has_different_shapes = false;  // the sides are matched although their shapes differ
-  GroupCause cause = {};
+  OperatorGroupCause cause = {};
 };
 
 // A cause of the difference, with all groups that it explains.
@@ -114,7 +114,7 @@ struct DifferenceEntry {
   std::optional<double> low_j;
   std::optional<double> high_j;
   std::optional<double> relative_change;  // difference_j / energy of a; none without a
-  Verdict verdict = Verdict::unknown;
+  ChangeVerdict verdict = ChangeVerdict::unknown;
   std::optional<double> p_adjusted = {};    // adjusted by Benjamini-Hochberg over all entries; none for the total
   std::optional<OperatorGroup> group = {};  // by operator
 };

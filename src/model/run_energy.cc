@@ -8,7 +8,7 @@ namespace {
 
 // Removes the energy of probing. Its cost is known only as measured energy. An estimate, and with it its error, is
 // nearly proportional to time: both are reduced by the share of probing in the time.
-void subtract_probing(EnergyWithProvenance& energy, const ProbeCost& probe, double elapsed_s) {
+void subtract_probing_energy(EnergyWithProvenance& energy, const ProbeCost& probe, double elapsed_s) {
   if (energy.provenance == Provenance::measured) {
     energy.joules = std::max(energy.joules - probe.energy_j.value_or(0), 0.0);
     return;
@@ -21,9 +21,9 @@ void subtract_probing(EnergyWithProvenance& energy, const ProbeCost& probe, doub
 
 }  // namespace
 
-std::optional<EnergyWithProvenance> run_energy(const ReportResult& result, Provenance provenance) {
+std::optional<EnergyWithProvenance> energy_without_probing(const ReportResult& result, Provenance provenance) {
   std::optional<EnergyWithProvenance> energy = energy_by_provenance(result.totals, provenance);
-  if (energy && result.probe) subtract_probing(*energy, *result.probe, result.elapsed_s);
+  if (energy && result.probe) subtract_probing_energy(*energy, *result.probe, result.elapsed_s);
   return energy;
 }
 

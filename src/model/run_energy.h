@@ -12,7 +12,7 @@
 namespace joulemap {
 
 // Sum over the counted domains of this provenance, without probing; none when no counted domain has such a value.
-std::optional<EnergyWithProvenance> run_energy(const ReportResult& result, Provenance provenance);
+std::optional<EnergyWithProvenance> energy_without_probing(const ReportResult& result, Provenance provenance);
 
 // Whether a domain is in no sum and no other domain contains it: it was excluded (--exclude), or it is unknown what it
 // covers.

@@ -6,12 +6,12 @@
 #include "model/run_energy.h"
 
 namespace joulemap {
-RunRates run_rates(const ReportResult& result) {
+RunRates compute_run_rates(const ReportResult& result) {
   RunRates rates;
   rates.time_s = std::max(result.elapsed_s - (result.probe ? result.probe->time_s : 0), 0.0);
   if (const std::optional<EnergyWithProvenance> shown = preferred_energy(result.totals)) {
     rates.provenance = shown->provenance;
-    const std::optional<EnergyWithProvenance> without_probing = run_energy(result, shown->provenance);
+    const std::optional<EnergyWithProvenance> without_probing = energy_without_probing(result, shown->provenance);
     rates.energy_j = without_probing->joules;
     rates.half_width_j = without_probing->uncertainty_j;
   }

@@ -37,6 +37,6 @@ struct RunRates {
   }
 };
 
-RunRates run_rates(const ReportResult& result);
+RunRates compute_run_rates(const ReportResult& result);
 
 }  // namespace joulemap

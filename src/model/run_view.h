@@ -92,7 +92,7 @@ inline constexpr std::size_t kDistributionQuantileCount = 101;
 
 // Limits of RunView::step_details: of the steps with kernel records, it contains evenly spaced ones and the longest
 // ones, with at most kMaxStepLayers layers each.
-inline constexpr std::size_t kMaxEvenStepDetails = 160;
+inline constexpr std::size_t kMaxEvenlySpacedStepDetails = 160;
 inline constexpr std::size_t kMaxLongStepDetails = 20;
 inline constexpr std::size_t kMaxStepLayers = 12;
 
@@ -149,7 +149,8 @@ struct RunView {
   ReportResult run;
   RunRates rates;  // per step, epoch and sample of the analysed time
   std::vector<ComponentEnergy> components;
-  std::vector<LevelView> levels;  // phase, layer, module, op, tensor, function, region, kernel, stack; only levels with rows
+  std::vector<LevelView>
+      levels;  // phase, layer, module, op, tensor, function, region, kernel, stack; only levels with rows
 
   // Steps and epochs of the machine with the most steps; merged beyond ViewLimits::steps_and_epochs.
   std::vector<StepOrEpochView> steps;

@@ -11,14 +11,14 @@
 namespace joulemap {
 
 // Number of latest values that are never removed: they may still change, or be queried at full resolution.
-inline constexpr std::size_t kUnthinnedLatest = 4096;
+inline constexpr std::size_t kUnthinnedValueCount = 4096;
 
 // `is_needed(previous, value)` returns whether the value must stay. Does nothing to a series of at most
-// kUnthinnedLatest + 2 values.
+// kUnthinnedValueCount + 2 values.
 template <class Value, class IsNeeded>
 void thin_series(std::vector<Value>& values, const IsNeeded& is_needed) {
-  if (values.size() <= kUnthinnedLatest + 2) return;
-  const std::size_t until = values.size() - kUnthinnedLatest;
+  if (values.size() <= kUnthinnedValueCount + 2) return;
+  const std::size_t until = values.size() - kUnthinnedValueCount;
   std::size_t kept = 1;
   for (std::size_t i = 1; i < values.size(); ++i) {
     const bool stays = i >= until || i % 2 == 0 || is_needed(values[i - 1], values[i]);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxPlottedCells = 12;  // maximum number of cells in the plot of power by epoch
 
-std::string flags_list(const AnalysisResult& result) {
+std::string analysis_flags_html(const AnalysisResult& result) {
   if (result.flags.empty()) return "<p>No flags.</p>\n";
   std::string list = "<ul>\n";
   for (const AnalysisFlag& flag : result.flags) {
@@ -35,13 +35,13 @@ std::string analysis_plots(const AnalysisResult& result, const ExperimentData& d
     if (kind == MeasureKind::energy || kind == MeasureKind::time)
       violins += inline_svg(report::cell_violins_svg(result, i));
   }
-  return section("bars", "By level", bars) +
-         section("bubbles", "Energy and time of cells", inline_svg(report::bubbles_svg(result))) +
-         section("tradeoff", "Quality against energy", inline_svg(report::tradeoff_svg(result))) +
-         section("violins", "Variation between rows", violins) +
-         section("epochs", "First and later epochs",
-                 inline_svg(report::epoch_power_svg(result)) +
-                     inline_svg(report::epoch_series_svg(data, result, kMaxPlottedCells)));
+  return html_section("bars", "By level", bars) +
+         html_section("bubbles", "Energy and time of cells", inline_svg(report::bubbles_svg(result))) +
+         html_section("tradeoff", "Quality against energy", inline_svg(report::tradeoff_svg(result))) +
+         html_section("violins", "Variation between rows", violins) +
+         html_section("epochs", "First and later epochs",
+                      inline_svg(report::epoch_power_svg(result)) +
+                          inline_svg(report::epoch_series_svg(data, result, kMaxPlottedCells)));
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ std::string analysis_html(const AnalysisResult& result, const ExperimentData& da
   std::string page = sections_page_begin(result.name, report::analysis_headline(result));
   page += table_section("main-effects", "Effects over all combinations", report::main_effects_table(result));
   page += table_section("interactions", "Interactions", report::interactions_table(result));
-  page += section("flags", "Flags of the experiment", flags_list(result));
+  page += html_section("flags", "Flags of the experiment", analysis_flags_html(result));
   page += analysis_plots(result, data);
   page += table_section("cells", "Cells", report::cells_table(result));
   page += table_section("verdicts", "Verdicts", report::verdicts_table(result));
@@ -61,11 +61,11 @@ std::string analysis_html(const AnalysisResult& result, const ExperimentData& da
   page += table_section("pareto", "Pareto front", report::pareto_table(result));
   page += table_section("associations", "Correlation of energy and time", report::associations_table(result));
   page += table_section("correlations", "Correlation by level", report::correlations_table(result));
-  page += table_section("cell-flags", "All flags", report::flags_table(result));
-  page += section("methods", "Methods", "<p>" + escaped_html(result.methods) + "</p>\n");
+  page += table_section("cell-flags", "All flags", report::analysis_flags_table(result));
+  page += html_section("methods", "Methods", "<p>" + escaped_html(result.methods) + "</p>\n");
   std::string notes;
   for (const Diagnostic& note : result.diagnostics.list()) notes += "<li>" + escaped_html(note.message) + "</li>\n";
-  if (!notes.empty()) page += section("notes", "Notes on the data", "<ul>\n" + notes + "</ul>\n");
+  if (!notes.empty()) page += html_section("notes", "Notes on the data", "<ul>\n" + notes + "</ul>\n");
   return page + std::string(kSectionsPageEnd);
 }
 

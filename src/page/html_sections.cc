@@ -48,13 +48,13 @@ std::string html_table(const report::TextTable& table) {
   return out + "</tbody></table>\n";
 }
 
-std::string section(std::string_view id, std::string_view title, const std::string& content) {
+std::string html_section(std::string_view id, std::string_view title, const std::string& content) {
   if (content.empty()) return "";
   return fmt::format("<section id=\"{}\"><h2>{}</h2>\n{}</section>\n", id, escaped_html(title), content);
 }
 
 std::string table_section(std::string_view id, std::string_view title, const report::TextTable& table) {
-  return table.rows.empty() ? "" : section(id, title, html_table(table));
+  return table.rows.empty() ? "" : html_section(id, title, html_table(table));
 }
 
 std::string inline_svg(const std::string& svg) {

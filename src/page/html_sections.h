@@ -16,7 +16,7 @@ std::string sections_page_begin(std::string_view title, std::string_view paragra
 inline constexpr std::string_view kSectionsPageEnd = "</main>\n</body>\n</html>\n";
 
 // `content` is HTML; an empty one gives no section.
-std::string section(std::string_view id, std::string_view title, const std::string& content);
+std::string html_section(std::string_view id, std::string_view title, const std::string& content);
 std::string html_table(const report::TextTable& table);
 std::string table_section(std::string_view id, std::string_view title, const report::TextTable& table);
 // An SVG for embedding, without its XML declaration; empty for an empty SVG.

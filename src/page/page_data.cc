@@ -10,8 +10,8 @@
 #include "formats/json_writer.h"
 #include "model_json/diagnostics_json.h"
 #include "report/text/advice_text.h"
-#include "report/text/answer_text.h"
 #include "report/text/kernel_names.h"
+#include "report/text/run_summary_sentences.h"
 
 namespace joulemap::page {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 using formats::JsonWriter;
 
 constexpr int kShownDigits = 6;
-constexpr std::size_t kKernelColumns = 72;
+constexpr std::size_t kMaxKernelNameColumns = 72;
 constexpr double kMinDrawnBranchFraction = 5e-4;  // branches below this fraction of the attributed energy are not drawn
 
 // Rounds to kShownDigits significant digits, slightly more than the page shows, to make the JSON shorter.
@@ -33,25 +33,25 @@ std::optional<double> round_to_shown_digits(const std::optional<double>& value) 
   return value ? std::optional(round_to_shown_digits(*value)) : std::nullopt;
 }
 
-void write_texts(JsonWriter& json, const std::vector<std::string>& texts) {
+void write_string_array(JsonWriter& json, const std::vector<std::string>& texts) {
   json.begin_array();
   for (const std::string& text : texts) json.value(text);
   json.end_array();
 }
 
-void write_values(JsonWriter& json, const std::vector<std::optional<double>>& values) {
+void write_number_array(JsonWriter& json, const std::vector<std::optional<double>>& values) {
   json.begin_array();
   for (const std::optional<double>& value : values) json.value(round_to_shown_digits(value));
   json.end_array();
 }
 
-void write_run(JsonWriter& json, const ReportResult& run) {
+void write_run_summary(JsonWriter& json, const ReportResult& run) {
   json.key("run").begin_object().key("inputs");
-  write_texts(json, run.inputs);
+  write_string_array(json, run.inputs);
   json.key("command");
-  write_texts(json, run.command);
+  write_string_array(json, run.command);
   json.key("hosts");
-  write_texts(json, run.hosts);
+  write_string_array(json, run.hosts);
   json.member("start_unix_ns", run.start_unix_ns)
       .member("exit_code", run.exit_code)
       .member("signal", run.signal)
@@ -123,51 +123,52 @@ void write_domains(JsonWriter& json, const RunView& view) {
   json.end_array();
 }
 
-void write_power(JsonWriter& json, const ReportResult& run) {
+void write_power_series(JsonWriter& json, const ReportResult& run) {
   json.key("power").begin_object().member("slice_s", run.slice_s).key("domains").begin_array();
   for (const PowerSeries& series : run.power) {
     json.begin_object().member("name", series.domain).key("values");
-    write_values(json, series.watts);
+    write_number_array(json, series.watts);
     json.end_object();
   }
   json.end_array().key("tracks").begin_array();
   for (const ReportTrack& track : run.tracks) {
     json.begin_object().member("name", track.name).member("unit", unit_of(track.quantity)).key("values");
-    write_values(json, track.values);
+    write_number_array(json, track.values);
     json.end_object();
   }
   json.end_array().end_object();
 }
 
 // Table of names, so that the JSON contains each name once: elsewhere, names are indices into this table.
-class Names {
+class NameTable {
  public:
-  std::uint64_t find_or_add_number(const std::string& name) {
-    const auto [known, is_new] = numbers_.try_emplace(name, numbers_.size());
+  std::uint64_t find_or_add_index(const std::string& name) {
+    const auto [known, is_new] = name_indices_.try_emplace(name, name_indices_.size());
     if (is_new) names_.push_back(name);
     return known->second;
   }
-  void write_path(JsonWriter& json, const std::vector<std::string>& path) {
+  void write_path_indices(JsonWriter& json, const std::vector<std::string>& path) {
     json.begin_array();
-    for (const std::string& name : path) json.value(find_or_add_number(name));
+    for (const std::string& name : path) json.value(find_or_add_index(name));
     json.end_array();
   }
   const std::vector<std::string>& all_names() const { return names_; }
 
  private:
-  std::map<std::string, std::uint64_t> numbers_;
+  std::map<std::string, std::uint64_t> name_indices_;
   std::vector<std::string> names_;
 };
 
 // Writes a row as an array in the order of "columns". Of a kernel, the path contains the full demangled name, and the
 // name a short form.
-void write_row(JsonWriter& json, const ReportRow& row, std::string_view by, Names& names) {
+void write_report_row(JsonWriter& json, const ReportRow& row, std::string_view by, NameTable& names) {
   json.begin_array();
-  names.write_path(json, by == "kernel" ? std::vector{row.display_name} : row.path);
-  const std::string brief_name =
-      by == "kernel" || by == "stack" ? report::brief_kernel_name(row.display_name, kKernelColumns) : row.display_name;
-  json.value(names.find_or_add_number(brief_name))
-      .value(names.find_or_add_number(row.device))
+  names.write_path_indices(json, by == "kernel" ? std::vector{row.display_name} : row.path);
+  const std::string brief_name = by == "kernel" || by == "stack"
+                                     ? report::brief_kernel_name(row.display_name, kMaxKernelNameColumns)
+                                     : row.display_name;
+  json.value(names.find_or_add_index(brief_name))
+      .value(names.find_or_add_index(row.device))
       .value(row.count)
       .value(row.time_s)
       .value(row.energy_j)
@@ -175,9 +176,9 @@ void write_row(JsonWriter& json, const ReportRow& row, std::string_view by, Name
       .value(round_to_shown_digits(row.high_j))
       .value(round_to_shown_digits(row.dynamic_j))
       .value(round_to_shown_digits(row.power_w))
-      .value(names.find_or_add_number(row.basis))
-      .value(names.find_or_add_number(std::string(row.cause ? to_string(row.cause->largest_class) : "")))
-      .value(names.find_or_add_number(std::string(row.cause ? to_string(row.cause->basis) : "")))
+      .value(names.find_or_add_index(row.basis))
+      .value(names.find_or_add_index(std::string(row.cause ? to_string(row.cause->largest_class) : "")))
+      .value(names.find_or_add_index(std::string(row.cause ? to_string(row.cause->basis) : "")))
       .value(round_to_shown_digits(row.waiting_j))
       .value(round_to_shown_digits(row.waiting_low_j))
       .value(round_to_shown_digits(row.waiting_high_j))
@@ -204,14 +205,14 @@ void write_remaining_rows_sum(JsonWriter& json, const std::vector<ReportRow>& ro
 
 // Writes the interval of each branch of the tree: [path, device, low_j, high_j]. It cannot be computed from those of
 // the rows, whose errors are correlated. Skips branches that are too small to draw.
-void write_branch_intervals(JsonWriter& json, const LevelView& level, Names& names) {
+void write_branch_intervals(JsonWriter& json, const LevelView& level, NameTable& names) {
   const double least_j = kMinDrawnBranchFraction * level.attributed_j.value_or(0);
   json.key("branches").begin_array();
   for (const ReportRow& branch : level.groups) {
     if (!branch.low_j || !branch.high_j || branch.path.empty() || branch.energy_j.value_or(0) < least_j) continue;
     json.begin_array();
-    names.write_path(json, branch.path);
-    json.value(names.find_or_add_number(branch.device))
+    names.write_path_indices(json, branch.path);
+    json.value(names.find_or_add_index(branch.device))
         .value(round_to_shown_digits(branch.low_j))
         .value(round_to_shown_digits(branch.high_j))
         .end_array();
@@ -220,7 +221,7 @@ void write_branch_intervals(JsonWriter& json, const LevelView& level, Names& nam
 }
 
 // Writes idle energy summed by cause and device: [cause, device, time_s, energy_j].
-void write_idle(JsonWriter& json, const LevelView& level, Names& names) {
+void write_idle_by_cause(JsonWriter& json, const LevelView& level, NameTable& names) {
   struct Sum {
     double time_s = 0;
     double energy_j = 0;
@@ -233,13 +234,13 @@ void write_idle(JsonWriter& json, const LevelView& level, Names& names) {
   }
   json.key("idle").begin_array();
   for (const auto& [key, sum] : sums) {
-    json.begin_array().value(to_string(key.first)).value(names.find_or_add_number(key.second));
+    json.begin_array().value(to_string(key.first)).value(names.find_or_add_index(key.second));
     json.value(sum.time_s).value(sum.energy_j).end_array();
   }
   json.end_array();
 }
 
-void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limits, Names& names) {
+void write_report_levels(JsonWriter& json, const RunView& view, const PageLimits& limits, NameTable& names) {
   json.key("columns").begin_array();
   for (const char* name :
        {"path", "name", "device", "count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j", "power_w", "basis",
@@ -253,10 +254,10 @@ void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limit
         .member("attributed_j", level.attributed_j)
         .member("idle_j", level.idle_j)
         .member("unattributed_j", level.unattributed_j);
-    write_idle(json, level, names);
+    write_idle_by_cause(json, level, names);
     json.key("rows").begin_array();
     for (std::size_t i = 0; i < level.rows.size() && i < limits.rows; ++i) {
-      write_row(json, level.rows[i], level.by, names);
+      write_report_row(json, level.rows[i], level.by, names);
     }
     json.end_array().key("rest");
     write_remaining_rows_sum(json, level.rows, limits.rows);
@@ -268,7 +269,7 @@ void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limit
 }
 
 // Writes steps or epochs as [number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss].
-void write_stages(JsonWriter& json, std::string_view key, const std::vector<StepOrEpochView>& stages) {
+void write_steps_or_epochs(JsonWriter& json, std::string_view key, const std::vector<StepOrEpochView>& stages) {
   json.key(key).begin_array();
   for (const StepOrEpochView& stage : stages) {
     json.begin_array()
@@ -286,7 +287,7 @@ void write_stages(JsonWriter& json, std::string_view key, const std::vector<Step
 }
 
 // Writes a step with its layers as [path, device, time_s, energy_j] and its waits as [cause, device, time_s, energy_j].
-void write_step_detail(JsonWriter& json, const StepDetail& step, Names& names) {
+void write_step_detail(JsonWriter& json, const StepDetail& step, NameTable& names) {
   json.begin_object()
       .member("number", step.number)
       .member("begin_s", round_to_shown_digits(step.begin_s))
@@ -297,8 +298,8 @@ void write_step_detail(JsonWriter& json, const StepDetail& step, Names& names) {
       .begin_array();
   for (const StepLayer& layer : step.layers) {
     json.begin_array();
-    names.write_path(json, layer.path);
-    json.value(names.find_or_add_number(layer.device))
+    names.write_path_indices(json, layer.path);
+    json.value(names.find_or_add_index(layer.device))
         .value(round_to_shown_digits(layer.time_s))
         .value(round_to_shown_digits(layer.energy_j))
         .end_array();
@@ -310,24 +311,25 @@ void write_step_detail(JsonWriter& json, const StepDetail& step, Names& names) {
       .key("waits")
       .begin_array();
   for (const StepWait& wait : step.waits) {
-    json.begin_array().value(to_string(wait.cause)).value(names.find_or_add_number(wait.device));
+    json.begin_array().value(to_string(wait.cause)).value(names.find_or_add_index(wait.device));
     json.value(round_to_shown_digits(wait.time_s)).value(round_to_shown_digits(wait.energy_j)).end_array();
   }
   json.end_array().end_object();
 }
 
-void write_step_details(JsonWriter& json, const RunView& view, Names& names) {
+void write_step_details(JsonWriter& json, const RunView& view, NameTable& names) {
   json.member("detailed_steps", view.detailed_steps).key("step_details").begin_array();
   for (const StepDetail& step : view.step_details) write_step_detail(json, step, names);
   json.end_array();
 }
 
 // Writes intervals as [name, begin_s, end_s, count].
-void write_bands(JsonWriter& json, std::string_view key, const std::vector<NamedTimeSpan>& bands, Names& names) {
+void write_named_time_spans(JsonWriter& json, std::string_view key, const std::vector<NamedTimeSpan>& bands,
+                            NameTable& names) {
   json.key(key).begin_array();
   for (const NamedTimeSpan& band : bands) {
     json.begin_array()
-        .value(names.find_or_add_number(band.name))
+        .value(names.find_or_add_index(band.name))
         .value(round_to_shown_digits(band.begin_s))
         .value(round_to_shown_digits(band.end_s))
         .value(band.count)
@@ -352,11 +354,11 @@ void write_metrics(JsonWriter& json, const RunView& view) {
   json.end_array();
 }
 
-void write_layer_distributions(JsonWriter& json, const RunView& view, Names& names) {
+void write_layer_distributions(JsonWriter& json, const RunView& view, NameTable& names) {
   json.key("spreads").begin_array();
   for (const LayerDistribution& spread : view.layer_distributions) {
     json.begin_object().key("path");
-    names.write_path(json, spread.path);
+    names.write_path_indices(json, spread.path);
     json.member("device", spread.device)
         .member("per", spread.per)
         .member("samples", spread.samples)
@@ -375,7 +377,7 @@ void write_advice(JsonWriter& json, const std::optional<Advice>& advice) {
   for (const Finding& finding : advice ? advice->findings : std::vector<Finding>()) {
     json.begin_object().member("title", finding.title).member("change", finding.change);
     json.member("saving", report::finding_saving_text(finding, *advice)).key("evidence");
-    write_texts(json, finding.evidence);
+    write_string_array(json, finding.evidence);
     json.end_object();
   }
   json.end_array();
@@ -385,27 +387,27 @@ void write_advice(JsonWriter& json, const std::optional<Advice>& advice) {
 
 std::string page_data(const RunView& view, const PageLimits& limits) {
   JsonWriter json;
-  Names names;
+  NameTable names;
   json.begin_object().member("schema", "joulemap.page/1").member("version", JOULEMAP_VERSION);
   json.key("answer");
-  write_texts(json, report::answer_sentences(view));
+  write_string_array(json, report::run_summary_sentences(view));
   write_advice(json, view.advice);
-  write_run(json, view.run);
+  write_run_summary(json, view.run);
   write_run_rates(json, view.rates);
   write_domains(json, view);
-  write_power(json, view.run);
-  write_levels(json, view, limits, names);
-  write_stages(json, "steps", view.steps);
-  write_stages(json, "epochs", view.epochs);
+  write_power_series(json, view.run);
+  write_report_levels(json, view, limits, names);
+  write_steps_or_epochs(json, "steps", view.steps);
+  write_steps_or_epochs(json, "epochs", view.epochs);
   write_step_details(json, view, names);
-  write_bands(json, "phases", view.phases, names);
-  write_bands(json, "regions", view.regions, names);
-  write_bands(json, "probing", view.probing, names);
-  write_bands(json, "dithering", view.dithering, names);
+  write_named_time_spans(json, "phases", view.phases, names);
+  write_named_time_spans(json, "regions", view.regions, names);
+  write_named_time_spans(json, "probing", view.probing, names);
+  write_named_time_spans(json, "dithering", view.dithering, names);
   write_metrics(json, view);
   write_layer_distributions(json, view, names);
   json.key("names");
-  write_texts(json, names.all_names());
+  write_string_array(json, names.all_names());
   write_diagnostics(json, view.run.diagnostics);
   json.end_object();
   return std::move(json).text();

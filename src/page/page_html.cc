@@ -23,8 +23,8 @@ std::string join_with_spaces(const std::vector<std::string>& texts) {
 
 struct PageParts {
   std::string title;
-  std::string data;            // JSON
-  std::string without_script;  // HTML that is shown without scripts
+  std::string data;           // JSON
+  std::string noscript_html;  // HTML that is shown without scripts
 };
 
 std::string assemble_page(const PageParts& parts, const PageBundle& bundle) {
@@ -35,9 +35,9 @@ std::string assemble_page(const PageParts& parts, const PageBundle& bundle) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
       "<title>{} · Joulemap</title>\n<style>{}</style>\n</head>\n<body>\n",
       kContentSecurityPolicy, escaped_html(parts.title), has_script ? bundle.style : static_page_css());
-  if (!has_script) return page + "<main id=\"page\">\n" + parts.without_script + "</main>\n</body>\n</html>\n";
+  if (!has_script) return page + "<main id=\"page\">\n" + parts.noscript_html + "</main>\n</body>\n</html>\n";
   page += fmt::format("<main id=\"page\"><noscript><style>{}</style>{}</noscript></main>\n", static_page_css(),
-                      parts.without_script);
+                      parts.noscript_html);
   page += "<script type=\"application/json\" id=\"joulemap-data\">" + escape_json_for_script(parts.data) +
           "</script>\n<script>";
   page += bundle.script;

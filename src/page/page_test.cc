@@ -7,14 +7,14 @@
 namespace joulemap::page {
 namespace {
 
-constexpr std::string_view kHostile = "</script><b onload=x>&\"'<!--";
+constexpr std::string_view kHostileText = "</script><b onload=x>&\"'<!--";
 
 RunView view_of(const std::string& name, std::size_t rows = 1) {
   RunView view;
   view.run.command = {"python", name};
   view.run.elapsed_s = 2;
   view.run.slice_s = 1;
-  view.run.totals.measured = MeasuredSum{MeasuredJoules(100), 1, {}, {"gpu0"}};
+  view.run.totals.measured = MeasuredEnergySum{MeasuredJoules(100), 1, {}, {"gpu0"}};
   view.run.power = {{name, {50.0, std::nullopt}}};
   view.run.diagnostics.add({"odd", 1, name, name});
   LevelView level{.by = "layer", .rows = {}, .attributed_j = 90, .idle_j = 6, .unattributed_j = 4, .diagnostics = {}};
@@ -38,7 +38,7 @@ std::size_t count_of(std::string_view text, std::string_view part) {
 
 TEST(Page, EscapesNamesOfARecording) {
   for (const PageBundle& bundle : {PageBundle{}, PageBundle{"run()", "p{}"}}) {
-    const std::string page = page_html(view_of(std::string(kHostile)), bundle);
+    const std::string page = page_html(view_of(std::string(kHostileText)), bundle);
     EXPECT_EQ(count_of(page, "<b onload"), 0u);
     EXPECT_EQ(count_of(page, "<!--"), 0u);
     EXPECT_EQ(count_of(page, "</script>"), bundle.script.empty() ? 0u : 2u);
@@ -67,8 +67,8 @@ TEST(Page, WithoutScriptsItShowsTheSameContent) {
 
 TEST(Page, EscapesNamesOfADifference) {
   RunDifference difference;
-  difference.a.inputs = {std::string(kHostile)};
-  difference.entries.push_back({.path = {std::string(kHostile)}, .display_name = std::string(kHostile)});
+  difference.a.inputs = {std::string(kHostileText)};
+  difference.entries.push_back({.path = {std::string(kHostileText)}, .display_name = std::string(kHostileText)});
   for (const PageBundle& bundle : {PageBundle{}, PageBundle{"run()", "p{}"}}) {
     const std::string page = diff_html(difference, bundle);
     EXPECT_EQ(count_of(page, "<b onload"), 0u);
@@ -87,6 +87,20 @@ TEST(Page, ContainsTheAnswerInWordsWithAndWithoutScripts) {
   const RunView view = view_of("conv1");
   EXPECT_NE(page_data(view).find("\"answer\":[\"This run used 100 J"), std::string::npos);
   EXPECT_NE(page_html(view, {}).find("<p>This run used 100 J"), std::string::npos);
+}
+
+TEST(Page, ContainsFindingsWithAndWithoutScripts) {
+  RunView view = view_of("conv1");
+  view.advice.emplace();
+  view.advice->energy_j = 100;
+  Finding& finding = view.advice->findings.emplace_back();
+  finding.title = "gpu0 waits for the <DataLoader>";
+  finding.change = "raise num_workers";
+  finding.saved_energy_j = 12;
+  EXPECT_NE(page_data(view).find("\"change\":\"raise num_workers\",\"saving\":\"saves about 12 %, 12.0 J\""),
+            std::string::npos)
+      << page_data(view);
+  EXPECT_NE(page_html(view, {}).find("<li>gpu0 waits for the &lt;DataLoader&gt;: saves about 12 %"), std::string::npos);
 }
 
 TEST(Page, ContainsLayersAndWaitsOfSteps) {

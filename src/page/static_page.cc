@@ -9,8 +9,8 @@
 #include "page/page_html.h"
 #include "report/plot/plots.h"
 #include "report/text/advice_text.h"
-#include "report/text/answer_text.h"
 #include "report/text/energy_rows.h"
+#include "report/text/run_summary_sentences.h"
 
 namespace joulemap::page {
 namespace {
@@ -24,7 +24,7 @@ std::string number_with_unit(const std::optional<double>& value, std::string_vie
   return fmt::format("{} {}", report::format_number(*value), unit);
 }
 
-std::string static_table_row(std::initializer_list<std::string> texts) {
+std::string static_page_table_row(std::initializer_list<std::string> texts) {
   std::string row = "<tr>";
   bool is_first = true;
   for (const std::string& text : texts) {
@@ -34,8 +34,8 @@ std::string static_table_row(std::initializer_list<std::string> texts) {
   return row + "</tr>\n";
 }
 
-std::string static_table(std::string_view caption, std::initializer_list<std::string_view> column_headers,
-                         const std::string& rows) {
+std::string static_page_table(std::string_view caption, std::initializer_list<std::string_view> column_headers,
+                              const std::string& rows) {
   std::string table = fmt::format("<table><caption>{}</caption><thead><tr>", escaped_html(caption));
   for (const std::string_view head : column_headers) table += fmt::format("<th scope=\"col\">{}</th>", head);
   return table + "</tr></thead><tbody>\n" + rows + "</tbody></table>\n";
@@ -57,7 +57,7 @@ std::string summary_section(const RunView& view) {
   for (const std::string& part : run.command) command += (command.empty() ? "" : " ") + part;
   std::string rows;
   const auto add = [&](std::string_view name, const std::optional<double>& value, std::string_view unit) {
-    if (value) rows += static_table_row({std::string(name), number_with_unit(value, unit)});
+    if (value) rows += static_page_table_row({std::string(name), number_with_unit(value, unit)});
   };
   add("measured", joules_of(run.totals.measured), "J");
   add("estimated", joules_of(run.totals.estimated), "J");
@@ -71,17 +71,17 @@ std::string summary_section(const RunView& view) {
   if (run.probe) add("probing", run.probe->energy_j, "J");
   std::string domains;
   for (const DomainEnergy& domain : run.domains) {
-    domains += static_table_row({escaped_html(domain.name), number_with_unit(domain.joules, "J"),
-                                 number_with_unit(domain.uncertainty_j, "J"), number_with_unit(domain.mean_w, "W"),
-                                 domain.provenance ? std::string(to_string(*domain.provenance)) : "",
-                                 domain.is_counted ? "yes" : "no"});
+    domains += static_page_table_row({escaped_html(domain.name), number_with_unit(domain.joules, "J"),
+                                      number_with_unit(domain.uncertainty_j, "J"), number_with_unit(domain.mean_w, "W"),
+                                      domain.provenance ? std::string(to_string(*domain.provenance)) : "",
+                                      domain.is_counted ? "yes" : "no"});
   }
   std::string answer;
-  for (const std::string& sentence : report::answer_sentences(view)) answer += escaped_html(sentence) + " ";
+  for (const std::string& sentence : report::run_summary_sentences(view)) answer += escaped_html(sentence) + " ";
   return fmt::format("<section id=\"summary\"><h1>{}</h1>\n<p>{}</p>\n{}", escaped_html(command), answer,
                      findings_list(view.advice)) +
-         static_table("Summary", {"", ""}, rows) +
-         static_table("Energy by domain", {"Domain", "Energy", "&#177;", "Mean power", "", "Counted"}, domains) +
+         static_page_table("Summary", {"", ""}, rows) +
+         static_page_table("Energy by domain", {"Domain", "Energy", "&#177;", "Mean power", "", "Counted"}, domains) +
          "</section>\n";
 }
 
@@ -96,24 +96,24 @@ std::string level_section(const LevelView& level) {
     const std::string interval = row.low_j && row.high_j ? fmt::format("{} to {} J", report::format_number(*row.low_j),
                                                                        report::format_number(*row.high_j))
                                                          : "–";
-    rows += static_table_row({escaped_html(name), escaped_html(row.device), number_with_unit(row.energy_j, "J"),
-                              interval, number_with_unit(row.time_s, "s"),
-                              row.count ? fmt::format("{}", *row.count) : "–", escaped_html(row.basis)});
+    rows += static_page_table_row({escaped_html(name), escaped_html(row.device), number_with_unit(row.energy_j, "J"),
+                                   interval, number_with_unit(row.time_s, "s"),
+                                   row.count ? fmt::format("{}", *row.count) : "–", escaped_html(row.basis)});
   }
   if (shown < level.rows.size()) {
     double rest_j = 0;
     for (std::size_t i = shown; i < level.rows.size(); ++i) rest_j += level.rows[i].energy_j.value_or(0);
-    rows += static_table_row(
+    rows += static_page_table_row(
         {fmt::format("and {} more", level.rows.size() - shown), "", number_with_unit(rest_j, "J"), "", "", "", ""});
   }
-  rows += static_table_row({"idle", "", number_with_unit(level.idle_j, "J"), "", "", "", ""});
+  rows += static_page_table_row({"idle", "", number_with_unit(level.idle_j, "J"), "", "", "", ""});
   const double least_j = kMinUnattributedFraction * level.attributed_j.value_or(0);
   const bool is_left_over = level.unattributed_j && std::abs(*level.unattributed_j) < least_j;
-  rows += static_table_row(
+  rows += static_page_table_row(
       {"not attributed", "", is_left_over ? "0 J" : number_with_unit(level.unattributed_j, "J"), "", "", "", ""});
   return fmt::format("<section id=\"by-{0}\"><h2>By {0}</h2>\n", escaped_html(level.by)) +
-         static_table("Energy by " + level.by, {"Name", "Device", "Energy", "Interval", "Time", "Calls", "Basis"},
-                      rows) +
+         static_page_table("Energy by " + level.by, {"Name", "Device", "Energy", "Interval", "Time", "Calls", "Basis"},
+                           rows) +
          "</section>\n";
 }
 
@@ -121,8 +121,8 @@ std::string notes_section(const RunView& view) {
   Diagnostics all = view.run.diagnostics;
   for (const LevelView& level : view.levels) {
     for (const Diagnostic& note : level.diagnostics.list()) {
-      const auto are_same_views = [&](const Diagnostic& known) { return known.message == note.message; };
-      if (std::ranges::none_of(all.list(), are_same_views)) all.add(note);
+      const auto has_same_message = [&](const Diagnostic& known) { return known.message == note.message; };
+      if (std::ranges::none_of(all.list(), has_same_message)) all.add(note);
     }
   }
   std::string list = "<section id=\"notes\"><h2>Notes on the data</h2>\n<ul>\n";

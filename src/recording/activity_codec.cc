@@ -27,22 +27,22 @@ std::size_t read_row_count(WireReader& in, std::size_t most) {
 }
 
 template <class Row, class Member>
-void write_ids(WireWriter& out, const std::vector<Row>& rows, Member Row::*member) {
+void write_id_column(WireWriter& out, const std::vector<Row>& rows, Member Row::*member) {
   out.write_varints(rows, [member](const Row& row) { return std::uint64_t{row.*member}; });
 }
 
 template <class Row>
-void read_ids(WireReader& in, std::vector<Row>& rows, std::uint32_t Row::*member) {
+void read_id_column(WireReader& in, std::vector<Row>& rows, std::uint32_t Row::*member) {
   for (Row& row : rows) row.*member = static_cast<std::uint32_t>(in.read_varint());
 }
 
 template <class Row>
-void read_counts(WireReader& in, std::vector<Row>& rows, std::uint64_t Row::*member) {
+void read_count_column(WireReader& in, std::vector<Row>& rows, std::uint64_t Row::*member) {
   for (Row& row : rows) row.*member = in.read_varint();
 }
 
 template <class Row>
-void write_times(WireWriter& out, const std::vector<Row>& rows, std::int64_t Row::*member, unsigned shift) {
+void write_time_column(WireWriter& out, const std::vector<Row>& rows, std::int64_t Row::*member, unsigned shift) {
   std::vector<std::uint64_t> values(rows.size());
   std::transform(rows.begin(), rows.end(), values.begin(),
                  [=](const Row& row) { return to_unsigned_bits(row.*member >> shift); });
@@ -50,7 +50,7 @@ void write_times(WireWriter& out, const std::vector<Row>& rows, std::int64_t Row
 }
 
 template <class Row>
-void read_times(WireReader& in, std::vector<Row>& rows, std::int64_t Row::*member, unsigned shift) {
+void read_time_column(WireReader& in, std::vector<Row>& rows, std::int64_t Row::*member, unsigned shift) {
   const std::vector<std::uint64_t> values = decode_column(in, rows.size());
   if (!in.ok()) return;
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].*member = static_cast<std::int64_t>(values[i] << shift);
@@ -139,55 +139,56 @@ void read_queues(WireReader& in, std::vector<KernelQueue>& queues) {
 
 void write_scope_tallies(WireWriter& out, const std::vector<ScopeTally>& tallies, unsigned shift) {
   out.write_varint(tallies.size());
-  write_ids(out, tallies, &ScopeTally::scope);
-  write_ids(out, tallies, &ScopeTally::count);
-  write_ids(out, tallies, &ScopeTally::sampled_count);
+  write_id_column(out, tallies, &ScopeTally::scope);
+  write_id_column(out, tallies, &ScopeTally::count);
+  write_id_column(out, tallies, &ScopeTally::sampled_count);
   WireWriter walls;
-  write_times(walls, tallies, &ScopeTally::wall_ns, shift);
+  write_time_column(walls, tallies, &ScopeTally::wall_ns, shift);
   out.write_raw(walls.bytes());
   // In imported traces the CPU time equals the wall time: its encoded column is written again.
-  const bool are_same_views = std::ranges::equal(tallies, tallies, {}, &ScopeTally::wall_ns, &ScopeTally::cpu_ns);
-  are_same_views ? out.write_raw(walls.bytes()) : write_times(out, tallies, &ScopeTally::cpu_ns, shift);
-  write_times(out, tallies, &ScopeTally::helper_threads_ns, shift);
+  const bool are_wall_and_cpu_equal =
+      std::ranges::equal(tallies, tallies, {}, &ScopeTally::wall_ns, &ScopeTally::cpu_ns);
+  are_wall_and_cpu_equal ? out.write_raw(walls.bytes()) : write_time_column(out, tallies, &ScopeTally::cpu_ns, shift);
+  write_time_column(out, tallies, &ScopeTally::helper_threads_ns, shift);
 }
 
 void read_scope_tallies(WireReader& in, std::vector<ScopeTally>& tallies, unsigned shift) {
   tallies.resize(read_row_count(in, kMaxRowsPerChunk));
-  read_ids(in, tallies, &ScopeTally::scope);
-  read_counts(in, tallies, &ScopeTally::count);
-  read_counts(in, tallies, &ScopeTally::sampled_count);
+  read_id_column(in, tallies, &ScopeTally::scope);
+  read_count_column(in, tallies, &ScopeTally::count);
+  read_count_column(in, tallies, &ScopeTally::sampled_count);
   for (const auto member : {&ScopeTally::wall_ns, &ScopeTally::cpu_ns, &ScopeTally::helper_threads_ns}) {
-    read_times(in, tallies, member, shift);
+    read_time_column(in, tallies, member, shift);
   }
 }
 
 void write_kernel_tallies(WireWriter& out, const std::vector<KernelTally>& tallies, unsigned shift) {
   out.write_varint(tallies.size());
   for (const auto member : {&KernelTally::class_id, &KernelTally::queue, &KernelTally::scope}) {
-    write_ids(out, tallies, member);
+    write_id_column(out, tallies, member);
   }
-  write_ids(out, tallies, &KernelTally::count);
-  write_times(out, tallies, &KernelTally::time_ns, shift);
+  write_id_column(out, tallies, &KernelTally::count);
+  write_time_column(out, tallies, &KernelTally::time_ns, shift);
 }
 
 void read_kernel_tallies(WireReader& in, std::vector<KernelTally>& tallies, unsigned shift) {
   tallies.resize(read_row_count(in, kMaxRowsPerChunk));
   for (const auto member : {&KernelTally::class_id, &KernelTally::queue, &KernelTally::scope}) {
-    read_ids(in, tallies, member);
+    read_id_column(in, tallies, member);
   }
-  read_counts(in, tallies, &KernelTally::count);
-  read_times(in, tallies, &KernelTally::time_ns, shift);
+  read_count_column(in, tallies, &KernelTally::count);
+  read_time_column(in, tallies, &KernelTally::time_ns, shift);
 }
 
 void write_step_records(WireWriter& out, const std::vector<StepRecord>& steps, unsigned shift) {
   out.write_varint(steps.size());
   for (const StepRecord& step : steps)
     out.write_u8((step.is_traced ? kTracedStepFlag : 0) | (step.has_kernel_records ? kKernelRecordsFlag : 0));
-  write_ids(out, steps, &StepRecord::kernel_sequence_hash);
-  write_ids(out, steps, &StepRecord::kernels);
-  write_times(out, steps, &StepRecord::number, 0);
+  write_id_column(out, steps, &StepRecord::kernel_sequence_hash);
+  write_id_column(out, steps, &StepRecord::kernels);
+  write_time_column(out, steps, &StepRecord::number, 0);
   for (const auto member : {&StepRecord::begin_ns, &StepRecord::end_ns, &StepRecord::gpu_ns}) {
-    write_times(out, steps, member, shift);
+    write_time_column(out, steps, member, shift);
   }
 }
 
@@ -198,37 +199,37 @@ void read_step_records(WireReader& in, std::vector<StepRecord>& steps, unsigned 
     step.is_traced = (flags & kTracedStepFlag) != 0;
     step.has_kernel_records = (flags & kKernelRecordsFlag) != 0;
   }
-  read_counts(in, steps, &StepRecord::kernel_sequence_hash);
-  read_counts(in, steps, &StepRecord::kernels);
-  read_times(in, steps, &StepRecord::number, 0);
+  read_count_column(in, steps, &StepRecord::kernel_sequence_hash);
+  read_count_column(in, steps, &StepRecord::kernels);
+  read_time_column(in, steps, &StepRecord::number, 0);
   for (const auto member : {&StepRecord::begin_ns, &StepRecord::end_ns, &StepRecord::gpu_ns}) {
-    read_times(in, steps, member, shift);
+    read_time_column(in, steps, member, shift);
   }
 }
 
 void write_scope_shares(WireWriter& out, const std::vector<ScopeShare>& shares, unsigned shift) {
   out.write_varint(shares.size());
-  write_ids(out, shares, &ScopeShare::coarse_scope);
-  write_ids(out, shares, &ScopeShare::scope);
-  write_ids(out, shares, &ScopeShare::count);
-  write_times(out, shares, &ScopeShare::time_ns, shift);
+  write_id_column(out, shares, &ScopeShare::coarse_scope);
+  write_id_column(out, shares, &ScopeShare::scope);
+  write_id_column(out, shares, &ScopeShare::count);
+  write_time_column(out, shares, &ScopeShare::time_ns, shift);
 }
 
 void read_scope_shares(WireReader& in, std::vector<ScopeShare>& shares, unsigned shift) {
   shares.resize(read_row_count(in, kMaxRowsPerChunk));
-  read_ids(in, shares, &ScopeShare::coarse_scope);
-  read_ids(in, shares, &ScopeShare::scope);
-  read_counts(in, shares, &ScopeShare::count);
-  read_times(in, shares, &ScopeShare::time_ns, shift);
+  read_id_column(in, shares, &ScopeShare::coarse_scope);
+  read_id_column(in, shares, &ScopeShare::scope);
+  read_count_column(in, shares, &ScopeShare::count);
+  read_time_column(in, shares, &ScopeShare::time_ns, shift);
 }
 
 void write_wait_tallies(WireWriter& out, const std::vector<WaitTally>& waits, unsigned shift) {
   out.write_varint(waits.size());
-  write_ids(out, waits, &WaitTally::queue);
-  write_ids(out, waits, &WaitTally::scope);
+  write_id_column(out, waits, &WaitTally::queue);
+  write_id_column(out, waits, &WaitTally::scope);
   for (const WaitTally& wait : waits) out.write_u8(static_cast<std::uint8_t>(wait.kind));
-  write_ids(out, waits, &WaitTally::count);
-  write_times(out, waits, &WaitTally::time_ns, shift);
+  write_id_column(out, waits, &WaitTally::count);
+  write_time_column(out, waits, &WaitTally::time_ns, shift);
 }
 
 // Activities without waits, and those of earlier versions, end before this list. A kind of a newer version counts as
@@ -236,24 +237,24 @@ void write_wait_tallies(WireWriter& out, const std::vector<WaitTally>& waits, un
 void read_wait_tallies(WireReader& in, std::vector<WaitTally>& waits, unsigned shift) {
   if (!in.ok() || in.unread_bytes().empty()) return;
   waits.resize(read_row_count(in, kMaxRowsPerChunk));
-  read_ids(in, waits, &WaitTally::queue);
-  read_ids(in, waits, &WaitTally::scope);
+  read_id_column(in, waits, &WaitTally::queue);
+  read_id_column(in, waits, &WaitTally::scope);
   for (WaitTally& wait : waits) {
     const std::uint8_t kind = in.read_u8();
-    wait.kind = kind < kWaitKinds ? static_cast<WaitKind>(kind) : WaitKind::host;
+    wait.kind = kind < kWaitKindCount ? static_cast<WaitKind>(kind) : WaitKind::host;
   }
-  read_counts(in, waits, &WaitTally::count);
-  read_times(in, waits, &WaitTally::time_ns, shift);
+  read_count_column(in, waits, &WaitTally::count);
+  read_time_column(in, waits, &WaitTally::time_ns, shift);
 }
 
 void write_kernels(WireWriter& out, const std::vector<Kernel>& kernels, std::int64_t base_ns, unsigned shift) {
   out.write_varint(kernels.size());
-  for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::scope}) write_ids(out, kernels, member);
+  for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::scope}) write_id_column(out, kernels, member);
   std::uint64_t correlation = 0;
   out.write_varints(kernels, [&](const Kernel& kernel) {
     return zigzag(kernel.correlation - std::exchange(correlation, kernel.correlation));
   });
-  write_ids(out, kernels, &Kernel::bytes);
+  write_id_column(out, kernels, &Kernel::bytes);
   std::vector<std::uint64_t> gaps(kernels.size());
   std::vector<std::uint64_t> changes(kernels.size());
   LastKernelDurations last;
@@ -272,13 +273,13 @@ void write_kernels(WireWriter& out, const std::vector<Kernel>& kernels, std::int
 
 void read_kernels(WireReader& in, std::vector<Kernel>& kernels, std::int64_t base_ns, unsigned shift) {
   kernels.resize(read_row_count(in, kMaxKernelsPerChunk));
-  for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::scope}) read_ids(in, kernels, member);
+  for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::scope}) read_id_column(in, kernels, member);
   std::int64_t correlation = 0;
   for (Kernel& kernel : kernels) {
     correlation = static_cast<std::int64_t>(to_unsigned_bits(correlation) + to_unsigned_bits(in.read_signed_varint()));
     kernel.correlation = static_cast<std::uint32_t>(correlation);
   }
-  read_counts(in, kernels, &Kernel::bytes);
+  read_count_column(in, kernels, &Kernel::bytes);
   const std::vector<std::uint64_t> gaps = decode_column(in, kernels.size());
   const std::vector<std::uint64_t> changes = decode_column(in, kernels.size());
   if (!in.ok()) return;

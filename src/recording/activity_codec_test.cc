@@ -32,7 +32,7 @@ Activity training(std::size_t steps, std::size_t kernels_per_step) {
   return activity;
 }
 
-bool equal(const Kernel& a, const Kernel& b) {
+bool are_equal_kernels(const Kernel& a, const Kernel& b) {
   return a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.class_id == b.class_id && a.queue == b.queue &&
          a.scope == b.scope && a.correlation == b.correlation && a.bytes == b.bytes;
 }
@@ -73,7 +73,8 @@ TEST(ActivityCodec, RoundTripsAllFields) {
   EXPECT_EQ(back.shares[0].coarse_scope, 1u);
   EXPECT_TRUE(back.steps[0].is_traced && !back.steps[0].has_kernel_records);
   ASSERT_EQ(back.kernels.size(), activity.kernels.size());
-  for (std::size_t i = 0; i < back.kernels.size(); ++i) ASSERT_TRUE(equal(back.kernels[i], activity.kernels[i])) << i;
+  for (std::size_t i = 0; i < back.kernels.size(); ++i)
+    ASSERT_TRUE(are_equal_kernels(back.kernels[i], activity.kernels[i])) << i;
 }
 
 TEST(ActivityCodec, SplitsActivityThatExceedsAChunk) {
@@ -93,7 +94,7 @@ TEST(ActivityCodec, SplitsActivityThatExceedsAChunk) {
   }
   EXPECT_EQ(scopes, 49'999u);
   ASSERT_EQ(back.size(), all.size());
-  for (std::size_t i = 0; i < back.size(); ++i) ASSERT_TRUE(equal(back[i], all[i])) << i;
+  for (std::size_t i = 0; i < back.size(); ++i) ASSERT_TRUE(are_equal_kernels(back[i], all[i])) << i;
 }
 
 TEST(ActivityCodec, StoresAKernelOfATrainingLoopInFewBytes) {

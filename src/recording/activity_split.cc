@@ -10,9 +10,9 @@ namespace joulemap::recording {
 namespace {
 
 // Limits of a part, in rows and bytes, which keep its payload far below kMaxPayloadBytes.
-constexpr std::size_t kMaxRowsPerPart = std::size_t{1} << 16;
-constexpr std::size_t kMaxQueuesPerPart = 1000;
-constexpr std::size_t kNameBytesPerPart = std::size_t{4} << 20;
+constexpr std::size_t kMaxWrittenRowsPerChunk = std::size_t{1} << 16;
+constexpr std::size_t kMaxWrittenQueuesPerChunk = 1000;
+constexpr std::size_t kMaxWrittenNameBytesPerChunk = std::size_t{4} << 20;
 constexpr std::size_t kFixedFieldBytes = 64;
 
 // Moves up to `most` rows from one list to another.
@@ -26,7 +26,8 @@ void move_rows(std::vector<Row>& from, std::vector<Row>& to, std::size_t most) {
 template <class Named>
 void move_named_rows(std::vector<Named>& from, std::vector<Named>& to, std::size_t& bytes) {
   std::size_t rows = 0;
-  for (; rows < from.size() && bytes < kNameBytesPerPart; ++rows) bytes += kFixedFieldBytes + from[rows].name.size();
+  for (; rows < from.size() && bytes < kMaxWrittenNameBytesPerChunk; ++rows)
+    bytes += kFixedFieldBytes + from[rows].name.size();
   move_rows(from, to, rows);
 }
 
@@ -38,19 +39,21 @@ std::size_t encoded_name_bytes(const std::vector<Named>& rows) {
 }
 
 // Whether the activity fits into one part, as nearly all do.
-bool fits_into_one_part(const Activity& activity) {
-  const bool rows_fit = activity.scope_tallies.size() <= kMaxRowsPerPart &&
-                        activity.kernel_tallies.size() <= kMaxRowsPerPart && activity.steps.size() <= kMaxRowsPerPart &&
-                        activity.kernels.size() <= kMaxRowsPerPart && activity.shares.size() <= kMaxRowsPerPart &&
-                        activity.waits.size() <= kMaxRowsPerPart && activity.queues.size() <= kMaxQueuesPerPart;
-  return rows_fit && encoded_name_bytes(activity.scopes) + encoded_name_bytes(activity.classes) < kNameBytesPerPart;
+bool fits_into_one_chunk(const Activity& activity) {
+  const bool rows_fit =
+      activity.scope_tallies.size() <= kMaxWrittenRowsPerChunk &&
+      activity.kernel_tallies.size() <= kMaxWrittenRowsPerChunk && activity.steps.size() <= kMaxWrittenRowsPerChunk &&
+      activity.kernels.size() <= kMaxWrittenRowsPerChunk && activity.shares.size() <= kMaxWrittenRowsPerChunk &&
+      activity.waits.size() <= kMaxWrittenRowsPerChunk && activity.queues.size() <= kMaxWrittenQueuesPerChunk;
+  return rows_fit &&
+         encoded_name_bytes(activity.scopes) + encoded_name_bytes(activity.classes) < kMaxWrittenNameBytesPerChunk;
 }
 
 }  // namespace
 
 std::vector<Activity> split_activity(Activity activity) {
   std::vector<Activity> parts;
-  if (fits_into_one_part(activity)) {
+  if (fits_into_one_chunk(activity)) {
     if (!activity.empty()) parts.push_back(std::move(activity));
     return parts;
   }
@@ -61,13 +64,13 @@ std::vector<Activity> split_activity(Activity activity) {
     std::size_t name_bytes = 0;
     move_named_rows(activity.scopes, part.scopes, name_bytes);
     move_named_rows(activity.classes, part.classes, name_bytes);
-    move_rows(activity.queues, part.queues, kMaxQueuesPerPart);
-    move_rows(activity.scope_tallies, part.scope_tallies, kMaxRowsPerPart);
-    move_rows(activity.kernel_tallies, part.kernel_tallies, kMaxRowsPerPart);
-    move_rows(activity.steps, part.steps, kMaxRowsPerPart);
-    move_rows(activity.kernels, part.kernels, kMaxRowsPerPart);
-    move_rows(activity.shares, part.shares, kMaxRowsPerPart);
-    move_rows(activity.waits, part.waits, kMaxRowsPerPart);
+    move_rows(activity.queues, part.queues, kMaxWrittenQueuesPerChunk);
+    move_rows(activity.scope_tallies, part.scope_tallies, kMaxWrittenRowsPerChunk);
+    move_rows(activity.kernel_tallies, part.kernel_tallies, kMaxWrittenRowsPerChunk);
+    move_rows(activity.steps, part.steps, kMaxWrittenRowsPerChunk);
+    move_rows(activity.kernels, part.kernels, kMaxWrittenRowsPerChunk);
+    move_rows(activity.shares, part.shares, kMaxWrittenRowsPerChunk);
+    move_rows(activity.waits, part.waits, kMaxWrittenRowsPerChunk);
   }
   return parts;
 }

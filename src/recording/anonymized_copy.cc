@@ -34,7 +34,7 @@ Status for_each_chunk(const std::string& path, std::uint64_t& dropped_bytes, con
     if (scanner.damaged_range()) dropped_bytes += scanner.damaged_range()->bytes;
     if (!*chunk) break;
     any = true;
-    if (Status readable = check_readable((*chunk)->header, path); !readable) return readable;
+    if (Status readable = check_chunk_supported((*chunk)->header, path); !readable) return readable;
     if (Status done = on_chunk(**chunk); !done) return done;
   }
   return any ? Status(Done{}) : Status(not_a_recording_error(path, file->size()));

@@ -14,7 +14,7 @@ namespace joulemap::recording {
 namespace {
 
 constexpr std::size_t kUuidSize = 36;
-constexpr std::size_t kMinNameLength = 3;  // shorter names are too likely to be ordinary words
+constexpr std::size_t kMinReplacedNameLength = 3;  // shorter names are too likely to be ordinary words
 
 // Hash of an ID. The IDs are random numbers of 122 bits, which cannot be guessed from the hash.
 std::uint64_t hash_with_salt(std::string_view salt, std::string_view text) {
@@ -35,25 +35,25 @@ bool is_uuid(std::string_view text) {
 }
 
 bool is_word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_path_end(char c) { return std::string_view(" \t\n\"'`,;:|()[]{}<>=").find(c) != std::string_view::npos; }
+bool is_path_delimiter(char c) { return std::string_view(" \t\n\"'`,;:|()[]{}<>=").find(c) != std::string_view::npos; }
 
 // Kernel file systems are the same on every machine.
-bool is_public_path(std::string_view path) {
+bool is_kernel_filesystem_path(std::string_view path) {
   return path.starts_with("/sys/") || path.starts_with("/proc/") || path.starts_with("/dev/");
 }
 
-std::string remove_folders(std::string_view text) {
+std::string strip_folders_from_paths(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = at;
-    while (end < text.size() && !is_path_end(text[end])) ++end;
+    while (end < text.size() && !is_path_delimiter(text[end])) ++end;
     const std::string_view run = text.substr(at, end - at);
     const bool is_path =
         run.starts_with('/') || run.starts_with("~") || run.starts_with("./") || run.starts_with("../");
     const std::size_t slash = run.find_last_not_of('/') == std::string_view::npos
                                   ? std::string_view::npos
                                   : run.rfind('/', run.find_last_not_of('/'));
-    const bool cuts = is_path && !is_public_path(run) && slash != std::string_view::npos;
+    const bool cuts = is_path && !is_kernel_filesystem_path(run) && slash != std::string_view::npos;
     out += cuts ? run.substr(slash + 1) : run;
     if (end < text.size()) out += text[end++];
     at = end;
@@ -68,7 +68,7 @@ std::set<std::string> find_home_folder_users(std::string_view text) {
     for (std::size_t at = text.find(homes); at != std::string_view::npos; at = text.find(homes, at + 1)) {
       const std::size_t begin = at + homes.size();
       std::size_t end = begin;
-      while (end < text.size() && text[end] != '/' && !is_path_end(text[end])) ++end;
+      while (end < text.size() && text[end] != '/' && !is_path_delimiter(text[end])) ++end;
       users.emplace(text.substr(begin, end - begin));
     }
   }
@@ -78,10 +78,11 @@ std::set<std::string> find_home_folder_users(std::string_view text) {
 }  // namespace
 
 void Anonymizer::add_user_name(std::string_view user) {
-  if (user.size() >= kMinNameLength && user != "root") name_replacements_.try_emplace(std::string(user), "user");
+  if (user.size() >= kMinReplacedNameLength && user != "root")
+    name_replacements_.try_emplace(std::string(user), "user");
 }
 
-std::string Anonymizer::anonymous_host(const RecordingSource& source) const {
+std::string Anonymizer::anonymize_host(const RecordingSource& source) const {
   if (!is_imported(source)) return fmt::format("host-{:04x}", hash_with_salt(recording_id_, source.boot_id) & 0xffff);
   const auto known = std::find(imported_hosts_.begin(), imported_hosts_.end(), source.host);
   return fmt::format("host-{}", known - imported_hosts_.begin() + 1);
@@ -98,14 +99,14 @@ void Anonymizer::collect_names(const RecordingSource& source) {
   }
   const std::string brief = source.host.substr(0, source.host.find('.'));
   for (const std::string& name : {source.host, brief}) {
-    if (name.size() >= kMinNameLength && name != "localhost")
-      name_replacements_.insert_or_assign(name, anonymous_host(source));
+    if (name.size() >= kMinReplacedNameLength && name != "localhost")
+      name_replacements_.insert_or_assign(name, anonymize_host(source));
   }
 }
 
 RecordingSource Anonymizer::anonymize_source(const RecordingSource& source) {
   RecordingSource shared = source;
-  if (!source.host.empty()) shared.host = anonymous_host(source);
+  if (!source.host.empty()) shared.host = anonymize_host(source);
   if (!is_imported(source)) {
     shared.boot_id = fmt::format("{:016x}", hash_with_salt(recording_id_, source.boot_id));
     const auto next = static_cast<std::int64_t>(anonymous_pids_.size()) + 1;
@@ -124,7 +125,7 @@ std::vector<std::string> Anonymizer::anonymize_command(const std::vector<std::st
       continue;
     }
     // A plain word with folders, "src/bob/train.py", counts as a path, too.
-    const bool is_plain = std::ranges::none_of(word, is_path_end) && !is_public_path(word);
+    const bool is_plain = std::ranges::none_of(word, is_path_delimiter) && !is_kernel_filesystem_path(word);
     const std::size_t last = word.find_last_not_of('/');
     const std::size_t slash = is_plain && last != std::string::npos ? word.rfind('/', last) : std::string::npos;
     shared.push_back(slash == std::string::npos ? anonymize_text(word)
@@ -173,6 +174,8 @@ std::string Anonymizer::replace_names(std::string_view text) const {
 
 std::string Anonymizer::anonymize_name(std::string_view name) const { return replace_uuids(replace_names(name)); }
 
-std::string Anonymizer::anonymize_text(std::string_view text) const { return anonymize_name(remove_folders(text)); }
+std::string Anonymizer::anonymize_text(std::string_view text) const {
+  return anonymize_name(strip_folders_from_paths(text));
+}
 
 }  // namespace joulemap::recording

@@ -30,7 +30,7 @@ class Anonymizer {
   std::string anonymize_name(std::string_view name) const;
 
  private:
-  std::string anonymous_host(const RecordingSource& source) const;
+  std::string anonymize_host(const RecordingSource& source) const;
   std::vector<std::string> anonymize_command(const std::vector<std::string>& words) const;
   std::string replace_uuids(std::string text) const;
   std::string replace_names(std::string_view text) const;

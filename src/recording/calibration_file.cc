@@ -40,7 +40,7 @@ Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& pat
   return collector.take();
 }
 
-Status save_calibrations(const std::string& path, std::span<const ChannelCalibration> findings) {
+Status merge_into_calibration_file(const std::string& path, std::span<const ChannelCalibration> findings) {
   if (Status made = create_parent_folder(path); !made) return made;
   // Locks a separate file, because the file itself is replaced. The findings of concurrent calibrations are all kept.
   const Result<FileLock> held = FileLock::acquire(path + ".lock", LockScope::shared, kCalibrationLockTimeout);

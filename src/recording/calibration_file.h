@@ -18,7 +18,7 @@ namespace joulemap::recording {
 Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& path);
 
 // Merges `findings` into the file and replaces it atomically. Creates the folder.
-Status save_calibrations(const std::string& path, std::span<const ChannelCalibration> findings);
+Status merge_into_calibration_file(const std::string& path, std::span<const ChannelCalibration> findings);
 
 // Calibrations that apply to one of these channels: same name, device and, if the channel has one, driver.
 std::vector<ChannelCalibration> calibrations_for_channels(std::span<const ChannelCalibration> known,

@@ -8,9 +8,9 @@
 namespace joulemap::recording {
 namespace {
 
-constexpr std::uint8_t kFlagRequired = 1;
-constexpr std::uint8_t kFlagCompressed = 2;
-constexpr std::size_t kCheckedHeaderBytes = kChunkHeaderSize - 4;
+constexpr std::uint8_t kRequiredChunkFlag = 1;
+constexpr std::uint8_t kCompressedChunkFlag = 2;
+constexpr std::size_t kChecksummedHeaderBytes = kChunkHeaderSize - 4;
 
 void append_little_endian(std::string& out, std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i, value >>= 8) out.push_back(static_cast<char>(value & 0xFF));
@@ -29,8 +29,8 @@ bool is_known_chunk_type(std::uint8_t type) {
          type <= static_cast<std::uint8_t>(ChunkType::engine_steps);
 }
 
-std::string to_bytes(const ChunkHeader& header) {
-  const int flags = (header.required ? kFlagRequired : 0) | (header.compressed ? kFlagCompressed : 0);
+std::string encode_chunk_header(const ChunkHeader& header) {
+  const int flags = (header.required ? kRequiredChunkFlag : 0) | (header.compressed ? kCompressedChunkFlag : 0);
   std::string out(kChunkMagic);
   append_little_endian(out, header.major, 1);
   append_little_endian(out, header.minor, 1);
@@ -46,14 +46,14 @@ std::string to_bytes(const ChunkHeader& header) {
 
 std::optional<ChunkHeader> parse_chunk_header(std::string_view bytes) {
   if (bytes.size() < kChunkHeaderSize || !bytes.starts_with(kChunkMagic)) return std::nullopt;
-  if (formats::crc32(bytes.substr(0, kCheckedHeaderBytes)) != read_little_endian(bytes, 20, 4)) return std::nullopt;
+  if (formats::crc32(bytes.substr(0, kChecksummedHeaderBytes)) != read_little_endian(bytes, 20, 4)) return std::nullopt;
   const auto flags = static_cast<std::uint8_t>(bytes[7]);
   ChunkHeader header;
   header.major = static_cast<std::uint8_t>(bytes[4]);
   header.minor = static_cast<std::uint8_t>(bytes[5]);
   header.type = static_cast<std::uint8_t>(bytes[6]);
-  header.required = (flags & kFlagRequired) != 0;
-  header.compressed = (flags & kFlagCompressed) != 0;
+  header.required = (flags & kRequiredChunkFlag) != 0;
+  header.compressed = (flags & kCompressedChunkFlag) != 0;
   header.source = static_cast<std::uint16_t>(read_little_endian(bytes, 8, 2));
   header.stored_size = read_little_endian(bytes, 10, 3);
   header.uncompressed_size = read_little_endian(bytes, 13, 3);
@@ -82,7 +82,7 @@ std::string renumber_chunk_source(ChunkHeader header, std::uint16_t source, std:
   header.source = source;
   header.stored_size = static_cast<std::uint32_t>(stored.size());
   header.payload_crc = formats::crc32(stored);
-  return to_bytes(header).append(stored);
+  return encode_chunk_header(header).append(stored);
 }
 
 std::optional<std::string> decompress_payload(const ChunkHeader& header, std::string_view stored) {

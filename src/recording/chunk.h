@@ -50,7 +50,7 @@ struct ChunkHeader {
   bool has_type(ChunkType known) const { return type == static_cast<std::uint8_t>(known); }
 };
 
-std::string to_bytes(const ChunkHeader& header);
+std::string encode_chunk_header(const ChunkHeader& header);
 
 // Returns nullopt if the magic or the header's checksum is wrong, or for fewer than kChunkHeaderSize bytes.
 std::optional<ChunkHeader> parse_chunk_header(std::string_view bytes);

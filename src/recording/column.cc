@@ -14,48 +14,48 @@ namespace {
 
 // The head byte of a column: k of the Rice code, and two flags.
 constexpr std::uint8_t kRiceKMask = 0x3F;
-constexpr std::uint8_t kPreviousValueFlag = 0x40;  // predicts from the previous value; otherwise by a straight line
-constexpr std::uint8_t kGridFlag = 0x80;           // grid points are stored instead of values
+constexpr std::uint8_t kPreviousValueFlag = 0x40;     // predicts from the previous value; otherwise by a straight line
+constexpr std::uint8_t kQuantizationGridFlag = 0x80;  // grid points are stored instead of values
 
 // value = floor(point * multiplier / divisor)
-struct ValueGrid {
+struct QuantizationGrid {
   std::uint64_t multiplier = 1;
   std::uint64_t divisor = 1;
 };
 
 constexpr std::size_t kMinValuesForGrid = 4;  // with fewer values the grid would cost more than it saves
 constexpr std::uint64_t kMinLargestValueForGrid = 1 << 16;
-constexpr std::uint64_t kMaxGridProduct = std::numeric_limits<std::uint64_t>::max() / 2;
+constexpr std::uint64_t kMaxGridPointProduct = std::numeric_limits<std::uint64_t>::max() / 2;
 
 // Linux's powercap driver computes microjoules = raw * unit / 1000 with unit = 10^9 / 2^ESU nanojoules in integers.
 // 15300 is its fixed unit for the memory of Xeon servers (drivers/powercap/intel_rapl_common.c).
 constexpr std::array<std::uint64_t, 7> kPowercapUnits = {61035, 15258, 15300, 30517, 122070, 244140, 3814};
 constexpr std::uint64_t kPowercapDivisor = 1000;
 
-std::optional<std::uint64_t> find_grid_point(const ValueGrid& grid, std::uint64_t value) {
-  if (value > kMaxGridProduct / grid.divisor) return std::nullopt;
+std::optional<std::uint64_t> find_grid_point(const QuantizationGrid& grid, std::uint64_t value) {
+  if (value > kMaxGridPointProduct / grid.divisor) return std::nullopt;
   const std::uint64_t point = (value * grid.divisor + grid.multiplier - 1) / grid.multiplier;  // rounded up
-  if (point > kMaxGridProduct / grid.multiplier) return std::nullopt;
+  if (point > kMaxGridPointProduct / grid.multiplier) return std::nullopt;
   if (point * grid.multiplier / grid.divisor != value) return std::nullopt;
   return point;
 }
 
-bool are_all_on_grid(const ValueGrid& grid, std::span<const std::uint64_t> values) {
+bool are_all_grid_values(const QuantizationGrid& grid, std::span<const std::uint64_t> values) {
   return std::all_of(values.begin(), values.end(),
                      [&](std::uint64_t value) { return find_grid_point(grid, value).has_value(); });
 }
 
-std::optional<ValueGrid> find_grid(std::span<const std::uint64_t> values) {
+std::optional<QuantizationGrid> find_quantization_grid(std::span<const std::uint64_t> values) {
   if (values.size() < kMinValuesForGrid || *std::max_element(values.begin(), values.end()) < kMinLargestValueForGrid) {
     return std::nullopt;
   }
   std::uint64_t all_bits = 0;
   for (const std::uint64_t value : values) all_bits |= value;
-  const ValueGrid binary{std::uint64_t{1} << std::countr_zero(all_bits), 1};
-  if (binary.multiplier >= 16 && are_all_on_grid(binary, values)) return binary;
+  const QuantizationGrid binary{std::uint64_t{1} << std::countr_zero(all_bits), 1};
+  if (binary.multiplier >= 16 && are_all_grid_values(binary, values)) return binary;
   for (const std::uint64_t unit : kPowercapUnits) {
-    const ValueGrid grid{unit, kPowercapDivisor};
-    if (are_all_on_grid(grid, values)) return grid;
+    const QuantizationGrid grid{unit, kPowercapDivisor};
+    if (are_all_grid_values(grid, values)) return grid;
   }
   return std::nullopt;
 }
@@ -78,7 +78,7 @@ std::vector<std::uint64_t> prediction_residuals(const LinearPrediction& guess, s
 
 // Quickselect: returns the value of this rank. Every round partitions without branches on the values: times are noise,
 // and the CPU would mispredict half of the branches.
-std::int64_t select_rank(std::vector<std::int64_t> values, std::size_t rank) {
+std::int64_t quickselect(std::vector<std::int64_t> values, std::size_t rank) {
   constexpr std::size_t kFew = 16;
   constexpr int kMaxRounds = 64;  // then std::nth_element finishes, whatever the input
   std::vector<std::int64_t> below(values.size());
@@ -112,18 +112,18 @@ std::int64_t select_rank(std::vector<std::int64_t> values, std::size_t rank) {
 
 std::uint64_t signed_median(std::vector<std::int64_t> values) {
   const std::size_t median_rank = values.size() / 2;
-  return static_cast<std::uint64_t>(select_rank(std::move(values), median_rank));
+  return static_cast<std::uint64_t>(quickselect(std::move(values), median_rank));
 }
 
 // The line of that slope that has as many values above as below.
-LinearPrediction median_line(std::uint64_t slope, std::span<const std::uint64_t> values) {
+LinearPrediction fit_median_line(std::uint64_t slope, std::span<const std::uint64_t> values) {
   std::vector<std::int64_t> heights(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) heights[i] = static_cast<std::int64_t>(values[i] - slope * i);
   return {false, signed_median(std::move(heights)), slope};
 }
 
 // Total bits of the residuals: close to the size of their Rice codes, and much faster to compute.
-std::uint64_t residual_bits(const LinearPrediction& guess, std::span<const std::uint64_t> values) {
+std::uint64_t count_residual_bits(const LinearPrediction& guess, std::span<const std::uint64_t> values) {
   std::uint64_t bits = 0;
   std::uint64_t expected = guess.first_prediction;
   for (const std::uint64_t value : values) {
@@ -138,12 +138,12 @@ LinearPrediction find_best_prediction(std::span<const std::uint64_t> values) {
   LinearPrediction best;
   std::uint64_t fewest_bits = std::numeric_limits<std::uint64_t>::max();
   const auto consider = [&](const LinearPrediction& guess) {
-    const std::uint64_t bits = residual_bits(guess, values);
+    const std::uint64_t bits = count_residual_bits(guess, values);
     if (bits >= fewest_bits) return;
     best = guess;
     fewest_bits = bits;
   };
-  consider(median_line(0, values));
+  consider(fit_median_line(0, values));
   if (fewest_bits == 0) return best;  // cannot be improved; constant columns are common
   std::vector<std::int64_t> steps(values.size() - 1);
   for (std::size_t i = 1; i < values.size(); ++i) {
@@ -152,19 +152,20 @@ LinearPrediction find_best_prediction(std::span<const std::uint64_t> values) {
   const std::uint64_t usual_step = signed_median(std::move(steps));
   const auto whole_rise = static_cast<std::int64_t>(values.back() - values.front());
   const auto mean_step = static_cast<std::uint64_t>(whole_rise / static_cast<std::int64_t>(values.size() - 1));
-  if (usual_step != 0) consider(median_line(usual_step, values));
-  if (mean_step != 0 && mean_step != usual_step) consider(median_line(mean_step, values));
+  if (usual_step != 0) consider(fit_median_line(usual_step, values));
+  if (mean_step != 0 && mean_step != usual_step) consider(fit_median_line(mean_step, values));
   consider({true, values.front(), 0});
   if (usual_step != 0) consider({true, values.front(), usual_step});
   return best;
 }
 
-void write_grid_points(WireWriter& out, std::span<const std::uint64_t> points, const std::optional<ValueGrid>& grid) {
+void write_grid_points(WireWriter& out, std::span<const std::uint64_t> points,
+                       const std::optional<QuantizationGrid>& grid) {
   const LinearPrediction best = find_best_prediction(points);
   const std::vector<std::uint64_t> best_codes = prediction_residuals(best, points);
   const unsigned k = choose_rice_k(best_codes);
-  out.write_u8(
-      static_cast<std::uint8_t>(k | (best.uses_previous_value ? kPreviousValueFlag : 0) | (grid ? kGridFlag : 0)));
+  out.write_u8(static_cast<std::uint8_t>(k | (best.uses_previous_value ? kPreviousValueFlag : 0) |
+                                         (grid ? kQuantizationGridFlag : 0)));
   if (grid) {
     out.write_varint(grid->multiplier);
     out.write_varint(grid->divisor);
@@ -174,15 +175,15 @@ void write_grid_points(WireWriter& out, std::span<const std::uint64_t> points, c
   out.write_raw(rice_encode(best_codes, k));
 }
 
-ValueGrid read_grid(WireReader& in) {
-  const ValueGrid grid{in.read_varint(), in.read_varint()};
+QuantizationGrid read_quantization_grid(WireReader& in) {
+  const QuantizationGrid grid{in.read_varint(), in.read_varint()};
   if (grid.multiplier == 0 || grid.divisor == 0) in.mark_as_failed();
   return grid;
 }
 
-void grid_points_to_values(WireReader& in, const ValueGrid& grid, std::vector<std::uint64_t>& values) {
+void expand_grid_points(WireReader& in, const QuantizationGrid& grid, std::vector<std::uint64_t>& values) {
   for (std::uint64_t& value : values) {
-    if (value > kMaxGridProduct / grid.multiplier) return in.mark_as_failed();
+    if (value > kMaxGridPointProduct / grid.multiplier) return in.mark_as_failed();
     value = value * grid.multiplier / grid.divisor;
   }
 }
@@ -199,11 +200,11 @@ void write_constant_column(WireWriter& out, std::uint64_t value, std::size_t cou
 
 void encode_column(WireWriter& out, std::span<const std::uint64_t> values) {
   if (values.empty()) return;
-  const bool are_same_views =
+  const bool are_all_equal =
       std::all_of(values.begin(), values.end(), [&](std::uint64_t v) { return v == values.front(); });
-  if (are_same_views && values.front() < kMinLargestValueForGrid)
+  if (are_all_equal && values.front() < kMinLargestValueForGrid)
     return write_constant_column(out, values.front(), values.size());
-  const std::optional<ValueGrid> grid = find_grid(values);
+  const std::optional<QuantizationGrid> grid = find_quantization_grid(values);
   if (!grid) return write_grid_points(out, values, grid);
   std::vector<std::uint64_t> points;
   points.reserve(values.size());
@@ -214,7 +215,7 @@ void encode_column(WireWriter& out, std::span<const std::uint64_t> values) {
 std::vector<std::uint64_t> decode_column(WireReader& in, std::size_t count) {
   if (count == 0) return {};
   const std::uint8_t head = in.read_u8();
-  const ValueGrid grid = (head & kGridFlag) != 0 ? read_grid(in) : ValueGrid{};
+  const QuantizationGrid grid = (head & kQuantizationGridFlag) != 0 ? read_quantization_grid(in) : QuantizationGrid{};
   const std::uint64_t base = unzigzag(in.read_varint());
   const std::uint64_t slope = unzigzag(in.read_varint());
   if (!in.ok()) return {};
@@ -229,7 +230,7 @@ std::vector<std::uint64_t> decode_column(WireReader& in, std::size_t count) {
     value = expected + unzigzag(value);
     expected = ((head & kPreviousValueFlag) != 0 ? value : expected) + slope;
   }
-  if ((head & kGridFlag) != 0) grid_points_to_values(in, grid, decoded->values);
+  if ((head & kQuantizationGridFlag) != 0) expand_grid_points(in, grid, decoded->values);
   return std::move(decoded->values);
 }
 

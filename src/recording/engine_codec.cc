@@ -144,7 +144,7 @@ std::vector<StepRequest> read_step_requests(WireReader& in) {
     entry.context_tokens = read_u32_or_fail(in, static_cast<std::int64_t>(context));
     prediction.observe(entry);
   }
-  for (StepRequest& entry : entries) entry.events = in.read_u8() & kRequestEvents;
+  for (StepRequest& entry : entries) entry.events = in.read_u8() & kRequestEventMask;
   return entries;
 }
 

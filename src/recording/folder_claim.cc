@@ -42,9 +42,9 @@ mode_t file_type_of(const std::string& path) {
   return ::lstat(path.c_str(), &status) == 0 ? status.st_mode & S_IFMT : 0;
 }
 
-std::string lock_path(const std::string& folder) { return fmt::format("{}/{}", folder, kFolderLockName); }
+std::string folder_lock_path(const std::string& folder) { return fmt::format("{}/{}", folder, kFolderLockName); }
 
-Error make_refusal_error(std::string message, std::string remedy) {
+Error make_folder_claim_error(std::string message, std::string remedy) {
   return {ErrorCode::usage, std::move(message), fmt::format("{}, or {}", remedy, kOtherOutputRemedy)};
 }
 
@@ -68,7 +68,7 @@ std::optional<std::string> find_part_being_written(const std::string& folder) {
 
 // Reads the second line of the lock file: "boot pid start namespace".
 std::string describe_lock_holder(const std::string& folder) {
-  const Result<std::string> text = read_small_file(lock_path(folder));
+  const Result<std::string> text = read_small_file(folder_lock_path(folder));
   if (!text || !text->starts_with(kLockFileHeader)) return "another process";
   const std::string_view identity = std::string_view(*text).substr(kLockFileHeader.size());
   const std::vector<std::string_view> words = split_whitespace(identity);
@@ -77,10 +77,10 @@ std::string describe_lock_holder(const std::string& folder) {
   return fmt::format("process {}{}", words[1], is_elsewhere ? " on another machine or in another container" : "");
 }
 
-Error make_held_error(const std::string& folder) {
+Error make_folder_in_use_error(const std::string& folder) {
   const std::string file = folder.substr(0, folder.rfind(".d"));
-  return make_refusal_error(fmt::format("{} is being recorded by {}", file, describe_lock_holder(folder)),
-                            "wait until it ends");
+  return make_folder_claim_error(fmt::format("{} is being recorded by {}", file, describe_lock_holder(folder)),
+                                 "wait until it ends");
 }
 
 // Takes the lock of an abandoned folder. Returns nullopt if the folder changed meanwhile and the caller must retry.
@@ -90,16 +90,16 @@ Result<std::optional<FileLock>> lock_abandoned_folder(const std::string& folder,
     return std::move(known).error();
   }
   // Recorders of earlier versions lock only their part, not the folder.
-  if (!path_exists(lock_path(folder))) {
+  if (!path_exists(folder_lock_path(folder))) {
     if (const std::optional<std::string> part = find_part_being_written(folder)) {
-      return make_refusal_error(fmt::format("{} is still being written", *part), "wait until its process ends");
+      return make_folder_claim_error(fmt::format("{} is still being written", *part), "wait until its process ends");
     }
   }
-  Result<std::optional<FileLock>> taken = FileLock::try_acquire(lock_path(folder), LockScope::shared, lock);
+  Result<std::optional<FileLock>> taken = FileLock::try_acquire(folder_lock_path(folder), LockScope::shared, lock);
   if (!taken && !path_exists(folder)) return std::optional<FileLock>();
   if (!taken) return taken;
-  if (!*taken) return make_held_error(folder);
-  if (!(*taken)->is_lock_of_path(lock_path(folder))) return std::optional<FileLock>();
+  if (!*taken) return make_folder_in_use_error(folder);
+  if (!(*taken)->is_lock_of_path(folder_lock_path(folder))) return std::optional<FileLock>();
   return taken;
 }
 
@@ -117,7 +117,7 @@ void remove_recording_folder(const std::string& folder) {
 }
 
 // Writes in place, because the lock is held on this file.
-Status overwrite_in_place(const std::string& path, std::string_view content) {
+Status overwrite_file_in_place(const std::string& path, std::string_view content) {
   const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));
   return fd.is_open() ? write_fully(fd.get(), content, path) : Status(system_error("open", path, errno));
 }
@@ -142,16 +142,16 @@ Result<LockedFolder> create_locked_folder(const std::string& wanted, FileLock::F
     error.remedy = "choose another output with -o";
     return error;
   }
-  Result<std::optional<FileLock>> taken = FileLock::try_acquire(lock_path(path), LockScope::shared, lock);
+  Result<std::optional<FileLock>> taken = FileLock::try_acquire(folder_lock_path(path), LockScope::shared, lock);
   if (!taken) {
     std::error_code ignored;
     fs::remove_all(path, ignored);
     return std::move(taken).error();
   }
-  if (!*taken) return make_held_error(path);
+  if (!*taken) return make_folder_in_use_error(path);
   // On a full disk the file name alone marks the folder; the command runs nevertheless.
   static_cast<void>(
-      overwrite_in_place(lock_path(path), fmt::format("{}{}\n", kLockFileHeader, this_process_identity())));
+      overwrite_file_in_place(folder_lock_path(path), fmt::format("{}{}\n", kLockFileHeader, this_process_identity())));
   return LockedFolder{path, std::move(**taken)};
 }
 
@@ -160,10 +160,10 @@ Result<LockedFolder> create_locked_folder(const std::string& wanted, FileLock::F
 Status check_recording_folder(const std::string& folder) {
   const std::string remedy = fmt::format("move it: mv {} ELSEWHERE", folder);
   if (file_type_of(folder) != S_IFDIR)
-    return make_refusal_error(fmt::format("{} is not a recording folder", folder), remedy);
+    return make_folder_claim_error(fmt::format("{} is not a recording folder", folder), remedy);
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
-  const bool is_marked = file_type_of(lock_path(folder)) == S_IFREG;
+  const bool is_marked = file_type_of(folder_lock_path(folder)) == S_IFREG;
   bool has_part = false;
   for (const std::string& name : *names) {
     const std::string path = fmt::format("{}/{}", folder, name);
@@ -173,19 +173,19 @@ Status check_recording_folder(const std::string& folder) {
     std::error_code error;
     const bool is_foreign_part = is_part && !is_marked && !is_recording && fs::file_size(path, error) > 0;
     if (!is_recording_folder_entry(path, name) || is_foreign_part) {
-      return make_refusal_error(fmt::format("{} is not a part of a recording: {} stays unchanged", path, folder),
-                                remedy);
+      return make_folder_claim_error(fmt::format("{} is not a part of a recording: {} stays unchanged", path, folder),
+                                     remedy);
     }
   }
   if (is_marked || has_part) return Done{};
-  return make_refusal_error(fmt::format("{} is not a recording folder", folder), remedy);
+  return make_folder_claim_error(fmt::format("{} is not a recording folder", folder), remedy);
 }
 
 Status FolderClaim::move_old_folders_aside() {
   if (path_exists(old_folder_)) {
     if (Status known = check_recording_folder(old_folder_); !known) return known;
     if (const std::optional<std::string> part = find_part_being_written(old_folder_)) {
-      return make_refusal_error(fmt::format("{} is still being written", *part), "wait until its process ends");
+      return make_folder_claim_error(fmt::format("{} is still being written", *part), "wait until its process ends");
     }
     const std::string displaced = fmt::format("{}.{}", old_folder_, ::getpid());
     if (Status moved = rename_path(old_folder_, displaced); !moved) return moved;
@@ -208,7 +208,7 @@ Result<FolderClaim> FolderClaim::claim_folder(const std::string& folder, const s
   FolderClaim claim(folder, old_folder);
   Result<LockedFolder> fresh = create_locked_folder(folder, lock);
   if (!fresh) return std::move(fresh).error();
-  Status done = make_held_error(folder);
+  Status done = make_folder_in_use_error(folder);
   for (int tries = 0; tries < kMaxFolderNameTries; ++tries) {
     std::optional<FileLock> left;  // held until the folder is renamed
     if (path_exists(folder)) {
@@ -220,7 +220,7 @@ Result<FolderClaim> FolderClaim::claim_folder(const std::string& folder, const s
       done = claim.move_old_folders_aside();
       if (!done) break;
     }
-    done = path_exists(folder) ? Status(make_held_error(folder)) : rename_path(fresh->path, folder);
+    done = path_exists(folder) ? Status(make_folder_in_use_error(folder)) : rename_path(fresh->path, folder);
     if (done) {
       claim.lock_ = std::move(fresh->lock);
       return claim;

@@ -17,13 +17,14 @@ namespace joulemap::recording {
 namespace {
 
 // Entries of 50 GPU models, more than any user has; further entries are ignored.
-constexpr std::size_t kMaxLoadedEntries = 50 * kMaxKernelPowers;
+constexpr std::size_t kMaxLoadedKernelPowers = 50 * kMaxKernelPowers;
 constexpr std::chrono::milliseconds kLibraryLockTimeout{3000};
 
 class KernelPowerVisitor final : public RecordingVisitor {
  public:
   void on_power(std::uint32_t /*source*/, const KernelPower& known) override {
-    if (!known.is_from_similar_kernels() && kernel_powers_.size() < kMaxLoadedEntries) kernel_powers_.push_back(known);
+    if (!known.is_from_similar_kernels() && kernel_powers_.size() < kMaxLoadedKernelPowers)
+      kernel_powers_.push_back(known);
   }
   std::vector<KernelPower> take() { return std::move(kernel_powers_); }
 
@@ -35,7 +36,7 @@ Result<LoadedKernelLibrary> make_loaded_library(Result<RecordingSummary> read, K
                                                 std::string_view path) {
   if (!read) return std::move(read).error();
   LoadedKernelLibrary loaded;
-  merge_into_library(loaded.powers, collector.take(), kMaxLoadedEntries);
+  merge_into_kernel_library(loaded.powers, collector.take(), kMaxLoadedKernelPowers);
   if (read->damaged_ranges > 0 || !read->all_sources_ended) {
     loaded.diagnostics.add({"library_damaged", 1,
                             fmt::format("{} is damaged: {} kernel classes are readable", path, loaded.powers.size()),
@@ -78,7 +79,7 @@ Result<Diagnostics> add_to_kernel_library(const std::string& path, std::vector<K
          fmt::format("{}; it was renamed to {}, and joulemap started a new one", loaded.error().message, aside),
          {}});
   }
-  const std::size_t dropped = merge_into_library(library.powers, std::move(findings), max_entries);
+  const std::size_t dropped = merge_into_kernel_library(library.powers, std::move(findings), max_entries);
   if (dropped > 0) {
     library.diagnostics.add(
         {"library_full",

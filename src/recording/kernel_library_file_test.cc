@@ -19,8 +19,8 @@ namespace joulemap::recording {
 namespace {
 
 KernelPower kernel_power(std::string name, double watts = 400, double time_s = 1) {
-  return entry_from_measurement("NVIDIA H200", {{KernelKind::kernel, std::move(name), 18}, 132, 256, time_s, 1000},
-                                watts, 0.03);
+  return make_measured_entry("NVIDIA H200", {{KernelKind::kernel, std::move(name), 18}, 132, 256, time_s, 1000}, watts,
+                             0.03);
 }
 
 TEST(KernelLibraryFile, StoresEntriesForTheNextRun) {
@@ -77,10 +77,10 @@ TEST(KernelLibraryFile, PreservesAFileOfANewerVersion) {
   std::optional<ChunkHeader> header = parse_chunk_header(before.substr(0, kChunkHeaderSize));
   ASSERT_TRUE(header);
   header->major = kFormatMajor + 1;
-  before.replace(0, kChunkHeaderSize, to_bytes(*header));
+  before.replace(0, kChunkHeaderSize, encode_chunk_header(*header));
   std::ofstream(path, std::ios::binary) << before;
   EXPECT_FALSE(add_to_kernel_library(path, {kernel_power("add")}));
-  EXPECT_FALSE(save_calibrations(path, {}));
+  EXPECT_FALSE(merge_into_calibration_file(path, {}));
   EXPECT_EQ(file_bytes(path), before);
 }
 

@@ -15,28 +15,30 @@ constexpr double kPriorRecordingSpread = 0.05;
 constexpr double kPriorRecordingCount = 3;
 
 // Bounds of valid entries: files may contain invalid ones.
-constexpr double kMinEntryWatts = 0.1;
-constexpr double kMaxEntryWatts = 1e5;
-constexpr double kMinEntryPrecision = 1e-2;
-constexpr double kMaxEntryPrecision = 1e12;
-constexpr std::uint64_t kMaxRecordings = 1'000'000'000'000;
-constexpr double kMinMeasuredSpread = 1e-4;
-constexpr double kMaxMeasuredSpread = 10;
+constexpr double kMinKernelPower_w = 0.1;
+constexpr double kMaxKernelPower_w = 1e5;
+constexpr double kMinKernelPowerPrecision = 1e-2;
+constexpr double kMaxKernelPowerPrecision = 1e12;
+constexpr std::uint64_t kMaxEntryRecordings = 1'000'000'000'000;
+constexpr double kMinKernelPowerSpread = 1e-4;
+constexpr double kMaxKernelPowerSpread = 10;
 constexpr double kMaxGridThreads = 0x1p60;
 
-double product_of_sides(const std::array<std::uint32_t, 3>& sides) {
+double product_of_dimensions(const std::array<std::uint32_t, 3>& sides) {
   double all = 1;
   for (const std::uint32_t side : sides) all *= std::max<std::uint32_t>(side, 1);
   return all;
 }
 
-auto library_key(const KernelPower& known) { return std::tie(known.gpu, known.kernel_key); }
-bool precedes_in_library(const KernelPower& a, const KernelPower& b) { return library_key(a) < library_key(b); }
+auto kernel_library_key(const KernelPower& known) { return std::tie(known.gpu, known.kernel_key); }
+bool has_smaller_library_key(const KernelPower& a, const KernelPower& b) {
+  return kernel_library_key(a) < kernel_library_key(b);
+}
 
 bool is_within_bound(double value, double most) { return value >= 0 && value <= most; }
 
 // Keeps the `most` entries of each GPU with the longest measured kernel time. Returns how many were dropped.
-std::size_t drop_least_measured(std::vector<KernelPower>& library, std::size_t most) {
+std::size_t drop_least_measured_entries(std::vector<KernelPower>& library, std::size_t most) {
   std::vector<KernelPower> kept;
   const std::size_t before = library.size();
   for (auto from = library.begin(); from != library.end();) {
@@ -56,7 +58,7 @@ std::size_t drop_least_measured(std::vector<KernelPower>& library, std::size_t m
     library = std::move(kept);
     return 0;
   }
-  std::sort(kept.begin(), kept.end(), precedes_in_library);
+  std::sort(kept.begin(), kept.end(), has_smaller_library_key);
   library = std::move(kept);
   return before - library.size();
 }
@@ -65,14 +67,15 @@ std::size_t drop_least_measured(std::vector<KernelPower>& library, std::size_t m
 
 // Kernels of one name whose numbers of threads have the same bit width share a key: varying shapes create few entries.
 KernelPowerKey kernel_key_of(const KernelClass& known) {
-  const double threads = std::min(product_of_sides(known.grid) * product_of_sides(known.block), kMaxGridThreads);
+  const double threads =
+      std::min(product_of_dimensions(known.grid) * product_of_dimensions(known.block), kMaxGridThreads);
   return {known.kind, known.name, static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(threads)))};
 }
 
 KernelPowerKey idle_power_key() { return {KernelKind::kernel, "idle", 0}; }
 
 ObservedKernels make_observed_kernels(const KernelClass& known, double time_s, std::uint64_t count) {
-  return {kernel_key_of(known), product_of_sides(known.grid), product_of_sides(known.block), time_s, count};
+  return {kernel_key_of(known), product_of_dimensions(known.grid), product_of_dimensions(known.block), time_s, count};
 }
 
 void add_observed_kernels(ObservedKernels& known, const ObservedKernels& more) {
@@ -84,14 +87,14 @@ void add_observed_kernels(ObservedKernels& known, const ObservedKernels& more) {
   known.count += more.count;
 }
 
-KernelPower entry_from_measurement(std::string gpu, const ObservedKernels& seen, double watts, double spread) {
-  KernelPower found = entry_from_similar_kernels(std::move(gpu), seen, watts, spread);
+KernelPower make_measured_entry(std::string gpu, const ObservedKernels& seen, double watts, double spread) {
+  KernelPower found = make_entry_from_similar_kernels(std::move(gpu), seen, watts, spread);
   found.measured_kernel_s = seen.time_s;
   found.recordings = 1;
   return found;
 }
 
-KernelPower entry_from_similar_kernels(std::string gpu, const ObservedKernels& seen, double watts, double spread) {
+KernelPower make_entry_from_similar_kernels(std::string gpu, const ObservedKernels& seen, double watts, double spread) {
   const double precision = 1 / (spread * spread);
   return {std::move(gpu),
           seen.kernel_key,
@@ -107,31 +110,32 @@ KernelPower entry_from_similar_kernels(std::string gpu, const ObservedKernels& s
 }
 
 void merge_kernel_power(KernelPower& known, const KernelPower& more) {
-  // Precision and evidence saturate at the bounds of is_valid_entry: beyond them the entry would be invalid and
+  // Precision and evidence saturate at the bounds of is_valid_kernel_power: beyond them the entry would be invalid and
   // discarded.
   const double precision = known.precision + more.precision;
   const double share = more.precision / precision;
   const double mean_w = known.watts + share * (more.watts - known.watts);
   const double apart = mean_w > 0 ? (more.watts - known.watts) / mean_w : 0;
   const double cochran_q = known.cochran_q + more.cochran_q + known.precision * share * apart * apart;
-  known.cochran_q = std::min(cochran_q, kMaxEntryPrecision);
+  known.cochran_q = std::min(cochran_q, kMaxKernelPowerPrecision);
   known.watts = mean_w;
-  known.precision = std::min(precision, kMaxEntryPrecision);
+  known.precision = std::min(precision, kMaxKernelPowerPrecision);
   known.sum_of_squared_precisions = std::min(known.sum_of_squared_precisions + more.sum_of_squared_precisions,
-                                             kMaxEntryPrecision * kMaxEntryPrecision);
+                                             kMaxKernelPowerPrecision * kMaxKernelPowerPrecision);
   const double measured_kernel_s = known.measured_kernel_s + more.measured_kernel_s;
   const double longer = measured_kernel_s > 0 ? more.measured_kernel_s / measured_kernel_s : 0.5;
   known.blocks += longer * (more.blocks - known.blocks);
   known.threads_per_block += longer * (more.threads_per_block - known.threads_per_block);
   known.mean_kernel_s += longer * (more.mean_kernel_s - known.mean_kernel_s);
-  known.measured_kernel_s = std::min(measured_kernel_s, kMaxEntryPrecision);
-  known.recordings = std::min(known.recordings, kMaxRecordings) + std::min(more.recordings, kMaxRecordings);
-  known.recordings = std::min(known.recordings, kMaxRecordings);
+  known.measured_kernel_s = std::min(measured_kernel_s, kMaxKernelPowerPrecision);
+  known.recordings = std::min(known.recordings, kMaxEntryRecordings) + std::min(more.recordings, kMaxEntryRecordings);
+  known.recordings = std::min(known.recordings, kMaxEntryRecordings);
 }
 
 double predictive_relative_sd(const KernelPower& known) {
   const double of_mean = 1 / known.precision;
-  if (known.is_from_similar_kernels()) return std::clamp(std::sqrt(of_mean), kMinMeasuredSpread, kMaxMeasuredSpread);
+  if (known.is_from_similar_kernels())
+    return std::clamp(std::sqrt(of_mean), kMinKernelPowerSpread, kMaxKernelPowerSpread);
   const double recordings = static_cast<double>(known.recordings);
   const double free = recordings - 1;
   // DerSimonian-Laird estimate of the variance between recordings: the excess of Cochran's Q above `free`, its expected
@@ -140,43 +144,44 @@ double predictive_relative_sd(const KernelPower& known) {
   const double between = free > 0 && scale > 0 ? std::max(known.cochran_q - free, 0.0) / scale : 0;
   const double usual = kPriorRecordingSpread * kPriorRecordingSpread;
   const double shrunk = (free * between + kPriorRecordingCount * usual) / (free + kPriorRecordingCount);
-  return std::clamp(std::sqrt(shrunk + shrunk / recordings + of_mean), kMinMeasuredSpread, kMaxMeasuredSpread);
+  return std::clamp(std::sqrt(shrunk + shrunk / recordings + of_mean), kMinKernelPowerSpread, kMaxKernelPowerSpread);
 }
 
-bool is_valid_entry(const KernelPower& known) {
-  return is_within_bound(known.watts, kMaxEntryWatts) && known.watts >= kMinEntryWatts &&
-         is_within_bound(known.precision, kMaxEntryPrecision) && known.precision >= kMinEntryPrecision &&
-         is_within_bound(known.sum_of_squared_precisions, kMaxEntryPrecision * kMaxEntryPrecision) &&
-         is_within_bound(known.cochran_q, kMaxEntryPrecision) &&
-         is_within_bound(known.measured_kernel_s, kMaxEntryPrecision) &&
-         is_within_bound(known.blocks, kMaxEntryPrecision) &&
-         is_within_bound(known.threads_per_block, kMaxEntryPrecision) &&
-         is_within_bound(known.mean_kernel_s, kMaxEntryPrecision) && known.recordings <= kMaxRecordings;
+bool is_valid_kernel_power(const KernelPower& known) {
+  return is_within_bound(known.watts, kMaxKernelPower_w) && known.watts >= kMinKernelPower_w &&
+         is_within_bound(known.precision, kMaxKernelPowerPrecision) && known.precision >= kMinKernelPowerPrecision &&
+         is_within_bound(known.sum_of_squared_precisions, kMaxKernelPowerPrecision * kMaxKernelPowerPrecision) &&
+         is_within_bound(known.cochran_q, kMaxKernelPowerPrecision) &&
+         is_within_bound(known.measured_kernel_s, kMaxKernelPowerPrecision) &&
+         is_within_bound(known.blocks, kMaxKernelPowerPrecision) &&
+         is_within_bound(known.threads_per_block, kMaxKernelPowerPrecision) &&
+         is_within_bound(known.mean_kernel_s, kMaxKernelPowerPrecision) && known.recordings <= kMaxEntryRecordings;
 }
 
-std::size_t merge_into_library(std::vector<KernelPower>& library, std::vector<KernelPower> findings, std::size_t most) {
+std::size_t merge_into_kernel_library(std::vector<KernelPower>& library, std::vector<KernelPower> findings,
+                                      std::size_t most) {
   library.insert(library.end(), std::make_move_iterator(findings.begin()), std::make_move_iterator(findings.end()));
   // Stable: existing entries stay before new ones, because the last bits of the sums depend on the order.
-  std::stable_sort(library.begin(), library.end(), precedes_in_library);
+  std::stable_sort(library.begin(), library.end(), has_smaller_library_key);
   std::vector<KernelPower> merged;
   merged.reserve(library.size());
   for (KernelPower& one : library) {
-    if (!merged.empty() && library_key(merged.back()) == library_key(one)) {
+    if (!merged.empty() && kernel_library_key(merged.back()) == kernel_library_key(one)) {
       merge_kernel_power(merged.back(), one);
     } else {
       merged.push_back(std::move(one));
     }
   }
   library = std::move(merged);
-  return drop_least_measured(library, most);
+  return drop_least_measured_entries(library, most);
 }
 
-const KernelPower* find_power(const std::vector<KernelPower>& library, const std::string& gpu,
-                              const KernelPowerKey& kernel_key) {
+const KernelPower* find_kernel_power(const std::vector<KernelPower>& library, const std::string& gpu,
+                                     const KernelPowerKey& kernel_key) {
   const auto at =
       std::lower_bound(library.begin(), library.end(), std::tie(gpu, kernel_key),
                        [](const KernelPower& one, const std::tuple<const std::string&, const KernelPowerKey&>& key) {
-                         return library_key(one) < key;
+                         return kernel_library_key(one) < key;
                        });
   return at != library.end() && at->gpu == gpu && at->kernel_key == kernel_key ? &*at : nullptr;
 }

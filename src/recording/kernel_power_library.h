@@ -20,9 +20,9 @@ ObservedKernels make_observed_kernels(const KernelClass& known, double time_s, s
 void add_observed_kernels(ObservedKernels& known, const ObservedKernels& more);
 
 // Converts one finding to an entry. `spread`: its relative standard deviation, above 0.
-KernelPower entry_from_measurement(std::string gpu, const ObservedKernels& seen, double watts, double spread);
+KernelPower make_measured_entry(std::string gpu, const ObservedKernels& seen, double watts, double spread);
 // Entry for kernels whose power no recording identifies, with the power of similar kernels.
-KernelPower entry_from_similar_kernels(std::string gpu, const ObservedKernels& seen, double watts, double spread);
+KernelPower make_entry_from_similar_kernels(std::string gpu, const ObservedKernels& seen, double watts, double spread);
 
 // Merges `more` into `known`. Both must have the same GPU and key.
 void merge_kernel_power(KernelPower& known, const KernelPower& more);
@@ -31,15 +31,15 @@ void merge_kernel_power(KernelPower& known, const KernelPower& more);
 double predictive_relative_sd(const KernelPower& known);
 
 // Whether all values are within their bounds: files may contain invalid entries.
-bool is_valid_entry(const KernelPower& known);
+bool is_valid_kernel_power(const KernelPower& known);
 
 // The library is sorted by GPU and kernel key, without duplicates. New findings are merged into existing entries. When
 // a GPU has more than `most` entries, those with the least evidence are dropped. Returns how many were dropped.
 inline constexpr std::size_t kMaxKernelPowers = 20'000;
-std::size_t merge_into_library(std::vector<KernelPower>& library, std::vector<KernelPower> findings,
-                               std::size_t most = kMaxKernelPowers);
-// Returns nullptr when the library has no such entry. The library must be sorted, as merge_into_library leaves it.
-const KernelPower* find_power(const std::vector<KernelPower>& library, const std::string& gpu,
-                              const KernelPowerKey& kernel_key);
+std::size_t merge_into_kernel_library(std::vector<KernelPower>& library, std::vector<KernelPower> findings,
+                                      std::size_t most = kMaxKernelPowers);
+// Returns nullptr when the library has no such entry. The library must be sorted, as merge_into_kernel_library leaves it.
+const KernelPower* find_kernel_power(const std::vector<KernelPower>& library, const std::string& gpu,
+                                     const KernelPowerKey& kernel_key);
 
 }  // namespace joulemap::recording

@@ -21,92 +21,92 @@ TEST(KernelPower, SizesWithinAFactorOfTwoShareACode) {
 }
 
 TEST(KernelPower, FindingsAreWeightedByPrecision) {
-  KernelPower known = entry_from_measurement("H200", observed("add", 9), 400, 0.02);
-  merge_kernel_power(known, entry_from_measurement("H200", observed("add", 1), 500, 0.04));
+  KernelPower known = make_measured_entry("H200", observed("add", 9), 400, 0.02);
+  merge_kernel_power(known, make_measured_entry("H200", observed("add", 1), 500, 0.04));
   EXPECT_NEAR(known.watts, 420, 1e-9);  // the first finding has four times the precision of the second
   EXPECT_EQ(known.recordings, 2U);
   EXPECT_NEAR(known.measured_kernel_s, 10, 1e-12);
 }
 
 TEST(KernelPower, DisagreeingFindingsWidenTheUncertainty) {
-  KernelPower agree = entry_from_measurement("H200", observed("add"), 400, 0.02);
+  KernelPower agree = make_measured_entry("H200", observed("add"), 400, 0.02);
   KernelPower disagree = agree;
   for (int i = 0; i < 5; ++i) {
-    merge_kernel_power(agree, entry_from_measurement("H200", observed("add"), 402, 0.02));
-    merge_kernel_power(disagree, entry_from_measurement("H200", observed("add"), i % 2 == 0 ? 520 : 400, 0.02));
+    merge_kernel_power(agree, make_measured_entry("H200", observed("add"), 402, 0.02));
+    merge_kernel_power(disagree, make_measured_entry("H200", observed("add"), i % 2 == 0 ? 520 : 400, 0.02));
   }
   EXPECT_LT(predictive_relative_sd(agree),
-            predictive_relative_sd(entry_from_measurement("H200", observed("add"), 400, 0.02)));
+            predictive_relative_sd(make_measured_entry("H200", observed("add"), 400, 0.02)));
   EXPECT_GT(predictive_relative_sd(disagree), 0.1);
 }
 
 TEST(KernelPower, ABorrowedPowerHasTheGivenUncertainty) {
-  EXPECT_NEAR(predictive_relative_sd(entry_from_similar_kernels("H200", observed("add"), 400, 0.25)), 0.25, 1e-12);
+  EXPECT_NEAR(predictive_relative_sd(make_entry_from_similar_kernels("H200", observed("add"), 400, 0.25)), 0.25, 1e-12);
 }
 
 TEST(KernelLibrary, ContainsEachCodeOfAGpuOnce) {
   std::vector<KernelPower> library;
-  merge_into_library(library, {entry_from_measurement("H200", observed("b"), 300, 0.02),
-                               entry_from_measurement("H200", observed("a"), 400, 0.02)});
-  merge_into_library(library, {entry_from_measurement("H200", observed("b"), 310, 0.02),
-                               entry_from_measurement("A100", observed("b"), 200, 0.02)});
+  merge_into_kernel_library(library, {make_measured_entry("H200", observed("b"), 300, 0.02),
+                                      make_measured_entry("H200", observed("a"), 400, 0.02)});
+  merge_into_kernel_library(library, {make_measured_entry("H200", observed("b"), 310, 0.02),
+                                      make_measured_entry("A100", observed("b"), 200, 0.02)});
   ASSERT_EQ(library.size(), 3U);
-  const KernelPower* const found = find_power(library, "H200", observed("b").kernel_key);
+  const KernelPower* const found = find_kernel_power(library, "H200", observed("b").kernel_key);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->recordings, 2U);
-  EXPECT_NEAR(find_power(library, "A100", observed("b").kernel_key)->watts, 200, 1e-9);
-  EXPECT_EQ(find_power(library, "A100", observed("a").kernel_key), nullptr);
+  EXPECT_NEAR(find_kernel_power(library, "A100", observed("b").kernel_key)->watts, 200, 1e-9);
+  EXPECT_EQ(find_kernel_power(library, "A100", observed("a").kernel_key), nullptr);
 }
 
 TEST(KernelLibrary, DropsEntriesWithTheLeastEvidence) {
   std::vector<KernelPower> library;
   std::vector<KernelPower> findings;
   for (int i = 0; i < 10; ++i)
-    findings.push_back(entry_from_measurement("H200", observed("k" + std::to_string(i), 1 + i), 300, 0.02));
-  findings.push_back(entry_from_measurement("A100", observed("only", 0.001), 300, 0.02));
-  EXPECT_EQ(merge_into_library(library, findings, 4), 6U);
+    findings.push_back(make_measured_entry("H200", observed("k" + std::to_string(i), 1 + i), 300, 0.02));
+  findings.push_back(make_measured_entry("A100", observed("only", 0.001), 300, 0.02));
+  EXPECT_EQ(merge_into_kernel_library(library, findings, 4), 6U);
   ASSERT_EQ(library.size(), 5U);
-  EXPECT_EQ(find_power(library, "H200", observed("k5").kernel_key), nullptr);
-  EXPECT_NE(find_power(library, "H200", observed("k6").kernel_key), nullptr);
-  EXPECT_NE(find_power(library, "A100", observed("only").kernel_key), nullptr);
+  EXPECT_EQ(find_kernel_power(library, "H200", observed("k5").kernel_key), nullptr);
+  EXPECT_NE(find_kernel_power(library, "H200", observed("k6").kernel_key), nullptr);
+  EXPECT_NE(find_kernel_power(library, "A100", observed("only").kernel_key), nullptr);
 }
 
 TEST(KernelPower, StaysValidForAnyCount) {
-  KernelPower known = entry_from_measurement("H200", observed("add"), 400, 1e-6);
+  KernelPower known = make_measured_entry("H200", observed("add"), 400, 1e-6);
   for (int i = 0; i < 3; ++i) {
-    merge_kernel_power(known, entry_from_measurement("H200", observed("add"), 500, 1e-6));
+    merge_kernel_power(known, make_measured_entry("H200", observed("add"), 500, 1e-6));
     merge_kernel_power(known, KernelPower(known));
-    EXPECT_TRUE(is_valid_entry(known));
+    EXPECT_TRUE(is_valid_kernel_power(known));
   }
   known.recordings = std::numeric_limits<std::uint64_t>::max();
-  EXPECT_FALSE(is_valid_entry(known));
+  EXPECT_FALSE(is_valid_kernel_power(known));
   merge_kernel_power(known, KernelPower(known));
   EXPECT_FALSE(known.is_from_similar_kernels());
 }
 
 TEST(KernelPower, UncertaintyIsBounded) {
-  KernelPower odd = entry_from_measurement("H200", observed("add"), 400, 0.02);
+  KernelPower odd = make_measured_entry("H200", observed("add"), 400, 0.02);
   odd.recordings = 1'000'000'000'000;
   odd.cochran_q = 1e12;
   odd.sum_of_squared_precisions = odd.precision * odd.precision * 0.999999999999;
-  EXPECT_TRUE(is_valid_entry(odd));
+  EXPECT_TRUE(is_valid_kernel_power(odd));
   EXPECT_LE(predictive_relative_sd(odd), 10);
   EXPECT_GE(predictive_relative_sd(odd), 1e-4);
   odd.watts = 1e-300;
-  EXPECT_FALSE(is_valid_entry(odd));
+  EXPECT_FALSE(is_valid_kernel_power(odd));
 }
 
 TEST(KernelPower, ImpossibleValuesAreInvalid) {
-  KernelPower known = entry_from_measurement("H200", observed("add"), 400, 0.02);
-  EXPECT_TRUE(is_valid_entry(known));
+  KernelPower known = make_measured_entry("H200", observed("add"), 400, 0.02);
+  EXPECT_TRUE(is_valid_kernel_power(known));
   for (const double bad :
        {-1.0, 0.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     KernelPower other = known;
     other.watts = bad;
-    EXPECT_FALSE(is_valid_entry(other)) << bad;
+    EXPECT_FALSE(is_valid_kernel_power(other)) << bad;
     other = known;
     other.precision = bad;
-    EXPECT_FALSE(is_valid_entry(other)) << bad;
+    EXPECT_FALSE(is_valid_kernel_power(other)) << bad;
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LiveSteps: counts the steps, without evaluation steps, that the processes of a running recording have reported so far. Each call reads only what
-// was appended to the parts since the last call. Owned by the recorder; one thread.
+// LiveSteps: counts the steps, without evaluation steps, that the processes of a running recording have reported so
+// far. Each call reads only what was appended to the parts since the last call. Owned by the recorder; one thread.
 #pragma once
 
 #include <cstdint>

@@ -63,7 +63,7 @@ class ExitCodeReader : public RecordingVisitor {
 };
 
 // The recording replaces an existing file, but never a folder or, for root, a device.
-Status check_file_name(const std::string& file) {
+Status check_recording_path(const std::string& file) {
   std::error_code error;
   const std::string remedy = "pass a file name: -o run.joule";
   if (fs::is_directory(file, error)) return Error{ErrorCode::usage, fmt::format("{} is a folder", file), remedy};
@@ -73,7 +73,7 @@ Status check_file_name(const std::string& file) {
 }
 
 // Whether `file` may be renamed to `older`: only if `older` does not exist, is empty or is a recording.
-Status check_replaceable_part(const std::string& file, const std::string& older) {
+Status check_backup_replaceable(const std::string& file, const std::string& older) {
   std::error_code error;
   if (!output_exists(file) || !output_exists(older)) return Done{};
   const bool is_plain = fs::symlink_status(older, error).type() == fs::file_type::regular;
@@ -113,12 +113,12 @@ bool keeps_older_backup(const std::string& file) {
 
 Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command,
                                       std::string recording_id) {
-  if (Status named = check_file_name(file); !named) return std::move(named).error();
+  if (Status named = check_recording_path(file); !named) return std::move(named).error();
   if (Status own = refuse_planted_file(file); !own) return std::move(own).error();
   std::error_code error;
   const std::string target = fs::absolute(resolve_links(file), error).string();
   if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another output with -o"};
-  if (Status replaceable = check_replaceable_part(target, target + ".old"); !replaceable)
+  if (Status replaceable = check_backup_replaceable(target, target + ".old"); !replaceable)
     return std::move(replaceable).error();
   Result<FolderClaim> claim = FolderClaim::claim_folder(recording_folder(target), recording_folder(target + ".old"));
   if (!claim) return std::move(claim).error();
@@ -147,7 +147,7 @@ Result<RecordingWriter> PartFolder::open_part(const std::string& role) {
 }
 
 void PartFolder::add_lock_diagnostics(Diagnostics& diagnostics) const {
-  if (!sampler_lock_ || !sampler_lock_->is_owner_file()) return;
+  if (!sampler_lock_ || !sampler_lock_->is_backed_by_owner_file()) return;
   diagnostics.add({"flock_missing", 1,
                    fmt::format("the file system of {} does not support flock: an owner file marks the sampler, and "
                                "joulemap cannot detect parts that are still being written",
@@ -178,7 +178,7 @@ Status PartFolder::rename_older_recording() {
   claim_.commit_claim();
   if (!output_exists(resolved_file_)) return Done{};
   const std::string older = resolved_file_ + ".old";
-  if (Status replaceable = check_replaceable_part(resolved_file_, older); !replaceable) return replaceable;
+  if (Status replaceable = check_backup_replaceable(resolved_file_, older); !replaceable) return replaceable;
   if (keeps_older_backup(resolved_file_)) {
     if (::unlink(resolved_file_.c_str()) == 0) return Done{};
     return system_error("remove", resolved_file_, errno);

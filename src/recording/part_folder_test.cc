@@ -30,14 +30,14 @@ class PartFolders : public testing::Test {
   std::vector<std::string> names() const { return *list_directory(directory_.path()); }
 
   // Leaves a folder as a killed recorder does.
-  void leave_parts(const std::string& file) const {
+  void create_leftover_parts(const std::string& file) const {
     Result<PartFolder> folder = PartFolder::create(file, {"true"});
     ASSERT_TRUE(folder) << folder.error().message;
     Result<RecordingWriter> writer = folder->open_part("recorder");
     ASSERT_TRUE(writer);
     ASSERT_TRUE(writer->flush());
   }
-  static std::string id_of(const std::string& path) {
+  static std::string recording_id_of(const std::string& path) {
     const Result<std::vector<RecordingFile>> files = open_recording(std::vector{path});
     return files ? *recording_id_of_file(files->front().path) : files.error().message;
   }
@@ -91,45 +91,45 @@ TEST_F(PartFolders, MoveAForeignFileOnceAndNeverReplaceIt) {
 }
 
 TEST_F(PartFolders, AreNotRemovedWithAUserFileInside) {
-  leave_parts(file_);
+  create_leftover_parts(file_);
   create_file("run.joule.d/notes.txt", "precious");
   expect_refused(file_, "notes.txt");
   EXPECT_EQ(content_of(path("run.joule.d/notes.txt")), "precious");
 }
 
 TEST_F(PartFolders, MovePartsOfAKilledRecorderAside) {
-  leave_parts(file_);
-  const std::string id = id_of(file_);
+  create_leftover_parts(file_);
+  const std::string id = recording_id_of(file_);
   record(file_);
-  EXPECT_EQ(id_of(path("run.joule.old")), id);
+  EXPECT_EQ(recording_id_of(path("run.joule.old")), id);
   EXPECT_EQ(names(), (std::vector<std::string>{"run.joule", "run.joule.old.d"}));
 }
 
 TEST_F(PartFolders, NeverReplaceABackupByTheRecordingOfAFailedCommand) {
   const RecordingEnd failed{.exit_code = 2};
   record(file_);
-  const std::string good = id_of(file_);
+  const std::string good = recording_id_of(file_);
   for (int i = 0; i < 3; ++i) {
     record(file_, failed);
-    EXPECT_EQ(id_of(path("run.joule.old")), good);
+    EXPECT_EQ(recording_id_of(path("run.joule.old")), good);
   }
   const RecordingEnd interrupted{.exit_code = 130, .signal = 2};
   record(file_, interrupted);
-  const std::string cut_short = id_of(file_);
+  const std::string cut_short = recording_id_of(file_);
   record(file_);
-  EXPECT_EQ(id_of(path("run.joule.old")), cut_short);
+  EXPECT_EQ(recording_id_of(path("run.joule.old")), cut_short);
 }
 
 TEST_F(PartFolders, OfEarlierVersionsAreRecognizedByTheirParts) {
-  leave_parts(file_);
+  create_leftover_parts(file_);
   fs::remove(path("run.joule.d") + "/" + std::string(kFolderLockName));
-  const std::string id = id_of(file_);
+  const std::string id = recording_id_of(file_);
   record(file_);
-  EXPECT_EQ(id_of(path("run.joule.old")), id);
+  EXPECT_EQ(recording_id_of(path("run.joule.old")), id);
 }
 
 TEST_F(PartFolders, WithoutAMarkerAreNotRemovedWithAFakePartInside) {
-  leave_parts(file_);
+  create_leftover_parts(file_);
   fs::remove(path("run.joule.d") + "/" + std::string(kFolderLockName));
   create_file("run.joule.d/notes.joule", "no recording");
   expect_refused(file_, "notes.joule");
@@ -138,27 +138,27 @@ TEST_F(PartFolders, WithoutAMarkerAreNotRemovedWithAFakePartInside) {
 TEST_F(PartFolders, AreUnchangedAfterACommandThatCouldNotStart) {
   record(file_);
   record(file_);
-  const std::string id = id_of(file_);
-  const std::string older_id = id_of(path("run.joule.old"));
+  const std::string id = recording_id_of(file_);
+  const std::string older_id = recording_id_of(path("run.joule.old"));
   const std::vector<std::string> before = names();
   Result<PartFolder> folder = PartFolder::create(file_, {"no-such-command"});
   ASSERT_TRUE(folder && folder->open_part("recorder"));
   folder->remove();
   EXPECT_EQ(names(), before);
-  EXPECT_EQ(id_of(file_), id);
-  EXPECT_EQ(id_of(path("run.joule.old")), older_id);
+  EXPECT_EQ(recording_id_of(file_), id);
+  EXPECT_EQ(recording_id_of(path("run.joule.old")), older_id);
 }
 
 TEST_F(PartFolders, OfTwoKilledRecordersAreUnchangedAfterACommandThatCouldNotStart) {
-  leave_parts(file_);
-  const std::string older_id = id_of(file_);
-  leave_parts(file_);
-  const std::string id = id_of(file_);
+  create_leftover_parts(file_);
+  const std::string older_id = recording_id_of(file_);
+  create_leftover_parts(file_);
+  const std::string id = recording_id_of(file_);
   Result<PartFolder> folder = PartFolder::create(file_, {"no-such-command"});
   ASSERT_TRUE(folder && folder->open_part("recorder"));
   folder->remove();
-  EXPECT_EQ(id_of(path("run.joule.d")), id);
-  EXPECT_EQ(id_of(path("run.joule.old.d")), older_id);
+  EXPECT_EQ(recording_id_of(path("run.joule.d")), id);
+  EXPECT_EQ(recording_id_of(path("run.joule.old.d")), older_id);
   EXPECT_EQ(names(), (std::vector<std::string>{"run.joule.d", "run.joule.old.d"}));
 }
 
@@ -219,7 +219,7 @@ TEST_F(PartFolders, WriteTheRecordingToTheTargetOfALink) {
   record(path("link.joule"));
   record(path("link.joule"));
   EXPECT_TRUE(fs::is_symlink(path("link.joule")));
-  EXPECT_NE(id_of(path("disk/run.joule")), id_of(path("disk/run.joule.old")));
+  EXPECT_NE(recording_id_of(path("disk/run.joule")), recording_id_of(path("disk/run.joule.old")));
   EXPECT_EQ(names(), (std::vector<std::string>{"disk", "link.joule"}));
 }
 

@@ -11,7 +11,7 @@
 namespace joulemap::recording {
 namespace {
 
-std::string_view kind_name(mode_t mode) {
+std::string_view file_type_name(mode_t mode) {
   switch (mode & S_IFMT) {
     case S_IFDIR:
       return "a folder";
@@ -51,8 +51,8 @@ std::optional<Error> check_part_file(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return system_error("stat", path, errno);
   if (S_ISREG(status.st_mode)) return std::nullopt;
-  return Error{ErrorCode::usage, fmt::format("{} is {}, not a part of a recording", path, kind_name(status.st_mode)),
-               "move it"};
+  return Error{ErrorCode::usage,
+               fmt::format("{} is {}, not a part of a recording", path, file_type_name(status.st_mode)), "move it"};
 }
 
 Diagnostic skipped_part_diagnostic(const Error& fault) {

@@ -41,7 +41,7 @@ std::optional<KernelPower> read_power_record(WireReader& in) {
   }
   known.recordings = fields.read_varint();
   if (!fields.ok()) in.mark_as_failed();
-  if (!in.ok() || kind >= kKernelKindCount || !is_valid_entry(known)) return std::nullopt;
+  if (!in.ok() || kind >= kKernelKindCount || !is_valid_kernel_power(known)) return std::nullopt;
   known.kernel_key.kind = static_cast<KernelKind>(kind);
   return known;
 }

@@ -59,7 +59,7 @@ TEST(RecordingCrash, FlushedDataSurvivesAKillAtAnyTime) {
     }
     ASSERT_GE(flushed, enough);
 
-    Recorded recorded;
+    RecordingContents recorded;
     const Result<RecordingSummary> read = read_recording(path, recorded);
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_FALSE(read->all_sources_ended);
@@ -122,7 +122,7 @@ TEST_F(RecordingFullDisk, KeepsWrittenChunksAndResumesWhenThereIsSpace) {
   ASSERT_TRUE(write_second());
   ASSERT_TRUE(writer_.finish({}));
 
-  Recorded recorded;
+  RecordingContents recorded;
   const Result<RecordingSummary> read = read_recording(path_, recorded);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->damaged_ranges, 0u);
@@ -140,7 +140,7 @@ TEST_F(RecordingFullDisk, UntilTheEndIsReportedAndKeepsWrittenChunks) {
     EXPECT_FALSE(write_second());
     EXPECT_FALSE(writer_.finish({}));
   }
-  Recorded recorded;
+  RecordingContents recorded;
   const Result<RecordingSummary> read = read_recording(path_, recorded);
   ASSERT_TRUE(read);
   EXPECT_FALSE(read->all_sources_ended);
@@ -174,7 +174,7 @@ TEST_F(RecordingFullDisk, FromTheStartStillWritesDefinitionsOnceThereIsSpace) {
   }
   ASSERT_TRUE(write_second());
   ASSERT_TRUE(writer_.finish({}));
-  Recorded recorded;
+  RecordingContents recorded;
   ASSERT_TRUE(read_recording(path_, recorded));
   EXPECT_EQ(recorded.samples.size(), 2u * kTicksPerFlush);
   EXPECT_EQ(recorded.channels.size(), 2u);

@@ -21,15 +21,15 @@ namespace {
 struct RecordedChunk {
   std::size_t begin = 0;
   std::size_t end = 0;
-  std::vector<std::uint64_t> raws;  // raw values of its samples, unique in the file
+  std::vector<std::uint64_t> raw_values;  // raw values of its samples, unique in the file
 };
 
 // A definition, a second of samples, a definition, more samples, the end: as written by RecordingWriter.
-struct SmallFile {
+struct SmallRecording {
   std::string bytes;
   std::vector<RecordedChunk> pieces;
 
-  SmallFile() {
+  SmallRecording() {
     for (std::int64_t second = 0; second < 4; ++second) {
       if (second < 2)
         append(make_chunk(ChunkType::source, 0, encode_source({recording_source(), recorded_channels(2)})), {});
@@ -37,49 +37,49 @@ struct SmallFile {
       RecordedChunk piece;
       for (std::int64_t tick = 0; tick < 5; ++tick) {
         batch.samples.push_back(recorded_sample(static_cast<std::uint32_t>(tick % 2), second * 20 + tick));
-        piece.raws.push_back(batch.samples.back().reading.raw);
+        piece.raw_values.push_back(batch.samples.back().reading.raw);
       }
-      append(make_chunk(ChunkType::samples, 0, encode_samples(batch)), piece.raws);
+      append(make_chunk(ChunkType::samples, 0, encode_samples(batch)), piece.raw_values);
     }
     append(make_chunk(ChunkType::end, 0, encode_end({})), {});
   }
 
-  void append(const std::string& chunk, std::vector<std::uint64_t> raws) {
-    pieces.push_back({bytes.size(), bytes.size() + chunk.size(), std::move(raws)});
+  void append(const std::string& chunk, std::vector<std::uint64_t> raw_values) {
+    pieces.push_back({bytes.size(), bytes.size() + chunk.size(), std::move(raw_values)});
     bytes += chunk;
   }
   // The raw values of all pieces except those that overlap [begin, end).
-  std::multiset<std::uint64_t> raws_without(std::size_t begin, std::size_t end) const {
-    std::multiset<std::uint64_t> raws;
+  std::multiset<std::uint64_t> raw_values_outside(std::size_t begin, std::size_t end) const {
+    std::multiset<std::uint64_t> raw_values;
     for (const RecordedChunk& piece : pieces) {
-      if (piece.end <= begin || piece.begin >= end) raws.insert(piece.raws.begin(), piece.raws.end());
+      if (piece.end <= begin || piece.begin >= end) raw_values.insert(piece.raw_values.begin(), piece.raw_values.end());
     }
-    return raws;
+    return raw_values;
   }
 };
 
 struct DecodedSamples {
   Result<RecordingSummary> summary;
-  std::multiset<std::uint64_t> raws;
+  std::multiset<std::uint64_t> raw_values;
 };
 
 DecodedSamples read_back(const std::string& bytes) {
-  Recorded recorded;
+  RecordingContents recorded;
   MemorySource source(bytes);
   DecodedSamples back{read_recording(source, "small", recorded), {}};
-  for (const Sample& sample : recorded.samples) back.raws.insert(sample.reading.raw);
+  for (const Sample& sample : recorded.samples) back.raw_values.insert(sample.reading.raw);
   return back;
 }
 
 TEST(RecordingDamage, AFlippedByteDamagesOnlyItsChunk) {
-  const SmallFile file;
+  const SmallRecording file;
   for (std::size_t at = 0; at < file.bytes.size(); ++at) {
     for (const int flip : {0x01, 0x80, 0xFF}) {
       std::string damaged = file.bytes;
       damaged[at] = static_cast<char>(static_cast<unsigned char>(damaged[at]) ^ flip);
       const DecodedSamples back = read_back(damaged);
       ASSERT_TRUE(back.summary) << at << ": " << back.summary.error().message;
-      ASSERT_EQ(back.raws, file.raws_without(at, at + 1)) << at;
+      ASSERT_EQ(back.raw_values, file.raw_values_outside(at, at + 1)) << at;
       ASSERT_EQ(back.summary->damaged_ranges, 1u) << at;
       ASSERT_FALSE(back.summary->diagnostics.empty()) << at;
     }
@@ -87,11 +87,11 @@ TEST(RecordingDamage, AFlippedByteDamagesOnlyItsChunk) {
 }
 
 TEST(RecordingDamage, ATruncationLosesOnlyTheDataAfterIt) {
-  const SmallFile file;
+  const SmallRecording file;
   for (std::size_t length = file.pieces[0].end; length < file.bytes.size(); ++length) {
     const DecodedSamples back = read_back(file.bytes.substr(0, length));
     ASSERT_TRUE(back.summary) << length;
-    ASSERT_EQ(back.raws, file.raws_without(length, file.bytes.size())) << length;
+    ASSERT_EQ(back.raw_values, file.raw_values_outside(length, file.bytes.size())) << length;
     ASSERT_FALSE(back.summary->all_sources_ended);
     ASSERT_TRUE(back.summary->diagnostics.contains("recording_not_ended"));
   }
@@ -104,23 +104,24 @@ TEST(RecordingDamage, ATruncationLosesOnlyTheDataAfterIt) {
 }
 
 TEST(RecordingDamage, ALostOrAddedByteDamagesOnlyItsChunk) {
-  const SmallFile file;
+  const SmallRecording file;
   for (std::size_t at = 0; at < file.bytes.size(); ++at) {
     std::string shorter = file.bytes;
     shorter.erase(at, 1);
     const DecodedSamples lost = read_back(shorter);
     ASSERT_TRUE(lost.summary) << at;
-    ASSERT_EQ(lost.raws, file.raws_without(at, at + 1)) << at;
+    ASSERT_EQ(lost.raw_values, file.raw_values_outside(at, at + 1)) << at;
     std::string longer = file.bytes;
     longer.insert(at, 1, '\xB5');
     const DecodedSamples added = read_back(longer);
     ASSERT_TRUE(added.summary) << at;
-    for (const std::uint64_t raw : file.raws_without(at, at + 1)) ASSERT_TRUE(added.raws.contains(raw)) << at;
+    for (const std::uint64_t raw : file.raw_values_outside(at, at + 1))
+      ASSERT_TRUE(added.raw_values.contains(raw)) << at;
   }
 }
 
 TEST(RecordingDamage, ReportsTheMissingTime) {
-  SmallFile file;
+  SmallRecording file;
   file.bytes[file.pieces[4].begin + kChunkHeaderSize] ^= 1;  // the third second of samples
   const DecodedSamples back = read_back(file.bytes);
   ASSERT_TRUE(back.summary);
@@ -130,7 +131,7 @@ TEST(RecordingDamage, ReportsTheMissingTime) {
 }
 
 TEST(RecordingDamage, LimitsMessagesForAHeavilyDamagedFile) {
-  SmallFile file;
+  SmallRecording file;
   std::string bytes = file.bytes;
   for (int i = 0; i < 200; ++i) bytes += "rubbish" + file.bytes.substr(file.pieces.back().begin);
   const DecodedSamples back = read_back(bytes);
@@ -141,7 +142,7 @@ TEST(RecordingDamage, LimitsMessagesForAHeavilyDamagedFile) {
 
 TEST(RecordingDamage, OtherContentIsAnErrorWithARemedy) {
   const TemporaryDirectory directory;
-  Recorded recorded;
+  RecordingContents recorded;
   const std::string empty = directory.write("empty.joule", "");
   const std::string text = directory.write("text.joule", std::string(200'000, 'a'));
   for (const std::string& path :
@@ -153,30 +154,30 @@ TEST(RecordingDamage, OtherContentIsAnErrorWithARemedy) {
   }
 }
 
-std::string with_header(ChunkHeader header, const std::string& payload) {
+std::string chunk_with_header(ChunkHeader header, const std::string& payload) {
   header.uncompressed_size = static_cast<std::uint32_t>(payload.size());
   return renumber_chunk_source(header, 0, payload);
 }
 
 TEST(RecordingVersion, ReadsANewerMinorAndCountsSkippedChunks) {
-  SmallFile file;
-  file.append(with_header({.minor = 7, .type = 200}, "something new"), {});
+  SmallRecording file;
+  file.append(chunk_with_header({.minor = 7, .type = 200}, "something new"), {});
   const DecodedSamples back = read_back(file.bytes);
   ASSERT_TRUE(back.summary);
-  EXPECT_EQ(back.raws, file.raws_without(0, 0));
+  EXPECT_EQ(back.raw_values, file.raw_values_outside(0, 0));
   EXPECT_EQ(back.summary->minor, 7);
   EXPECT_EQ(back.summary->chunks_skipped, 1u);
   EXPECT_TRUE(back.summary->diagnostics.contains("chunks_skipped"));
 }
 
 TEST(RecordingVersion, IgnoresFieldsOfANewerMinor) {
-  SmallFile file;
+  SmallRecording file;
   std::string longer = encode_events({{Mark{7, MarkKind::epoch, 1, 2, "a"}}, {}});
   longer[1] = static_cast<char>(longer[1] + 3);  // length of the mark's record
   longer.insert(longer.size() - 1, "new");
   longer += "a new list";
-  file.append(with_header({.minor = 1, .type = 3}, longer), {});
-  Recorded recorded;
+  file.append(chunk_with_header({.minor = 1, .type = 3}, longer), {});
+  RecordingContents recorded;
   MemorySource source(file.bytes);
   ASSERT_TRUE(read_recording(source, "small", recorded));
   ASSERT_EQ(recorded.marks.size(), 1u);
@@ -184,7 +185,7 @@ TEST(RecordingVersion, IgnoresFieldsOfANewerMinor) {
 }
 
 TEST(RecordingVersion, OmitsAndCountsKindsOfANewerMinor) {
-  SmallFile file;
+  SmallRecording file;
   file.append(make_chunk(ChunkType::events, 0, encode_events({{Mark{7, static_cast<MarkKind>(99), 1, 2, "a"}}, {}})),
               {});
   std::vector<Channel> channels = recorded_channels(2);
@@ -194,7 +195,7 @@ TEST(RecordingVersion, OmitsAndCountsKindsOfANewerMinor) {
   SampleBatch batch;
   batch.samples = {recorded_sample(0, 100), recorded_sample(1, 100)};
   file.append(make_chunk(ChunkType::samples, 1, encode_samples(batch)), {});
-  Recorded recorded;
+  RecordingContents recorded;
   MemorySource source(file.bytes);
   const Result<RecordingSummary> summary = read_recording(source, "small", recorded);
   ASSERT_TRUE(summary);
@@ -206,8 +207,8 @@ TEST(RecordingVersion, OmitsAndCountsKindsOfANewerMinor) {
 }
 
 TEST(RecordingVersion, AnUnknownRequiredChunkIsAnErrorThatNamesTheVersion) {
-  SmallFile file;
-  file.append(with_header({.minor = 3, .type = 200, .required = true}, "new"), {});
+  SmallRecording file;
+  file.append(chunk_with_header({.minor = 3, .type = 200, .required = true}, "new"), {});
   const DecodedSamples back = read_back(file.bytes);
   ASSERT_FALSE(back.summary);
   EXPECT_EQ(back.summary.error().code, ErrorCode::unsupported);
@@ -216,7 +217,7 @@ TEST(RecordingVersion, AnUnknownRequiredChunkIsAnErrorThatNamesTheVersion) {
 }
 
 TEST(RecordingVersion, ANewerMajorIsAnErrorThatNamesTheVersion) {
-  const std::string bytes = with_header({.major = 2, .minor = 1, .type = 1, .required = true}, "different");
+  const std::string bytes = chunk_with_header({.major = 2, .minor = 1, .type = 1, .required = true}, "different");
   const DecodedSamples back = read_back(bytes);
   ASSERT_FALSE(back.summary);
   EXPECT_EQ(back.summary.error().code, ErrorCode::unsupported);
@@ -228,14 +229,14 @@ TEST(RecordingDamage, HeadersThatClaimMegabytesCostNeitherMemoryNorTime) {
   ChunkHeader header;
   header.type = 2;
   header.stored_size = header.uncompressed_size = kMaxPayloadBytes;
-  std::string bytes = SmallFile().bytes;
-  for (int i = 0; i < 20'000; ++i) bytes += to_bytes(header);
+  std::string bytes = SmallRecording().bytes;
+  for (int i = 0; i < 20'000; ++i) bytes += encode_chunk_header(header);
   header.compressed = true;
   header.stored_size = 10;
   bytes += renumber_chunk_source(header, 0, "not a frame");
   const DecodedSamples back = read_back(bytes);  // would take minutes if the payload of each header were checked
   ASSERT_TRUE(back.summary);
-  EXPECT_EQ(back.raws, SmallFile().raws_without(0, 0));
+  EXPECT_EQ(back.raw_values, SmallRecording().raw_values_outside(0, 0));
   EXPECT_GT(back.summary->damaged_bytes, 400'000u);
 }
 

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxListedUnendedSources = 8;
 
 }  // namespace
 
-Status check_readable(const ChunkHeader& header, std::string_view name) {
+Status check_chunk_supported(const ChunkHeader& header, std::string_view name) {
   if (header.major != kFormatMajor) {
     return Error{ErrorCode::unsupported,
                  fmt::format("{} has version {}.{} of the recording format; this joulemap ({}) reads {}.x", name,
@@ -94,7 +94,7 @@ Status RecordingDecoder::read(ByteSource& bytes, std::string_view name) {
 
 Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
   const ChunkHeader header = chunk.header;
-  const Status readable = check_readable(header, current_file_name_);
+  const Status readable = check_chunk_supported(header, current_file_name_);
   if (!readable) return readable;
   summary_.major = std::max<int>(summary_.major, header.major);
   summary_.minor = std::max<int>(summary_.minor, header.minor);
@@ -187,7 +187,7 @@ Status RecordingDecoder::read_definitions_ahead() {
     if (!chunk) return std::move(chunk).error();
     if (!*chunk) return Done{};
     const ChunkHeader& header = (*chunk)->header;
-    const Status readable = check_readable(header, current_file_name_);
+    const Status readable = check_chunk_supported(header, current_file_name_);
     if (!readable) return readable;
     if (!header.has_type(ChunkType::source) || source_indexes_.contains(header.source)) continue;
     const std::optional<std::string> payload = decompress_payload(header, (*chunk)->stored_payload);

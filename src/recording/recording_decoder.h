@@ -24,7 +24,7 @@
 namespace joulemap::recording {
 
 // Fails if this version must stop: a newer major version, or an unknown type that is marked as required.
-Status check_readable(const ChunkHeader& header, std::string_view name);
+Status check_chunk_supported(const ChunkHeader& header, std::string_view name);
 
 // Identifies the same source in two files: recording ID, boot ID, PID, start time.
 using SourceIdentity = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;

@@ -92,7 +92,7 @@ Status RecordingJoiner::add_file(const std::string& path) {
 }
 
 Status RecordingJoiner::add_chunk(const ScannedChunk& chunk, std::uint64_t position) {
-  const Status readable = check_readable(chunk.header, current_path_);
+  const Status readable = check_chunk_supported(chunk.header, current_path_);
   if (!readable) return readable;
   if (chunk.header.has_type(ChunkType::source)) return add_definition(chunk, position);
   Result<std::optional<std::uint16_t>> source = source_index_of(chunk.header.source);
@@ -198,8 +198,8 @@ Status RecordingJoiner::finish(Diagnostics& diagnostics) {
 }
 
 struct JoinInputs {
-  std::vector<std::string> input_files;        // to copy, in order
-  std::vector<std::string> has_finished_join;  // parts that no process writes any more
+  std::vector<std::string> input_files;     // to copy, in order
+  std::vector<std::string> finished_parts;  // parts that no process writes any more
 };
 
 Result<JoinInputs> find_join_inputs(const std::string& folder, const std::string& path, JoinSummary& summary) {
@@ -227,13 +227,13 @@ Result<JoinInputs> find_join_inputs(const std::string& folder, const std::string
       ++summary.parts_left;
       continue;
     }
-    inputs.has_finished_join.push_back(part);
+    inputs.finished_parts.push_back(part);
     const Result<std::string> part_id = recording_id_of_file(part);
     if (part_id && !id) id = *part_id;
   }
   const Result<std::string> old_id = recording_id_of_file(path);
   if (old_id && id && *old_id == *id) inputs.input_files.push_back(path);
-  inputs.input_files.insert(inputs.input_files.end(), inputs.has_finished_join.begin(), inputs.has_finished_join.end());
+  inputs.input_files.insert(inputs.input_files.end(), inputs.finished_parts.begin(), inputs.finished_parts.end());
   return inputs;
 }
 
@@ -257,7 +257,7 @@ Result<std::uint64_t> write_joined_file(JoinInputs& inputs, const std::string& t
     } else if (added.error().code == ErrorCode::malformed) {
       summary.diagnostics.add({"recording_part_unreadable", 1, added.error().message, {}});
       if (!first_unreadable) first_unreadable = added.error();
-      if (!is_empty_file(file) && std::erase(inputs.has_finished_join, file) > 0) ++summary.parts_left;
+      if (!is_empty_file(file) && std::erase(inputs.finished_parts, file) > 0) ++summary.parts_left;
     } else {
       return std::move(added).error();
     }
@@ -286,7 +286,7 @@ Status remove_joined_folder(const std::string& folder) {
 }
 
 void remove_joined_parts(const std::string& folder, const JoinInputs& inputs, JoinSummary& summary) {
-  for (const std::string& part : inputs.has_finished_join) ::unlink(part.c_str());
+  for (const std::string& part : inputs.finished_parts) ::unlink(part.c_str());
   if (summary.parts_left > 0) return;
   const Status removed = remove_joined_folder(folder);
   if (removed) return;
@@ -301,7 +301,7 @@ Result<JoinSummary> join_parts(const std::string& folder, const std::string& pat
   JoinSummary summary;
   Result<JoinInputs> inputs = find_join_inputs(folder, path, summary);
   if (!inputs) return std::move(inputs).error();
-  if (inputs->has_finished_join.empty()) {
+  if (inputs->finished_parts.empty()) {
     return Error{ErrorCode::not_found, fmt::format("{} contains no part of a recording that can be joined", folder),
                  "wait until the recorded processes have ended"};
   }
@@ -320,7 +320,7 @@ Result<JoinSummary> join_parts(const std::string& folder, const std::string& pat
     return std::move(size).error().with_context("joining " + folder);
   }
   summary.bytes = *size;
-  summary.parts = inputs->has_finished_join.size();
+  summary.parts = inputs->finished_parts.size();
   remove_joined_parts(folder, *inputs, summary);
   return summary;
 }

@@ -22,7 +22,7 @@ bool is_folder(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-struct IdentifiedFile {
+struct FileWithRecordingId {
   std::string path;
   std::string id;
 };
@@ -35,7 +35,7 @@ Result<std::string> read_recording_id(FileSource& file, const std::string& path)
     if (!chunk) return std::move(chunk).error();
     if (!*chunk) break;
     any_whole = true;
-    const Status readable = check_readable((*chunk)->header, path);
+    const Status readable = check_chunk_supported((*chunk)->header, path);
     if (!readable) return readable.error();
     if (!(*chunk)->header.has_type(ChunkType::source)) continue;
     const std::optional<std::string> payload = decompress_payload((*chunk)->header, (*chunk)->stored_payload);
@@ -53,13 +53,13 @@ Result<std::string> read_recording_id(const RecordingFile& file) {
 
 // Compares the recording ID of a file with that of the first one. Ignores an unreadable part: its process was killed
 // early, and reading it reports that.
-Status check_same_recording(const RecordingFile& file, std::optional<IdentifiedFile>& first) {
+Status check_same_recording(const RecordingFile& file, std::optional<FileWithRecordingId>& first) {
   if (file.is_part && !file.open_file && check_part_file(file.path)) return Done{};
   Result<std::string> id = read_recording_id(file);
   if (!id && file.is_part && id.error().code != ErrorCode::unsupported) return Done{};
   if (!id) return std::move(id).error();
   if (!first) {
-    first = IdentifiedFile{file.path, *id};
+    first = FileWithRecordingId{file.path, *id};
   } else if (first->id != *id) {
     return different_recordings_error(first->path, first->id, file.path, *id);
   }
@@ -104,7 +104,7 @@ Result<std::optional<std::vector<RecordingFile>>> list_part_files(const std::str
 
 // Returns the files of the recording that a path names, or nullopt if the recorder joins its parts meanwhile. Lists the
 // parts before it looks for the joined file, which appears before the first part is removed.
-Result<std::optional<std::vector<RecordingFile>>> try_to_list_files(const std::string& path) {
+Result<std::optional<std::vector<RecordingFile>>> try_list_recording_files(const std::string& path) {
   if (is_folder(path)) {
     Result<std::optional<std::vector<RecordingFile>>> parts = list_part_files(path);
     if (parts && *parts && (*parts)->empty()) {
@@ -129,7 +129,7 @@ Result<std::optional<std::vector<RecordingFile>>> try_to_list_files(const std::s
 
 Result<std::vector<RecordingFile>> find_recording_files(const std::string& path) {
   for (int tries = 0; tries < kMaxListingTries; ++tries) {
-    Result<std::optional<std::vector<RecordingFile>>> files = try_to_list_files(path);
+    Result<std::optional<std::vector<RecordingFile>>> files = try_list_recording_files(path);
     if (!files) return std::move(files).error();
     if (*files) return std::move(**files);
   }
@@ -153,7 +153,7 @@ bool starts_with_recording_magic(const std::string& path) {
   return start && *start == kChunkMagic;
 }
 
-std::string to_file_name(std::string_view text) {
+std::string sanitize_for_file_name(std::string_view text) {
   std::string name(text);
   for (char& c : name) {
     const bool plain =
@@ -164,7 +164,8 @@ std::string to_file_name(std::string_view text) {
 }
 
 std::string recording_part_path(const std::string& folder, const RecordingSource& source) {
-  return fmt::format("{}/{}-{}-{}{}", folder, to_file_name(source.boot_id), source.pid, source.started_ns, kPartSuffix);
+  return fmt::format("{}/{}-{}-{}{}", folder, sanitize_for_file_name(source.boot_id), source.pid, source.started_ns,
+                     kPartSuffix);
 }
 
 Result<std::string> recording_id_of_file(const std::string& path) {
@@ -175,7 +176,7 @@ Result<std::string> recording_id_of_file(const std::string& path) {
 
 Result<std::vector<RecordingFile>> open_recording(std::span<const std::string> paths) {
   std::vector<RecordingFile> all;
-  std::optional<IdentifiedFile> first;
+  std::optional<FileWithRecordingId> first;
   for (const std::string& path : paths) {
     Result<std::vector<RecordingFile>> files = find_recording_files(path);
     if (!files) return files;

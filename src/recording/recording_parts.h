@@ -30,7 +30,7 @@ std::string recording_folder(const std::string& path);
 std::string recording_part_path(const std::string& folder, const RecordingSource& source);
 
 // Converts a text to a part of a file name: keeps letters, digits, '-' and '_', replaces everything else by '_'.
-std::string to_file_name(std::string_view text);
+std::string sanitize_for_file_name(std::string_view text);
 
 struct JoinSummary {
   std::uint64_t parts = 0;       // number of joined parts

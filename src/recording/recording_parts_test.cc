@@ -55,7 +55,7 @@ class RecordingParts : public testing::Test {
   TemporaryDirectory directory_;
   std::string path_ = directory_.path() + "/run.joule";
   std::string folder_ = recording_folder(path_);
-  Recorded recorded_;
+  RecordingContents recorded_;
 };
 
 TEST_F(RecordingParts, AreJoinedIntoOneFileAndTheFolderIsRemoved) {
@@ -154,7 +154,7 @@ TEST_F(RecordingParts, AreReadAlthoughTheRecorderJoinsThemAfterTheyWereListed) {
   ASSERT_TRUE(files) << files.error().message;
   ASSERT_TRUE(join_parts(folder_, path_));
   for (const int pass : {1, 2}) {
-    Recorded recorded;
+    RecordingContents recorded;
     const Result<RecordingSummary> summary = read_recording(*files, recorded);
     ASSERT_TRUE(summary) << "pass " << pass << ": " << summary.error().message;
     EXPECT_EQ(recorded.samples.size(), 2u * kTicks);
@@ -312,7 +312,7 @@ TEST_F(RecordingParts, ElectOneSamplerWithoutFlock) {
     const Result<std::optional<SamplerLock>> first = SamplerLock::try_acquire(folder_, "boot-a", no_flock);
     ASSERT_TRUE(first) << first.error().message;
     ASSERT_TRUE(*first);
-    EXPECT_TRUE((*first)->is_owner_file());
+    EXPECT_TRUE((*first)->is_backed_by_owner_file());
     EXPECT_FALSE(*SamplerLock::try_acquire(folder_, "boot-a", no_flock));
     EXPECT_TRUE(*SamplerLock::try_acquire(folder_, "boot-b", no_flock));
   }

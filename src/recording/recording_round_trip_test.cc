@@ -20,8 +20,8 @@ class RecordingRoundTrip : public testing::Test {
     return *RecordingWriter::create(path(), source, time_unit_log2);
   }
   std::string path() const { return directory_.path() + "/run.joule"; }
-  Recorded read() {
-    Recorded recorded;
+  RecordingContents read() {
+    RecordingContents recorded;
     Result<RecordingSummary> summary = read_recording(path(), recorded);
     EXPECT_TRUE(summary) << summary.error().message;
     if (summary) summary_ = *summary;
@@ -54,7 +54,7 @@ TEST_F(RecordingRoundTrip, PreservesEveryFieldOfChannels) {
   out.set_channels(std::vector<Channel>{recorded_channel("package-0"), gauge});
   ASSERT_TRUE(out.finish({}));
 
-  const Recorded in = read();
+  const RecordingContents in = read();
   ASSERT_EQ(in.channels.size(), 2u);
   EXPECT_EQ(in.channels[0].wrap_range, 262'143'328'850u);
   const Channel& back = in.channels[1];
@@ -93,7 +93,7 @@ TEST_F(RecordingRoundTrip, PreservesEverythingButSamples) {
   end.diagnostics.add({"denied", 3, "what", "how"});
   ASSERT_TRUE(out.finish(end));
 
-  const Recorded in = read();
+  const RecordingContents in = read();
   ASSERT_EQ(in.sources.size(), 1u);
   EXPECT_EQ(in.sources[0].second.command, (std::vector<std::string>{"python", "train.py"}));
   EXPECT_EQ(in.sources[0].second.started_ns, 1'000'000'000);
@@ -149,7 +149,7 @@ TEST_F(RecordingRoundTrip, PreservesSamplesExactlyAtNanosecondResolution) {
     ASSERT_TRUE(out.flush());
   }
   ASSERT_TRUE(out.finish({}));
-  const Recorded in = read();
+  const RecordingContents in = read();
   for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
     const std::vector<Reading> readings = in.readings_of(channel);
     std::size_t next = 0;
@@ -197,7 +197,7 @@ TEST_F(RecordingRoundTrip, SplitsSamplesThatExceedAChunk) {
   }
   for (std::uint64_t i = 0; i < 30; ++i) out.add(Mark{0, MarkKind::step, i, 0, std::string(300'000, 'x')});
   ASSERT_TRUE(out.finish({}));
-  const Recorded in = read();
+  const RecordingContents in = read();
   EXPECT_EQ(in.samples.size(), 2u * kManyTicks);
   ASSERT_EQ(in.marks.size(), 30u);
   EXPECT_EQ(in.marks[29].second.name.size(), kMaxTextBytes);

@@ -31,7 +31,7 @@ double normal(Random& random, double mean, double deviation) {
 }
 
 // Counters of several zones, read one after another by one thread that wakes 50 to 100 us late.
-std::vector<Sample> rapl(Random& random, std::uint32_t first_channel, std::uint32_t zones, double watts) {
+std::vector<Sample> rapl_samples(Random& random, std::uint32_t first_channel, std::uint32_t zones, double watts) {
   std::vector<Sample> samples;
   std::vector<double> quanta(zones, 1e8);
   for (std::int64_t deadline_ns = 0; deadline_ns < kRun_ns; deadline_ns += 50 * kNanosecondsPerMillisecond) {
@@ -61,8 +61,8 @@ std::vector<Sample> nvml_power(Random& random, std::uint32_t channel) {
 }
 
 struct Sizes {
-  double part = 0;    // bytes per sample in the part
-  double joined = 0;  // bytes per sample in the joined file
+  double part = 0;                     // bytes per sample in the part
+  double joined_bytes_per_sample = 0;  // bytes per sample in the joined file
 };
 
 std::uint64_t size_of(const std::string& path) {
@@ -94,7 +94,7 @@ Sizes record(const std::vector<Sample>& samples, std::size_t channels, unsigned 
   sizes.part = static_cast<double>(size_of(part)) / count;
   const std::string joined = folder + ".joined";
   EXPECT_TRUE(join_parts(folder, joined));
-  sizes.joined = static_cast<double>(size_of(joined)) / count;
+  sizes.joined_bytes_per_sample = static_cast<double>(size_of(joined)) / count;
   ::unlink(joined.c_str());
   return sizes;
 }
@@ -117,10 +117,11 @@ struct Stream {
 };
 
 std::vector<Stream> streams(Random& random) {
-  return {{"1 RAPL counter", 1, rapl(random, 0, 1, 50)},
-          {"4 RAPL counters", 4, rapl(random, 0, 4, 50)},
-          {"1 NVML gauge", 1, nvml_power(random, 0)},
-          {"4 RAPL counters and an NVML gauge", 5, concatenated(rapl(random, 0, 4, 50), nvml_power(random, 4))}};
+  return {
+      {"1 RAPL counter", 1, rapl_samples(random, 0, 1, 50)},
+      {"4 RAPL counters", 4, rapl_samples(random, 0, 4, 50)},
+      {"1 NVML gauge", 1, nvml_power(random, 0)},
+      {"4 RAPL counters and an NVML gauge", 5, concatenated(rapl_samples(random, 0, 4, 50), nvml_power(random, 4))}};
 }
 
 TEST(RecordingSize, ASampleTakesAtMostFourBytes) {
@@ -129,15 +130,15 @@ TEST(RecordingSize, ASampleTakesAtMostFourBytes) {
     const Sizes usual = record(stream.samples, stream.channels, kSampleTimeUnitLog2);
     const Sizes exact = record(stream.samples, stream.channels, 0);
     fmt::print("{}: {:.2f} bytes per sample ({:.2f} before the join); with exact nanoseconds {:.2f} ({:.2f})\n",
-               stream.name, usual.joined, usual.part, exact.joined, exact.part);
-    EXPECT_LE(usual.joined, 4.0) << stream.name;
+               stream.name, usual.joined_bytes_per_sample, usual.part, exact.joined_bytes_per_sample, exact.part);
+    EXPECT_LE(usual.joined_bytes_per_sample, 4.0) << stream.name;
   }
 }
 
 TEST(RecordingSize, ThreeDaysFitInto500Megabytes) {
   Random random(20240602);
   // Two sockets with memory, and four GPUs with one power gauge each.
-  std::vector<Sample> samples = rapl(random, 0, 4, 80);
+  std::vector<Sample> samples = rapl_samples(random, 0, 4, 80);
   for (std::uint32_t gpu = 0; gpu < 4; ++gpu) {
     const std::vector<Sample> more = nvml_power(random, 4 + gpu);
     samples.insert(samples.end(), more.begin(), more.end());
@@ -145,8 +146,8 @@ TEST(RecordingSize, ThreeDaysFitInto500Megabytes) {
   const auto count = static_cast<double>(samples.size());
   const Sizes sizes = record(sorted_by_time(std::move(samples)), 8, kSampleTimeUnitLog2);
   const double three_days = 72.0 * 3600 * kNanosecondsPerSecond / kRun_ns;
-  fmt::print("72 hours: {:.0f} MB, {:.0f} MB before the join\n", three_days * count * sizes.joined / 1e6,
-             three_days * count * sizes.part / 1e6);
+  fmt::print("72 hours: {:.0f} MB, {:.0f} MB before the join\n",
+             three_days * count * sizes.joined_bytes_per_sample / 1e6, three_days * count * sizes.part / 1e6);
   EXPECT_LE(three_days * count * sizes.part, 500e6);
 }
 

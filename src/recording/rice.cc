@@ -9,18 +9,21 @@
 namespace joulemap::recording {
 namespace {
 
-constexpr unsigned kEscapeOnes = 16;     // number of ones that announce all bits instead of a quotient
-constexpr unsigned kWidthFieldBits = 6;  // size of the field that contains the width minus 1, so 1 to 64
-constexpr unsigned kMaxBitsPerPut = 56;  // most bits that one put() takes for quotient and low bits together
-constexpr unsigned kSearchRadius = 2;    // how far below log2 of the mean the search for k starts
+constexpr unsigned kEscapeOneCount = 16;    // number of ones that announce all bits instead of a quotient
+constexpr unsigned kWidthFieldBits = 6;     // size of the field that contains the width minus 1, so 1 to 64
+constexpr unsigned kMaxBitsPerWrite = 56;   // most bits that one write_bits() takes for quotient and low bits together
+constexpr unsigned kRiceKSearchRadius = 2;  // how far below log2 of the mean the search for k starts
 
-unsigned significant_width(std::uint64_t value) { return std::max(1u, static_cast<unsigned>(std::bit_width(value))); }
+unsigned significant_bit_count(std::uint64_t value) {
+  return std::max(1u, static_cast<unsigned>(std::bit_width(value)));
+}
 
-std::uint64_t encoded_bit_count(std::span<const std::uint64_t> values, unsigned k) {
+std::uint64_t rice_encoded_bit_count(std::span<const std::uint64_t> values, unsigned k) {
   std::uint64_t bits = 0;
   for (const std::uint64_t value : values) {
     const std::uint64_t quotient = value >> k;
-    bits += quotient < kEscapeOnes ? quotient + 1 + k : kEscapeOnes + kWidthFieldBits + significant_width(value);
+    bits += quotient < kEscapeOneCount ? quotient + 1 + k
+                                       : kEscapeOneCount + kWidthFieldBits + significant_bit_count(value);
   }
   return bits;
 }
@@ -28,13 +31,13 @@ std::uint64_t encoded_bit_count(std::span<const std::uint64_t> values, unsigned 
 class BitWriter {
  public:
   // `value` must have no bits above `width`.
-  void put(std::uint64_t value, unsigned width) {
-    if (width > kMaxWidth) {
-      put_up_to_56_bits(value & kHalfMask, kHalfWidth_bits);
-      value >>= kHalfWidth_bits;
-      width -= kHalfWidth_bits;
+  void write_bits(std::uint64_t value, unsigned width) {
+    if (width > kMaxWriteWidth_bits) {
+      write_up_to_56_bits(value & kHalfWordMask, kHalfWordBits);
+      value >>= kHalfWordBits;
+      width -= kHalfWordBits;
     }
-    put_up_to_56_bits(value, width);
+    write_up_to_56_bits(value, width);
   }
   std::string take_bytes() && {
     pad_to_byte();
@@ -43,12 +46,12 @@ class BitWriter {
   }
 
  private:
-  static constexpr unsigned kHalfWidth_bits = 32;
-  static constexpr std::uint64_t kHalfMask = 0xffff'ffff;
-  static constexpr unsigned kMaxWidth = 56;  // leaves room for seven bits of an incomplete byte
+  static constexpr unsigned kHalfWordBits = 32;
+  static constexpr std::uint64_t kHalfWordMask = 0xffff'ffff;
+  static constexpr unsigned kMaxWriteWidth_bits = 56;  // leaves room for seven bits of an incomplete byte
 
   // Appends bits; copies eight bytes at a time and keeps the incomplete byte pending.
-  void put_up_to_56_bits(std::uint64_t value, unsigned width) {
+  void write_up_to_56_bits(std::uint64_t value, unsigned width) {
     pending_bits_ |= value << pending_bit_count_;
     pending_bit_count_ += width;
     if (buffered_byte_count_ + sizeof pending_bits_ > byte_buffer_.size()) {
@@ -62,7 +65,7 @@ class BitWriter {
   }
   void pad_to_byte() {
     if (pending_bit_count_ == 0) return;
-    put_up_to_56_bits(0, 8 - pending_bit_count_);
+    write_up_to_56_bits(0, 8 - pending_bit_count_);
   }
 
   std::string bytes_;
@@ -76,30 +79,30 @@ class BitReader {
  public:
   explicit BitReader(std::string_view bytes) : bytes_(bytes) {}
 
-  std::uint64_t take_bits(unsigned width) {
-    if (width <= kHalfWidth_bits) return take_up_to_half(width);
-    const std::uint64_t low = take_up_to_half(kHalfWidth_bits);
-    return low | take_up_to_half(width - kHalfWidth_bits) << kHalfWidth_bits;
+  std::uint64_t read_bits(unsigned width) {
+    if (width <= kHalfWordBits) return read_up_to_32_bits(width);
+    const std::uint64_t low = read_up_to_32_bits(kHalfWordBits);
+    return low | read_up_to_32_bits(width - kHalfWordBits) << kHalfWordBits;
   }
-  // Counts ones up to a zero, which it consumes, or up to kEscapeOnes ones.
-  unsigned take_ones() {
+  // Counts ones up to a zero, which it consumes, or up to kEscapeOneCount ones.
+  unsigned read_unary_ones() {
     load_bits();
-    const unsigned ones = std::min(static_cast<unsigned>(std::countr_one(loaded_bits_)), kEscapeOnes);
-    take_up_to_half(ones < kEscapeOnes ? ones + 1 : ones);
+    const unsigned ones = std::min(static_cast<unsigned>(std::countr_one(loaded_bits_)), kEscapeOneCount);
+    read_up_to_32_bits(ones < kEscapeOneCount ? ones + 1 : ones);
     return ones;
   }
   bool is_past_end() const { return is_past_end_; }
   std::size_t consumed_byte_count() const { return next_byte_ - loaded_bit_count_ / 8; }
 
  private:
-  static constexpr unsigned kHalfWidth_bits = 32;
+  static constexpr unsigned kHalfWordBits = 32;
 
   void load_bits() {
     for (; loaded_bit_count_ <= 56 && next_byte_ < bytes_.size(); loaded_bit_count_ += 8) {
       loaded_bits_ |= std::uint64_t{static_cast<unsigned char>(bytes_[next_byte_++])} << loaded_bit_count_;
     }
   }
-  std::uint64_t take_up_to_half(unsigned width) {
+  std::uint64_t read_up_to_32_bits(unsigned width) {
     load_bits();
     if (width > loaded_bit_count_) {
       is_past_end_ = true;
@@ -128,10 +131,10 @@ unsigned choose_rice_k(std::span<const std::uint64_t> values) {
   const unsigned best_k_estimate = static_cast<unsigned>(std::bit_width(rounded));
   // A few large values among zeros raise the mean; then k = 0 with escapes is best.
   unsigned best = 0;
-  std::uint64_t fewest_bits = encoded_bit_count(values, 0);
-  const unsigned first = best_k_estimate > kSearchRadius ? best_k_estimate - kSearchRadius : 1;
+  std::uint64_t fewest_bits = rice_encoded_bit_count(values, 0);
+  const unsigned first = best_k_estimate > kRiceKSearchRadius ? best_k_estimate - kRiceKSearchRadius : 1;
   for (unsigned k = first; k <= std::min(best_k_estimate + 1, kMaxRiceK); ++k) {
-    const std::uint64_t bits = encoded_bit_count(values, k);
+    const std::uint64_t bits = rice_encoded_bit_count(values, k);
     if (bits >= fewest_bits) continue;
     best = k;
     fewest_bits = bits;
@@ -144,20 +147,20 @@ std::string rice_encode(std::span<const std::uint64_t> values, unsigned k) {
   const std::uint64_t low_bits = (std::uint64_t{1} << k) - 1;
   for (const std::uint64_t value : values) {
     const std::uint64_t quotient = value >> k;
-    if (quotient < kEscapeOnes) {
+    if (quotient < kEscapeOneCount) {
       const std::uint64_t ones = (std::uint64_t{1} << quotient) - 1;
       const auto width = static_cast<unsigned>(quotient) + 1;
-      if (width + k <= kMaxBitsPerPut) {
-        out.put(ones | (value & low_bits) << width, width + k);
+      if (width + k <= kMaxBitsPerWrite) {
+        out.write_bits(ones | (value & low_bits) << width, width + k);
       } else {
-        out.put(ones, width);
-        out.put(value & low_bits, k);
+        out.write_bits(ones, width);
+        out.write_bits(value & low_bits, k);
       }
     } else {
-      const unsigned width = significant_width(value);
-      out.put((std::uint64_t{1} << kEscapeOnes) - 1, kEscapeOnes);
-      out.put(width - 1, kWidthFieldBits);
-      out.put(value, width);
+      const unsigned width = significant_bit_count(value);
+      out.write_bits((std::uint64_t{1} << kEscapeOneCount) - 1, kEscapeOneCount);
+      out.write_bits(width - 1, kWidthFieldBits);
+      out.write_bits(value, width);
     }
   }
   return std::move(out).take_bytes();
@@ -169,12 +172,12 @@ std::optional<RiceDecoded> rice_decode(std::string_view bytes, std::size_t count
   RiceDecoded decoded;
   decoded.values.reserve(count);
   for (std::size_t i = 0; i < count && !in.is_past_end(); ++i) {
-    const unsigned ones = in.take_ones();
-    if (ones < kEscapeOnes) {
-      decoded.values.push_back(std::uint64_t{ones} << k | in.take_bits(k));
+    const unsigned ones = in.read_unary_ones();
+    if (ones < kEscapeOneCount) {
+      decoded.values.push_back(std::uint64_t{ones} << k | in.read_bits(k));
     } else {
-      const auto width = static_cast<unsigned>(in.take_bits(kWidthFieldBits)) + 1;
-      decoded.values.push_back(in.take_bits(width));
+      const auto width = static_cast<unsigned>(in.read_bits(kWidthFieldBits)) + 1;
+      decoded.values.push_back(in.read_bits(width));
     }
   }
   if (in.is_past_end()) return std::nullopt;

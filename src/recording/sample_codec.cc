@@ -13,14 +13,14 @@ namespace {
 using UnsignedColumn = std::vector<std::uint64_t>;
 
 // Unsigned, because arithmetic is modulo 2^64: even an invalid time must round-trip.
-std::uint64_t floor_to_units(std::int64_t time_ns, unsigned shift) {
+std::uint64_t floor_to_time_units(std::int64_t time_ns, unsigned shift) {
   return static_cast<std::uint64_t>(time_ns >> shift);
 }
-std::uint64_t ceil_to_units(std::int64_t time_ns, unsigned shift) {
+std::uint64_t ceil_to_time_units(std::int64_t time_ns, unsigned shift) {
   const std::int64_t below_unit = (std::int64_t{1} << shift) - 1;
-  return floor_to_units(time_ns, shift) + ((time_ns & below_unit) != 0 ? 1 : 0);
+  return floor_to_time_units(time_ns, shift) + ((time_ns & below_unit) != 0 ? 1 : 0);
 }
-std::int64_t units_to_ns(std::uint64_t units, unsigned shift) { return static_cast<std::int64_t>(units << shift); }
+std::int64_t time_units_to_ns(std::uint64_t units, unsigned shift) { return static_cast<std::int64_t>(units << shift); }
 
 // The samples of one channel.
 struct ChannelBlock {
@@ -35,8 +35,8 @@ ChannelBlock make_channel_block(std::span<const Sample> samples, unsigned shift)
   ChannelBlock block;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const Reading& reading = samples[i].reading;
-    block.begin_units.push_back(floor_to_units(reading.before_ns, shift));
-    block.end_units.push_back(ceil_to_units(reading.after_ns, shift));
+    block.begin_units.push_back(floor_to_time_units(reading.before_ns, shift));
+    block.end_units.push_back(ceil_to_time_units(reading.after_ns, shift));
     if (reading.code == ReadCode::ok) {
       block.raw_values.push_back(reading.raw);
     } else {
@@ -158,9 +158,9 @@ void read_channel_block(WireReader& in, std::uint64_t base, SampleBatch& batch, 
     const std::uint64_t begin = before[i] + (follows ? previous_after[i] : base);
     after[i] = begin + duration[i];
     const std::uint64_t value = codes[i] == ReadCode::ok ? raw[next_raw++] : 0;
-    batch.samples.push_back(
-        {static_cast<std::uint32_t>(channel),
-         {value, units_to_ns(begin, batch.time_unit_log2), units_to_ns(after[i], batch.time_unit_log2), codes[i]}});
+    batch.samples.push_back({static_cast<std::uint32_t>(channel),
+                             {value, time_units_to_ns(begin, batch.time_unit_log2),
+                              time_units_to_ns(after[i], batch.time_unit_log2), codes[i]}});
   }
   previous_after = std::move(after);
 }
@@ -173,7 +173,7 @@ std::string encode_samples(const SampleBatch& batch) {
   std::vector<Sample> sorted = batch.samples;
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Sample& a, const Sample& b) { return a.channel < b.channel; });
-  const std::uint64_t base = floor_to_units(first_time_ns(batch), batch.time_unit_log2);
+  const std::uint64_t base = floor_to_time_units(first_time_ns(batch), batch.time_unit_log2);
 
   WireWriter blocks;
   std::uint64_t block_count = 0;

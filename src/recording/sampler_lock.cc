@@ -9,7 +9,7 @@ namespace joulemap::recording {
 
 Result<std::optional<SamplerLock>> SamplerLock::try_acquire(const std::string& folder, std::string_view boot_id,
                                                             FileLock::FlockFunction lock) {
-  const std::string path = fmt::format("{}/{}{}", folder, to_file_name(boot_id), kSamplerLockSuffix);
+  const std::string path = fmt::format("{}/{}{}", folder, sanitize_for_file_name(boot_id), kSamplerLockSuffix);
   Result<std::optional<FileLock>> taken = FileLock::try_acquire(path, LockScope::machine, lock);
   if (!taken) return std::move(taken).error();
   return *taken ? std::optional(SamplerLock(std::move(**taken))) : std::nullopt;

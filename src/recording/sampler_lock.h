@@ -20,7 +20,7 @@ class SamplerLock {
   static Result<std::optional<SamplerLock>> try_acquire(const std::string& folder, std::string_view boot_id,
                                                         FileLock::FlockFunction lock = &::flock);
   // True if the folder's file system has no flock, so that a file that names its owner serves as the lock.
-  bool is_owner_file() const { return lock_.is_owner_file(); }
+  bool is_backed_by_owner_file() const { return lock_.is_backed_by_owner_file(); }
 
  private:
   explicit SamplerLock(FileLock lock) : lock_(std::move(lock)) {}

@@ -22,13 +22,13 @@ constexpr std::int64_t kMinSettlingPollPeriod_ns = 100 * kNanosecondsPerMicrosec
 // Longest dense reading after the begin of a window, for counters that update less often.
 constexpr std::int64_t kMaxDenseReading_ns = 250 * kNanosecondsPerMillisecond;
 // Longest wait after a window for the next update of its slowest counter. There is no wait if the window lasts more
-// than kUpdatesWithoutSettling update periods, unless the period is at most kMaxQuickUpdatePeriod_ns.
+// than kMinUpdatesToSkipSettling update periods, unless the period is at most kMaxQuickUpdatePeriod_ns.
 constexpr std::int64_t kMaxSettlingWait_ns = 150 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kUpdatesWithoutSettling = 2000;
+constexpr std::int64_t kMinUpdatesToSkipSettling = 2000;
 constexpr std::int64_t kMaxQuickUpdatePeriod_ns = 5 * kNanosecondsPerMillisecond;
 // How long read_all_sensors() waits for the sensors. Reads of GPU energy counters were observed to take up to 30 ms; a
 // device that takes longer than this is lost.
-constexpr std::int64_t kSensorTimeout_ns = 100 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kReadAllSensorsTimeout_ns = 100 * kNanosecondsPerMillisecond;
 // In energy_since_last_call(), a counter without an update in this time after begin() counts as frozen.
 constexpr double kFrozenCounterDelay_s = 1;
 
@@ -64,7 +64,7 @@ void Meter::process_samples() {
 // end(): the next update was seen, or no period is known to wait for. Gauges and estimates have no updates to wait for.
 bool Meter::is_settled(const EnergyCurve& curve) const {
   if (!has_counter_updates(curve.channel())) return true;
-  if (has_ended_) return curve.points_after(end_ns_) > 0 || !curve.is_refresh_known();
+  if (has_ended_) return curve.count_points_after(end_ns_) > 0 || !curve.is_refresh_known();
   return curve.is_refresh_known() && curve.tally().update_count > 0;
 }
 
@@ -152,7 +152,7 @@ void Meter::set_reading_every_update(bool every) {
 
 void Meter::read_all_sensors() {
   // A sensor that does not answer in time has no reading, and the result of the window reports that.
-  static_cast<void>(sampler_.read_all_sensors(kSensorTimeout_ns));
+  static_cast<void>(sampler_.read_all_sensors(kReadAllSensorsTimeout_ns));
   process_samples();
 }
 
@@ -165,7 +165,7 @@ void Meter::end() {
   own_cpu_at_end_ns_ = own_cpu_ns();
   const std::int64_t refresh_ns = slowest_update_period_ns();
   const bool quick = refresh_ns <= kMaxQuickUpdatePeriod_ns;
-  if (quick || refresh_ns * kUpdatesWithoutSettling >= end_ns_ - begin_ns_) {
+  if (quick || refresh_ns * kMinUpdatesToSkipSettling >= end_ns_ - begin_ns_) {
     const std::int64_t wait_ns =
         std::min(refresh_ns + refresh_ns / 2 + kNanosecondsPerMillisecond, kMaxSettlingWait_ns);
     wait_until_settled(end_ns_ + wait_ns,

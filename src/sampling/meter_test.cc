@@ -83,7 +83,7 @@ struct SteadyMeter {
     sensors.push_back(std::make_unique<SteadyPackage>(code));
     return Meter({}, Sampler(std::move(sensors)));
   }
-  void run_for(std::int64_t duration_ns) {
+  void sample_for(std::int64_t duration_ns) {
     for (const std::int64_t end_ns = monotonic_ns() + duration_ns; monotonic_ns() < end_ns;) meter.sample();
   }
 };
@@ -93,7 +93,7 @@ TEST(Meter, MeasuresTheIncreaseOfTheCounterBetweenBeginAndEnd) {
   for (int run = 1; run <= 3; ++run) {  // one window after another
     steady.meter.prepare();
     steady.meter.begin();
-    steady.run_for(20 * kNanosecondsPerMillisecond);
+    steady.sample_for(20 * kNanosecondsPerMillisecond);
     steady.meter.end();
     const DomainTable table = steady.meter.result();
     ASSERT_EQ(table.rows.size(), 1u);
@@ -118,11 +118,11 @@ TEST(Meter, ReportsEnergyUntilTheCounterVanished) {
   SteadyMeter steady;
   steady.meter.prepare();
   steady.meter.begin();
-  steady.run_for(20 * kNanosecondsPerMillisecond);
+  steady.sample_for(20 * kNanosecondsPerMillisecond);
   steady.meter.read_all_sensors();
   steady.code = ReadCode::vanished;
   steady.meter.read_all_sensors();
-  steady.run_for(20 * kNanosecondsPerMillisecond);
+  steady.sample_for(20 * kNanosecondsPerMillisecond);
   steady.meter.end();
   const DomainTable table = steady.meter.result();
   EXPECT_GT(table.rows[0].joules.value(), 1.9);

@@ -32,7 +32,7 @@ Result<OpenSensors> open_sensors(const SensorOptions& options) {
     if (options.uses_file_capabilities) {
       if (Status dropped = drop_capabilities(); !dropped) return std::move(dropped).error();
     }
-    return open_replay(options.replay);
+    return open_replay_sensors(options.replay);
   }
   Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(options.sensors);
   if (!backends) return std::move(backends).error();

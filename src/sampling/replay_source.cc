@@ -39,7 +39,7 @@ class ReplayVisitor final : public recording::RecordingVisitor {
 
 }  // namespace
 
-Result<OpenSensors> open_replay(const std::string& path) {
+Result<OpenSensors> open_replay_sensors(const std::string& path) {
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(std::span(&path, 1));
   if (!files) return std::move(files).error();
   ReplayVisitor collector;

@@ -11,6 +11,6 @@
 namespace joulemap::sampling {
 
 // Holds all samples in memory: rejects recordings of more than a few hours.
-Result<OpenSensors> open_replay(const std::string& path);
+Result<OpenSensors> open_replay_sensors(const std::string& path);
 
 }  // namespace joulemap::sampling

@@ -20,10 +20,10 @@ using sensors::Sensor;
 constexpr std::int64_t kForever_ns = 20 * kNanosecondsPerSecond;
 
 // State shared with a ScriptedSensor, which counts its reads and can block inside one, like a device that hangs.
-struct Script {
+struct SensorScript {
   std::atomic<std::uint64_t> reads{0};
   std::atomic<std::uint64_t> hangs{0};  // number of reads that blocked
-  std::atomic<bool> skips{false};
+  std::atomic<bool> skips_reads{false};
   std::mutex mutex;
   std::condition_variable changed;
   bool blocked = false;
@@ -37,7 +37,8 @@ struct Script {
 
 class ScriptedSensor final : public Sensor {
  public:
-  ScriptedSensor(Script& script, std::int64_t period_ns, std::string name) : script_(script), period_ns_(period_ns) {
+  ScriptedSensor(SensorScript& script, std::int64_t period_ns, std::string name)
+      : script_(script), period_ns_(period_ns) {
     channels_.resize(1);
     channels_[0].name = channels_[0].sensor = std::move(name);
   }
@@ -48,14 +49,14 @@ class ScriptedSensor final : public Sensor {
     script_.changed.wait(lock, [this] { return !script_.blocked; });
     readings[0].before_ns = readings[0].after_ns = monotonic_ns();
     readings[0].raw = ++script_.reads;
-    readings[0].code = script_.skips && mode != SamplingMode::immediate ? ReadCode::skipped : ReadCode::ok;
+    readings[0].code = script_.skips_reads && mode != SamplingMode::immediate ? ReadCode::skipped : ReadCode::ok;
   }
   std::int64_t next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept override {
     return last_ns + (mode == SamplingMode::near_edge ? kNanosecondsPerMillisecond : period_ns_);
   }
 
  private:
-  Script& script_;
+  SensorScript& script_;
   std::int64_t period_ns_;
   std::vector<Channel> channels_;
 };
@@ -67,7 +68,7 @@ Sampler sampler_of(std::unique_ptr<Sensors>... sensors) {
   return Sampler(std::move(list));
 }
 
-std::unique_ptr<Sensor> sensor(Script& script, std::int64_t period_ns, std::string name = "scripted") {
+std::unique_ptr<Sensor> sensor(SensorScript& script, std::int64_t period_ns, std::string name = "scripted") {
   return std::make_unique<ScriptedSensor>(script, period_ns, std::move(name));
 }
 
@@ -88,8 +89,8 @@ void wait_for(Condition condition) {
 }
 
 TEST(Sampler, DeliversReadingsOfEachSensorInOrderByChannel) {
-  Script a;
-  Script b;
+  SensorScript a;
+  SensorScript b;
   Sampler sampler = sampler_of(sensor(a, kNanosecondsPerMillisecond), sensor(b, kNanosecondsPerMillisecond));
   sampler.start();
   wait_for([&] { return a.reads >= 20 && b.reads >= 20; });
@@ -138,8 +139,8 @@ TEST(Sampler, SamplesLostInOneRunAreNotCountedInTheNext) {
 }
 
 TEST(Sampler, ASensorThatHangsDelaysNoOther) {
-  Script hanging;
-  Script quick;
+  SensorScript hanging;
+  SensorScript quick;
   hanging.set_blocked(true);
   Sampler sampler = sampler_of(sensor(hanging, kNanosecondsPerMillisecond), sensor(quick, kNanosecondsPerMillisecond));
   sampler.start();
@@ -151,7 +152,7 @@ TEST(Sampler, ASensorThatHangsDelaysNoOther) {
 }
 
 TEST(Sampler, ReadsImmediatelyOnRequest) {
-  Script script;
+  SensorScript script;
   Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
   sampler.start();
   wait_for([&] { return script.reads == 1; });
@@ -160,7 +161,7 @@ TEST(Sampler, ReadsImmediatelyOnRequest) {
 }
 
 TEST(Sampler, AppliesAModeChangeWhileItSleeps) {
-  Script script;
+  SensorScript script;
   Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
   sampler.start();
   wait_for([&] { return script.reads == 1; });
@@ -169,7 +170,7 @@ TEST(Sampler, AppliesAModeChangeWhileItSleeps) {
 }
 
 TEST(SensorThread, TakesARequestedReadingBeforeItStopsHoweverLateItIs) {
-  Script script;
+  SensorScript script;
   script.set_blocked(true);
   SensorThread thread(sensor(script, 3600 * kNanosecondsPerSecond), 0);
   thread.start();
@@ -183,7 +184,7 @@ TEST(SensorThread, TakesARequestedReadingBeforeItStopsHoweverLateItIs) {
 }
 
 TEST(Sampler, StopsWhileItSleeps) {
-  Script script;
+  SensorScript script;
   Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
   sampler.start();
   sampler.stop();
@@ -191,8 +192,8 @@ TEST(Sampler, StopsWhileItSleeps) {
 }
 
 TEST(Sampler, AbandonsASensorThatNeverReturns) {
-  auto& script = *new Script;  // its thread outlives the test and hangs until the program exits
-  Script quick;
+  auto& script = *new SensorScript;  // its thread outlives the test and hangs until the program exits
+  SensorScript quick;
   {
     Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond), sensor(quick, kNanosecondsPerMillisecond));
     sampler.start();
@@ -209,8 +210,8 @@ TEST(Sampler, AbandonsASensorThatNeverReturns) {
 }
 
 TEST(Sampler, StoresNoReadingThatWasNotDue) {
-  Script script;
-  script.skips = true;
+  SensorScript script;
+  script.skips_reads = true;
   Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond));
   sampler.start();
   wait_for([&] { return script.reads >= 5; });
@@ -220,7 +221,7 @@ TEST(Sampler, StoresNoReadingThatWasNotDue) {
 }
 
 TEST(Sampler, CountsReadsThatWereDueWhileOneHung) {
-  Script script;
+  SensorScript script;
   Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond));
   sampler.start();
   wait_for([&] { return script.reads >= 1; });
@@ -239,7 +240,7 @@ TEST(Sampler, CountsReadsThatWereDueWhileOneHung) {
 }
 
 TEST(Sampler, CountsSamplesThatWereNotFetchedInTime) {
-  Script script;
+  SensorScript script;
   Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMicrosecond));
   sampler.start();
   wait_for([&] { return script.reads > 3000; });
@@ -250,7 +251,7 @@ TEST(Sampler, CountsSamplesThatWereNotFetchedInTime) {
 }
 
 TEST(Sampler, CanBeStartedAgain) {
-  Script script;
+  SensorScript script;
   Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond));
   for (int round = 0; round < 3; ++round) {
     const std::uint64_t before = script.reads;

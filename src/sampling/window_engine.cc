@@ -18,9 +18,9 @@ namespace {
 
 using sensors::SamplingMode;
 
-constexpr std::int64_t kEnginePeriod_ns = 20 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kWindowEnginePeriod_ns = 20 * kNanosecondsPerMillisecond;
 // Period of the engine thread while a caller waits: half the update period of RAPL.
-constexpr std::int64_t kWaitingEnginePeriod_ns = kNanosecondsPerMillisecond / 2;
+constexpr std::int64_t kWindowEngineWaitPeriod_ns = kNanosecondsPerMillisecond / 2;
 constexpr std::int64_t kMaxResultWait_ns = 300 * kNanosecondsPerMillisecond;
 // A hanging sensor must block neither the start nor a wait.
 constexpr std::int64_t kFirstReadTimeout_ns = 500 * kNanosecondsPerMillisecond;
@@ -35,15 +35,15 @@ constexpr std::int64_t kInitialDenseReading_ns = 30 * kNanosecondsPerMillisecond
 constexpr std::int64_t kSensorReadPeriod_ns = 5 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kEstimateReadPeriod_ns = 20 * kNanosecondsPerMillisecond;
 
-bool is_estimate(const sensors::Sensor& sensor) {
+bool is_estimate_sensor(const sensors::Sensor& sensor) {
   return !sensor.channels().empty() && sensor.channels().front().provenance == Provenance::estimated;
 }
 
 void request_read_periods(OpenSensors& opened) {
   const bool any_measured = std::any_of(opened.sensors.begin(), opened.sensors.end(),
-                                        [](const auto& sensor) { return !is_estimate(*sensor); });
+                                        [](const auto& sensor) { return !is_estimate_sensor(*sensor); });
   for (const std::unique_ptr<sensors::Sensor>& sensor : opened.sensors) {
-    if (!is_estimate(*sensor)) {
+    if (!is_estimate_sensor(*sensor)) {
       sensor->request_period(kSensorReadPeriod_ns);
     } else if (!any_measured || opened.estimates_requested) {
       sensor->request_period(kEstimateReadPeriod_ns);
@@ -55,7 +55,7 @@ void request_read_periods(OpenSensors& opened) {
 bool is_edge_settled(const EnergyCurve& curve, std::int64_t time_ns) {
   // Two updates show the update period of a counter, and with it the age of the counter's first value.
   const std::size_t enough = has_counter_updates(curve.channel()) && !curve.is_refresh_known() ? 2 : 1;
-  if (curve.points_after(time_ns) >= enough) return true;
+  if (curve.count_points_after(time_ns) >= enough) return true;
   const EnergyTally& tally = curve.tally();
   if (tally.good_readings > 0 && tally.last_read_code != ReadCode::ok) return true;
   // The counter was read for more than an update period after `time_ns` without an update: it is frozen.
@@ -131,7 +131,7 @@ void WindowEngine::run() {
     }
     engine_pass_count_.fetch_add(1, std::memory_order_release);
     wake_all(engine_pass_count_);
-    const std::int64_t period_ns = waiting_callers_.load() > 0 ? kWaitingEnginePeriod_ns : kEnginePeriod_ns;
+    const std::int64_t period_ns = waiting_callers_.load() > 0 ? kWindowEngineWaitPeriod_ns : kWindowEnginePeriod_ns;
     wait_for_change(wake_count_, wakes, monotonic_ns() + period_ns);
   }
 }
@@ -181,10 +181,10 @@ void WindowEngine::add_samples_to_curves() {
 
 // Stores the edges at `time_ns` that no later reading can change: with two points after an edge, the first can no
 // longer be discarded as torn. `give_up`: stores the others, too, as they are.
-void WindowEngine::store_edges_of_curves(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges,
+void WindowEngine::store_edges_of_curves(std::int64_t time_ns, std::vector<std::optional<WindowEdgeEnergy>>& edges,
                                          std::size_t& missing, bool give_up) {
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    if (edges[i] || (!give_up && curves_.curves()[i].points_after(time_ns) < 2)) continue;
+    if (edges[i] || (!give_up && curves_.curves()[i].count_points_after(time_ns) < 2)) continue;
     edges[i] = curves_.curves()[i].edge_at(time_ns);
     if (edges[i]) --missing;
   }

@@ -79,8 +79,8 @@ class WindowEngine {
   struct WindowState {
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
-    std::vector<std::optional<CurveEdge>> begin_edges;
-    std::vector<std::optional<CurveEdge>> end_edges;
+    std::vector<std::optional<WindowEdgeEnergy>> begin_edges;
+    std::vector<std::optional<WindowEdgeEnergy>> end_edges;
     std::size_t missing_begin_edges = 0;
     std::size_t missing_end_edges = 0;
     std::shared_ptr<const std::vector<EnergyTally>>
@@ -95,8 +95,8 @@ class WindowEngine {
   void register_new_windows();
   void add_samples_to_curves();
   void store_settled_edges(WindowId window, WindowState& state);
-  void store_edges_of_curves(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges, std::size_t& missing,
-                             bool give_up);
+  void store_edges_of_curves(std::int64_t time_ns, std::vector<std::optional<WindowEdgeEnergy>>& edges,
+                             std::size_t& missing, bool give_up);
   bool is_settled(const WindowState& state) const;
   WindowResult compute_window_result(WindowId window, const WindowState& state) const;
   void wake_engine();

@@ -39,20 +39,20 @@ class SteadySensor final : public sensors::Sensor {
 
 constexpr double kWatts = 100;
 
-struct Bench {
+struct EngineFixture {
   std::atomic<ReadCode> code{ReadCode::ok};
   std::atomic<std::uint64_t> reads{0};
   WindowTable table{1};
   std::unique_ptr<WindowEngine> engine;
 
-  Bench() {
+  EngineFixture() {
     OpenSensors opened;
     opened.sensors.push_back(std::make_unique<SteadySensor>(code, reads));
     engine = WindowEngine::start(table, std::move(opened));
-    while (!has_refresh()) std::this_thread::yield();
+    while (!has_update_period()) std::this_thread::yield();
   }
   // True once the update period is known: a window shorter than the period then has an energy.
-  bool has_refresh() {
+  bool has_update_period() {
     const WindowId window = table.begin();
     table.end(window);
     const bool has_energy = wait_for(window).energy.rows.at(0).joules.has_value();
@@ -67,7 +67,7 @@ struct Bench {
 };
 
 // Waits for this many further reads, however long the sampler's thread takes.
-void wait_for_reads(const Bench& bench, std::uint64_t count) {
+void wait_for_reads(const EngineFixture& bench, std::uint64_t count) {
   const std::uint64_t until = bench.reads + count;
   while (bench.reads < until) std::this_thread::yield();
 }
@@ -87,7 +87,7 @@ void expect_true_energy(const WindowResult& result) {
 }
 
 TEST(WindowEngine, MeasuresTheEnergyOfAWindow) {
-  Bench bench;
+  EngineFixture bench;
   const WindowId window = bench.table.begin();
   spin_for(50 * kNanosecondsPerMillisecond);
   bench.table.end(window);
@@ -98,7 +98,7 @@ TEST(WindowEngine, MeasuresTheEnergyOfAWindow) {
 }
 
 TEST(WindowEngine, AWindowShorterThanARefreshIsNotZero) {
-  Bench bench;
+  EngineFixture bench;
   for (int i = 0; i < 20; ++i) {
     const WindowId window = bench.table.begin();
     spin_for(200 * kNanosecondsPerMicrosecond);
@@ -108,7 +108,7 @@ TEST(WindowEngine, AWindowShorterThanARefreshIsNotZero) {
 }
 
 TEST(WindowEngine, MeasuresOverlappingWindowsOfManyThreads) {
-  Bench bench;
+  EngineFixture bench;
   std::vector<WindowId> windows;
   windows.reserve(100);
   for (int i = 0; i < 100; ++i) windows.push_back(bench.table.begin());
@@ -127,7 +127,7 @@ TEST(WindowEngine, MeasuresOverlappingWindowsOfManyThreads) {
 }
 
 TEST(WindowEngine, TheEnergyOfAnInnerWindowIsPartOfTheOuter) {
-  Bench bench;
+  EngineFixture bench;
   const WindowId outer = bench.table.begin();
   const WindowId inner = bench.table.begin();
   spin_for(3 * kNanosecondsPerMillisecond);
@@ -138,7 +138,7 @@ TEST(WindowEngine, TheEnergyOfAnInnerWindowIsPartOfTheOuter) {
 }
 
 TEST(WindowEngine, PeeksIntoAnOpenWindow) {
-  Bench bench;
+  EngineFixture bench;
   const WindowId window = bench.table.begin();
   spin_for(2 * kNanosecondsPerMillisecond);
   wait_for_reads(bench, 3);  // the counter has updated since the begin and was read
@@ -150,7 +150,7 @@ TEST(WindowEngine, PeeksIntoAnOpenWindow) {
 }
 
 TEST(WindowEngine, AResultDoesNotDependOnTheTimeOfTheQuery) {
-  Bench bench;
+  EngineFixture bench;
   const WindowId window = bench.table.begin();
   spin_for(5 * kNanosecondsPerMillisecond);
   bench.table.end(window);
@@ -160,7 +160,7 @@ TEST(WindowEngine, AResultDoesNotDependOnTheTimeOfTheQuery) {
 }
 
 TEST(WindowEngine, AReleasedWindowIsNotAlive) {
-  Bench bench;
+  EngineFixture bench;
   const WindowId window = bench.table.begin();
   bench.table.end(window);
   bench.wait_for(window);
@@ -171,7 +171,7 @@ TEST(WindowEngine, AReleasedWindowIsNotAlive) {
 }
 
 TEST(WindowEngine, ReportsEnergyUntilASensorFailed) {
-  Bench bench;
+  EngineFixture bench;
   const WindowId window = bench.table.begin();
   spin_for(2 * kNanosecondsPerMillisecond);
   wait_for_reads(bench, 3);

@@ -10,11 +10,11 @@ namespace joulemap::sampling {
 namespace {
 
 // WindowId: epoch (16 bits), generation (28), index (20).
-constexpr int kIndexBits = 20;
-constexpr int kGenerationBits = 28;
-constexpr std::uint64_t kIndexMask = (std::uint64_t{1} << kIndexBits) - 1;
-constexpr std::uint64_t kGenerationMask = (std::uint64_t{1} << kGenerationBits) - 1;
-static_assert(WindowTable::kMaxWindows == kIndexMask + 1);
+constexpr int kSlotIndexBits = 20;
+constexpr int kSlotGenerationBits = 28;
+constexpr std::uint64_t kSlotIndexMask = (std::uint64_t{1} << kSlotIndexBits) - 1;
+constexpr std::uint64_t kSlotGenerationMask = (std::uint64_t{1} << kSlotGenerationBits) - 1;
+static_assert(WindowTable::kMaxWindows == kSlotIndexMask + 1);
 
 }  // namespace
 
@@ -25,28 +25,29 @@ WindowTable::~WindowTable() {
 }
 
 WindowId WindowTable::make_window_id(std::uint32_t index, std::uint64_t word) const {
-  return table_epoch_ << (kGenerationBits + kIndexBits) | ((word >> 8) & kGenerationMask) << kIndexBits | index;
+  return table_epoch_ << (kSlotGenerationBits + kSlotIndexBits) |
+         ((word >> 8) & kSlotGenerationMask) << kSlotIndexBits | index;
 }
 
 WindowTable::Slot* WindowTable::find_live_slot(WindowId window, std::uint64_t* word) const noexcept {
-  const auto index = static_cast<std::uint32_t>(window & kIndexMask);
+  const auto index = static_cast<std::uint32_t>(window & kSlotIndexMask);
   if (index >= slot_count_.load(std::memory_order_acquire)) return nullptr;
   Slot& found = slot(index);
   *word = found.generation_and_state.load(std::memory_order_acquire);
-  const WindowState state = state_in_word(*word);
-  if (state == WindowState::free || state == WindowState::released || make_window_id(index, *word) != window)
+  const SlotState state = state_in_word(*word);
+  if (state == SlotState::free || state == SlotState::released || make_window_id(index, *word) != window)
     return nullptr;
   return &found;
 }
 
-bool WindowTable::change_state(std::uint32_t index, std::uint64_t& word, WindowState to) noexcept {
+bool WindowTable::change_state(std::uint32_t index, std::uint64_t& word, SlotState to) noexcept {
   const std::uint64_t next = (word & ~std::uint64_t{0xff}) | static_cast<std::uint64_t>(to);
   return slot(index).generation_and_state.compare_exchange_strong(word, next, std::memory_order_acq_rel);
 }
 
 void WindowTable::recycle_slot(std::uint32_t index, std::uint64_t word) noexcept {
-  const std::uint64_t generation = ((word >> 8) + 1) & kGenerationMask;
-  slot(index).generation_and_state.store(generation << 8 | static_cast<std::uint64_t>(WindowState::free),
+  const std::uint64_t generation = ((word >> 8) + 1) & kSlotGenerationMask;
+  slot(index).generation_and_state.store(generation << 8 | static_cast<std::uint64_t>(SlotState::free),
                                          std::memory_order_release);
   push_free_slot(index);
 }
@@ -91,7 +92,7 @@ WindowId WindowTable::begin() noexcept {
   const std::uint32_t index = free_slot - 1;
   Slot& fresh = slot(index);
   const std::uint64_t word =
-      fresh.generation_and_state.load(std::memory_order_relaxed) | static_cast<std::uint64_t>(WindowState::fresh);
+      fresh.generation_and_state.load(std::memory_order_relaxed) | static_cast<std::uint64_t>(SlotState::fresh);
   fresh.end_ns.store(0, std::memory_order_relaxed);
   // The time is read last, directly before the measured program continues, so that the window contains as little of
   // joulemap's own work as possible.
@@ -111,10 +112,10 @@ bool WindowTable::end(WindowId window) noexcept {
 bool WindowTable::release(WindowId window) noexcept {
   std::uint64_t word = 0;
   while (find_live_slot(window, &word) != nullptr) {
-    const auto index = static_cast<std::uint32_t>(window & kIndexMask);
-    if (state_in_word(word) != WindowState::fresh) {
-      if (change_state(index, word, WindowState::released)) return true;
-    } else if (change_state(index, word, WindowState::free)) {
+    const auto index = static_cast<std::uint32_t>(window & kSlotIndexMask);
+    if (state_in_word(word) != SlotState::fresh) {
+      if (change_state(index, word, SlotState::released)) return true;
+    } else if (change_state(index, word, SlotState::free)) {
       recycle_slot(index, word);
       return true;
     }
@@ -136,7 +137,7 @@ std::int64_t WindowTable::end_ns(WindowId window) const noexcept {
 void WindowTable::mark_complete(WindowId window) noexcept {
   std::uint64_t word = 0;
   if (find_live_slot(window, &word) != nullptr)
-    change_state(static_cast<std::uint32_t>(window & kIndexMask), word, WindowState::complete);
+    change_state(static_cast<std::uint32_t>(window & kSlotIndexMask), word, SlotState::complete);
 }
 
 }  // namespace joulemap::sampling

@@ -43,7 +43,7 @@ class WindowTable {
   std::int64_t end_ns(WindowId window) const noexcept;
 
   // The following is for the engine: its thread, or the thread that holds its lock.
-  enum class WindowState : std::uint8_t { free, fresh, adopted, complete, released };
+  enum class SlotState : std::uint8_t { free, fresh, adopted, complete, released };
 
   // Adopts fresh windows and calls on_begun(window, begin_ns); calls on_released(window) for released ones and frees
   // their slots.
@@ -52,10 +52,10 @@ class WindowTable {
     const std::uint32_t slots = slot_count_.load(std::memory_order_acquire);
     for (std::uint32_t index = 0; index < slots; ++index) {
       std::uint64_t word = slot(index).generation_and_state.load(std::memory_order_acquire);
-      if (state_in_word(word) == WindowState::fresh) {
+      if (state_in_word(word) == SlotState::fresh) {
         const std::int64_t begin_ns = slot(index).begin_ns.load(std::memory_order_relaxed);
-        if (change_state(index, word, WindowState::adopted)) on_begun(make_window_id(index, word), begin_ns);
-      } else if (state_in_word(word) == WindowState::released) {
+        if (change_state(index, word, SlotState::adopted)) on_begun(make_window_id(index, word), begin_ns);
+      } else if (state_in_word(word) == SlotState::released) {
         on_released(make_window_id(index, word));
         recycle_slot(index, word);
       }
@@ -75,13 +75,13 @@ class WindowTable {
   static constexpr std::uint32_t kSlotsPerBlock = 1024;
   using SlotBlock = std::array<Slot, kSlotsPerBlock>;
 
-  static WindowState state_in_word(std::uint64_t word) { return static_cast<WindowState>(word & 0xff); }
+  static SlotState state_in_word(std::uint64_t word) { return static_cast<SlotState>(word & 0xff); }
   Slot& slot(std::uint32_t index) const {
     return (*slot_blocks_[index / kSlotsPerBlock].load(std::memory_order_acquire))[index % kSlotsPerBlock];
   }
   WindowId make_window_id(std::uint32_t index, std::uint64_t word) const;
   Slot* find_live_slot(WindowId window, std::uint64_t* word) const noexcept;
-  bool change_state(std::uint32_t index, std::uint64_t& word, WindowState to) noexcept;
+  bool change_state(std::uint32_t index, std::uint64_t& word, SlotState to) noexcept;
   void recycle_slot(std::uint32_t index, std::uint64_t word) noexcept;
   std::uint32_t pop_free_slot() noexcept;  // index + 1, or 0 if no slot is free
   void push_free_slot(std::uint32_t index) noexcept;

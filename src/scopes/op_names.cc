@@ -58,24 +58,24 @@ std::string_view remove_number_suffix(std::string_view name) {
 // --- JAX
 
 // Parts that transformations and control flow insert into names; no layer has such a name.
-constexpr std::array<std::string_view, 15> kControlFlowParts = {"checkpoint",
-                                                                "rematted_computation",
-                                                                "remat",
-                                                                "while",
-                                                                "body",
-                                                                "cond",
-                                                                "scan",
-                                                                "closed_call",
-                                                                "core_call",
-                                                                "custom_jvp_call",
-                                                                "custom_vjp_call",
-                                                                "custom_vjp_call_jaxpr",
-                                                                "named_call",
-                                                                "shard_map",
-                                                                "pjit"};
+constexpr std::array<std::string_view, 15> kControlFlowNameParts = {"checkpoint",
+                                                                    "rematted_computation",
+                                                                    "remat",
+                                                                    "while",
+                                                                    "body",
+                                                                    "cond",
+                                                                    "scan",
+                                                                    "closed_call",
+                                                                    "core_call",
+                                                                    "custom_jvp_call",
+                                                                    "custom_vjp_call",
+                                                                    "custom_vjp_call_jaxpr",
+                                                                    "named_call",
+                                                                    "shard_map",
+                                                                    "pjit"};
 
 // "branch_1_fun": a branch of jax.lax.cond or switch.
-bool is_branch_part(std::string_view part) {
+bool is_branch_name_part(std::string_view part) {
   constexpr std::string_view kPrefix = "branch_";
   constexpr std::string_view kSuffix = "_fun";
   if (!part.starts_with(kPrefix) || !part.ends_with(kSuffix) || part.size() <= kPrefix.size() + kSuffix.size())
@@ -84,7 +84,7 @@ bool is_branch_part(std::string_view part) {
   return number.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-struct XlaName {
+struct ParsedXlaName {
   std::vector<std::string_view> name_scopes;  // of the last repetition of the path
   std::string_view differentiated_function;   // the differentiated function, in the parentheses of jvp()
   std::string_view op;
@@ -94,7 +94,7 @@ struct XlaName {
 };
 
 // transpose(jvp(Net)) -> Net; records the transformations around it in `name`.
-std::string_view unwrap_transformations(std::string_view part, XlaName& name, bool& is_derivative) {
+std::string_view unwrap_transformations(std::string_view part, ParsedXlaName& name, bool& is_derivative) {
   while (part.ends_with(')')) {
     const std::size_t bracket = part.find('(');
     if (bracket == std::string_view::npos) return part;
@@ -109,8 +109,8 @@ std::string_view unwrap_transformations(std::string_view part, XlaName& name, bo
 }
 
 // A derivative of a derivative repeats the path from its start; only the last repetition is used.
-XlaName parse_xla_name(std::string_view op_name) {
-  XlaName name;
+ParsedXlaName parse_xla_name(std::string_view op_name) {
+  ParsedXlaName name;
   const std::vector<std::string_view> parts = split_at_slashes(op_name);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i] == "rematted_computation") name.is_recomputed = true;
@@ -121,7 +121,7 @@ XlaName parse_xla_name(std::string_view op_name) {
       name.differentiated_function = inner;
       continue;
     }
-    if (inner.empty() || is_one_of(kControlFlowParts, inner) || is_branch_part(inner)) continue;
+    if (inner.empty() || is_one_of(kControlFlowNameParts, inner) || is_branch_name_part(inner)) continue;
     if (i + 1 == parts.size()) {
       name.op = inner;
     } else {
@@ -131,7 +131,7 @@ XlaName parse_xla_name(std::string_view op_name) {
   return name;
 }
 
-std::string_view phase_of_xla_op(const XlaName& name, bool trains) {
+std::string_view phase_of_xla_op(const ParsedXlaName& name, bool trains) {
   if (name.is_recomputed) return kRecomputePhase;
   if (name.is_transposed) return kBackwardPhase;
   return name.is_differentiated || !trains ? kForwardPhase : kOptimizerPhase;
@@ -148,11 +148,11 @@ constexpr std::array<std::string_view, 22> kOptimizerNames = {
 constexpr std::array<std::string_view, 5> kCallOpNames = {"StatefulPartitionedCall", "PartitionedCall",
                                                           "ArithmeticOptimizer", "ConstantFolding", "LayoutOptimizer"};
 // Scopes that TensorFlow's own functions open within a layer.
-constexpr std::array<std::string_view, 12> kFunctionPartNames = {
+constexpr std::array<std::string_view, 12> kFunctionScopeNames = {
     "moments", "batchnorm", "stateless_dropout", "dropout", "transpose", "einsum", "stateless_random_uniform", "mul",
     "add",     "sub",       "convolution",       "range"};
 
-bool is_call_part(std::string_view part) {
+bool is_call_name_part(std::string_view part) {
   return is_one_of(kCallOpNames, remove_number_suffix(part)) || part.starts_with("ArithmeticOptimizer");
 }
 
@@ -164,8 +164,8 @@ bool is_slim_layer(std::string_view part) {
 }
 
 // Operations are CamelCase; layers are not, unless the user named one so.
-bool is_within_layer(std::string_view part) {
-  return (is_camel_case(part) && !is_slim_layer(part)) || is_one_of(kFunctionPartNames, remove_number_suffix(part));
+bool is_inner_operation(std::string_view part) {
+  return (is_camel_case(part) && !is_slim_layer(part)) || is_one_of(kFunctionScopeNames, remove_number_suffix(part));
 }
 
 // Whether the only scope of an operation is one that TensorFlow opened for it: MatMul/ReadVariableOp, or of its
@@ -181,7 +181,7 @@ bool is_operation_scope(std::string_view part, std::string_view op, std::string_
 }
 
 // Without a table: the first part is the model; the following parts are its layers, up to the first operation.
-OpScope scope_as_written(std::span<const std::string_view> parts, std::string_view phase) {
+OpScope scope_from_name_parts(std::span<const std::string_view> parts, std::string_view phase) {
   OpScope scope;
   if (parts.size() < 2) return scope;
   const std::string_view first = remove_number_suffix(parts.front());
@@ -193,7 +193,7 @@ OpScope scope_as_written(std::span<const std::string_view> parts, std::string_vi
   scope.phase = phase;
   if (parts.size() == 2 && is_operation_scope(parts[0], parts[1], phase)) return scope;
   std::size_t end = 1;
-  while (end + 1 < parts.size() && !is_within_layer(parts[end])) ++end;
+  while (end + 1 < parts.size() && !is_inner_operation(parts[end])) ++end;
   for (std::size_t i = end; i + 1 < parts.size(); ++i) {
     if (is_slim_layer(parts[i])) end = i + 1;
   }
@@ -224,7 +224,7 @@ std::string join_with_slashes(std::span<const std::string_view> parts) {
 // The name of the operation whose gradient this operation computes; nullopt if it computes no gradient. TensorFlow 2
 // puts gradient_tape in front of that name. TensorFlow 1 opens a scope, possibly within a scope of the program:
 // gradients/net/dense/MatMul_grad/Reshape belongs to net/dense/MatMul. A tape over a tf.function writes both.
-std::optional<std::vector<std::string_view>> remove_gradient_parts(std::span<const std::string_view> parts) {
+std::optional<std::vector<std::string_view>> find_differentiated_operation(std::span<const std::string_view> parts) {
   const bool is_of_tape = !parts.empty() && parts.front() == "gradient_tape";
   while (!parts.empty() && parts.front() == "gradient_tape") parts = parts.subspan(1);
   const auto scope = std::find_if(parts.begin(), parts.end(),
@@ -260,34 +260,34 @@ std::optional<OpScope> scope_of_optimizer_update(std::span<const std::string_vie
   return std::nullopt;
 }
 
-OpScope mapped_scope_or_as_written(std::span<const std::string_view> parts, const NameScopes& name_scopes) {
+OpScope scope_from_table_or_name(std::span<const std::string_view> parts, const NameScopes& name_scopes) {
   if (const NameScope* const own = find_name_scope(join_with_slashes(parts), name_scopes)) {
     return {own->phase.empty() ? std::string(kForwardPhase) : own->phase, own->module, {}};
   }
   if (std::optional<OpScope> update = scope_of_optimizer_update(parts)) return *std::move(update);
-  const std::optional<std::vector<std::string_view>> of = remove_gradient_parts(parts);
-  if (!of) return scope_as_written(parts, kForwardPhase);
+  const std::optional<std::vector<std::string_view>> of = find_differentiated_operation(parts);
+  if (!of) return scope_from_name_parts(parts, kForwardPhase);
   if (const NameScope* const scope = find_name_scope(join_with_slashes(*of), name_scopes)) {
     return {std::string(kBackwardPhase), scope->module, {}};
   }
-  OpScope scope = scope_as_written(*of, kBackwardPhase);
+  OpScope scope = scope_from_name_parts(*of, kBackwardPhase);
   scope.phase = kBackwardPhase;
   return scope;
 }
 
 }  // namespace
 
-std::string remove_call_parts(std::string_view name) {
+std::string remove_call_name_parts(std::string_view name) {
   std::vector<std::string_view> parts = split_at_slashes(name);
-  std::erase_if(parts, is_call_part);
+  std::erase_if(parts, is_call_name_part);
   return join_with_slashes(parts);
 }
 
 OpScope scope_of_tensorflow_op(std::string_view node, std::string_view type, const NameScopes& name_scopes) {
   std::vector<std::string_view> parts = split_at_slashes(node);
-  std::erase_if(parts, is_call_part);
+  std::erase_if(parts, is_call_name_part);
   if (parts.empty()) return {{}, {}, std::string(type)};
-  OpScope scope = mapped_scope_or_as_written(parts, name_scopes);
+  OpScope scope = scope_from_table_or_name(parts, name_scopes);
   // The gradient tape adds gradients where paths join (AddN); that operation has no layer in its name.
   if (scope.phase.empty() && remove_number_suffix(parts.front()) == "AddN") scope.phase = kBackwardPhase;
   scope.op = type.empty() ? remove_number_suffix(parts.back()) : type;
@@ -297,7 +297,7 @@ OpScope scope_of_tensorflow_op(std::string_view node, std::string_view type, con
 bool is_gradient_op(std::string_view op_name) { return op_name.find("transpose(jvp(") != std::string_view::npos; }
 
 OpScope scope_of_xla_op(std::string_view op_name, bool trains) {
-  const XlaName name = parse_xla_name(op_name);
+  const ParsedXlaName name = parse_xla_name(op_name);
   OpScope scope{.op = std::string(name.op)};
   // A name without scopes has lost them in the compiler: phase and module are unknown.
   if (name.name_scopes.empty() && name.differentiated_function.empty() && !name.is_differentiated &&

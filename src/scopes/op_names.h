@@ -39,7 +39,7 @@ using NameScopes = std::map<std::string, NameScope, std::less<>>;
 // `type`: for instance MatMul; empty when only the name is known. Scopes missing from the table are used as written.
 OpScope scope_of_tensorflow_op(std::string_view node, std::string_view type, const NameScopes& name_scopes);
 // The name of a node without the prefixes of function calls and graph optimizations.
-std::string remove_call_parts(std::string_view name);
+std::string remove_call_name_parts(std::string_view name);
 
 // `trains`: the program computes gradients, so its operations outside of forward and backward update parameters.
 OpScope scope_of_xla_op(std::string_view op_name, bool trains);

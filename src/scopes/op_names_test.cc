@@ -81,7 +81,7 @@ TEST(JaxNames, SurvivesMalformedNames) {
   }
 }
 
-const NameScopes& keras() {
+const NameScopes& keras_name_scopes() {
   static const NameScopes name_scopes = {{"sequential_1", {"", "sequential"}},
                                          {"sequential_1/dense_1", {"", "dense"}},
                                          {"sequential_1/dense_1_2", {"", "dense_1"}},
@@ -93,26 +93,28 @@ const NameScopes& keras() {
 }
 
 TEST(KerasNames, TheTableMapsScopesToLayers) {
-  EXPECT_EQ(scope_of_tensorflow_op("StatefulPartitionedCall/sequential_1/dense_1_2/Relu", "_FusedMatMul", keras()),
+  EXPECT_EQ(scope_of_tensorflow_op("StatefulPartitionedCall/sequential_1/dense_1_2/Relu", "_FusedMatMul",
+                                   keras_name_scopes()),
             scope("forward", "dense_1", "_FusedMatMul"));
   EXPECT_EQ(scope_of_tensorflow_op("StatefulPartitionedCall/sequential_1/dense_1/Cast/ReadVariableOp", "ReadVariableOp",
-                                   keras()),
+                                   keras_name_scopes()),
             scope("forward", "dense", "ReadVariableOp"));
 }
 
 TEST(KerasNames, GradientTapeIsBackward) {
   EXPECT_EQ(scope_of_tensorflow_op("StatefulPartitionedCall/gradient_tape/sequential_1/dense_1_2/MatMul/MatMul_1",
-                                   "MatMul", keras()),
+                                   "MatMul", keras_name_scopes()),
             scope("backward", "dense_1", "MatMul"));
-  EXPECT_EQ(scope_of_tensorflow_op("gradient_tape/compile_loss/mse/Mul", "Mul", keras()),
+  EXPECT_EQ(scope_of_tensorflow_op("gradient_tape/compile_loss/mse/Mul", "Mul", keras_name_scopes()),
             scope("backward", "compile_loss", "Mul"));
-  EXPECT_EQ(scope_of_tensorflow_op("AddN_2", "AddN", keras()), scope("backward", "dense", "AddN"));
+  EXPECT_EQ(scope_of_tensorflow_op("AddN_2", "AddN", keras_name_scopes()), scope("backward", "dense", "AddN"));
 }
 
 TEST(KerasNames, AnUpdateBelongsToItsLayerWhereTheTableHasIt) {
-  EXPECT_EQ(scope_of_tensorflow_op("StatefulPartitionedCall/adam/Sub_30/ReadVariableOp", "ReadVariableOp", keras()),
+  EXPECT_EQ(scope_of_tensorflow_op("StatefulPartitionedCall/adam/Sub_30/ReadVariableOp", "ReadVariableOp",
+                                   keras_name_scopes()),
             scope("optimizer", "dense_1", "ReadVariableOp"));
-  EXPECT_EQ(scope_of_tensorflow_op("StatefulPartitionedCall/adam/Sub_31", "Sub", keras()),
+  EXPECT_EQ(scope_of_tensorflow_op("StatefulPartitionedCall/adam/Sub_31", "Sub", keras_name_scopes()),
             scope("optimizer", "adam", "Sub"));
 }
 
@@ -161,7 +163,8 @@ TEST(TensorFlowNames, LayersOfTfSlimAreLayers) {
 }
 
 TEST(TensorFlowNames, ANodeIsNamedWithoutTheCallsAroundIt) {
-  EXPECT_EQ(remove_call_parts("StatefulPartitionedCall/PartitionedCall_2/net/dense/MatMul_1"), "net/dense/MatMul_1");
+  EXPECT_EQ(remove_call_name_parts("StatefulPartitionedCall/PartitionedCall_2/net/dense/MatMul_1"),
+            "net/dense/MatMul_1");
 }
 
 TEST(TensorFlow1Names, AGradientBelongsToTheLayerOfItsOperation) {

@@ -12,12 +12,12 @@ namespace {
 using enum OperationKind;
 
 struct KindRule {
-  std::string_view part;
+  std::string_view name_part;
   OperationKind kind;
 };
 
-// The first rule applies whose part occurs in the name of an operation, in lower case without underscores.
-constexpr KindRule kPartsOfOperations[] = {
+// The first rule applies whose name_part occurs in the name of an operation, in lower case without underscores.
+constexpr KindRule kOperationKindRules[] = {
     {"attention", attention},
     {"flashattn", attention},
     {"convertelementtype", copy},
@@ -53,12 +53,13 @@ constexpr KindRule kPartsOfOperations[] = {
 };
 
 // Whole names of operations, in lower case without underscores.
-constexpr std::string_view kMatmuls[] = {"linear", "mm", "bmm", "dot", "mv", "ger", "outer", "inner", "fusedmatmul"};
-constexpr std::string_view kReductions[] = {
+constexpr std::string_view kMatmulOperationNames[] = {"linear", "mm",    "bmm",   "dot",        "mv",
+                                                      "ger",    "outer", "inner", "fusedmatmul"};
+constexpr std::string_view kReductionOperationNames[] = {
     "sum",        "mean",   "amax",      "amin", "max",  "min",     "argmax",           "argmin",       "norm",
     "var",        "std",    "prod",      "any",  "all",  "varmean", "reducesum",        "reducemax",    "reducemin",
     "reducemean", "cumsum", "logsumexp", "topk", "sort", "argsort", "linalgvectornorm", "clipgradnorm", "item"};
-constexpr std::string_view kCopies[] = {
+constexpr std::string_view kCopyOperationNames[] = {
     "contiguous",   "clone",       "copy",       "tocopy",         "cat",
     "concat",       "concatenate", "concatv2",   "stack",          "reshape",
     "to",           "type",        "float",      "half",           "bfloat16",
@@ -70,26 +71,26 @@ constexpr std::string_view kCopies[] = {
     "chunk",        "flatten",     "cast",       "roll",           "flip",
     "movedim",      "unsqueeze",   "squeeze",    "broadcastindim", "dynamicupdateslice",
     "dynamicslice", "identity"};
-constexpr std::string_view kElementwise[] = {"add",       "radd",          "iadd",       "sub",
-                                             "rsub",      "mul",           "rmul",       "imul",
-                                             "div",       "truediv",       "rtruediv",   "neg",
-                                             "pow",       "square",        "sqrt",       "rsqrt",
-                                             "exp",       "log",           "log1p",      "expm1",
-                                             "tanh",      "sigmoid",       "logistic",   "relu",
-                                             "relu6",     "leakyrelu",     "elu",        "gelu",
-                                             "silu",      "mish",          "hardtanh",   "hardswish",
-                                             "dropout",   "nativedropout", "where",      "clamp",
-                                             "maximum",   "minimum",       "abs",        "sign",
-                                             "cos",       "sin",           "erf",        "addcmul",
-                                             "addcdiv",   "lerp",          "maskedfill", "biasadd",
-                                             "threshold", "fill",          "zero",       "accumulategrad",
-                                             "addv2",     "realdiv",       "gelutanh",   "softplus",
-                                             "rpow",      "selu",          "celu",       "glu",
-                                             "prelu",     "randn",         "bernoulli",  "normal",
-                                             "uniform"};
+constexpr std::string_view kElementwiseOperationNames[] = {"add",       "radd",          "iadd",       "sub",
+                                                           "rsub",      "mul",           "rmul",       "imul",
+                                                           "div",       "truediv",       "rtruediv",   "neg",
+                                                           "pow",       "square",        "sqrt",       "rsqrt",
+                                                           "exp",       "log",           "log1p",      "expm1",
+                                                           "tanh",      "sigmoid",       "logistic",   "relu",
+                                                           "relu6",     "leakyrelu",     "elu",        "gelu",
+                                                           "silu",      "mish",          "hardtanh",   "hardswish",
+                                                           "dropout",   "nativedropout", "where",      "clamp",
+                                                           "maximum",   "minimum",       "abs",        "sign",
+                                                           "cos",       "sin",           "erf",        "addcmul",
+                                                           "addcdiv",   "lerp",          "maskedfill", "biasadd",
+                                                           "threshold", "fill",          "zero",       "accumulategrad",
+                                                           "addv2",     "realdiv",       "gelutanh",   "softplus",
+                                                           "rpow",      "selu",          "celu",       "glu",
+                                                           "prelu",     "randn",         "bernoulli",  "normal",
+                                                           "uniform"};
 
-// The first rule applies whose part occurs in the name of a kernel, in lower case.
-constexpr KindRule kPartsOfKernels[] = {
+// The first rule applies whose name_part occurs in the name of a kernel, in lower case.
+constexpr KindRule kKernelKindRules[] = {
     // Copies, by their direction.
     {"htod", host_copy},
     {"dtoh", host_copy},
@@ -166,16 +167,16 @@ constexpr KindRule kPartsOfKernels[] = {
     {"fill", elementwise},
 };
 
-constexpr OperationKind kKindsOfAnyOperation[] = {host_copy, layout, communication};
+constexpr OperationKind kKindsDecidedByKernel[] = {host_copy, layout, communication};
 
 struct PrecisionRule {
-  std::string_view part;
+  std::string_view name_part;
   std::string_view precision;
 };
 
-// The first rule applies whose part occurs in the name of a kernel, in lower case. cuBLAS and cuDNN name the types of
-// factors, result and sum: bf16bf16_bf16f32_f32.
-constexpr PrecisionRule kPrecisions[] = {
+// The first rule applies whose name_part occurs in the name of a kernel, in lower case. cuBLAS and cuDNN name the types
+// of factors, result and sum: bf16bf16_bf16f32_f32.
+constexpr PrecisionRule kPrecisionRules[] = {
     {"e4m3", "float8"},
     {"e5m2", "float8"},
     {"fp8", "float8"},
@@ -211,21 +212,21 @@ constexpr PrecisionRule kPrecisions[] = {
     {", float", "float32"},
 };
 
-std::string lower_case(std::string_view text) {
+std::string make_lower_case(std::string_view text) {
   std::string lower(text);
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return lower;
 }
 
 // "torch.nn.functional.scaled_dot_product_attention" -> "scaleddotproductattention", "AddmmBackward0" -> "addmm".
-std::string normalized_operation(std::string_view operation) {
+std::string normalize_operation_name(std::string_view operation) {
   const std::size_t end = operation.find_last_not_of("0123456789");
   constexpr std::string_view kBackward = "Backward";
   if (end != std::string_view::npos && operation.substr(0, end + 1).ends_with(kBackward))
     operation = operation.substr(0, end + 1 - kBackward.size());
   const std::size_t separator = operation.find_last_of(":./");
   if (separator != std::string_view::npos && separator + 1 < operation.size()) operation.remove_prefix(separator + 1);
-  std::string name = lower_case(operation);
+  std::string name = make_lower_case(operation);
   std::erase(name, '_');
   return name;
 }
@@ -234,28 +235,30 @@ bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-OperationKind kind_by_part(std::span<const KindRule> rules, std::string_view name) {
-  const auto found =
-      std::ranges::find_if(rules, [&](const KindRule& rule) { return name.find(rule.part) != std::string_view::npos; });
+OperationKind find_kind_by_substring(std::span<const KindRule> rules, std::string_view name) {
+  const auto found = std::ranges::find_if(
+      rules, [&](const KindRule& rule) { return name.find(rule.name_part) != std::string_view::npos; });
   return found == rules.end() ? unknown : found->kind;
 }
 
 }  // namespace
 
 OperationKind kind_of_operation(std::string_view operation) {
-  const std::string name = normalized_operation(operation);
-  if (is_one_of(kMatmuls, name)) return matmul;
-  if (is_one_of(kReductions, name)) return reduction;
-  if (is_one_of(kCopies, name)) return copy;
-  if (is_one_of(kElementwise, name)) return elementwise;
-  return kind_by_part(kPartsOfOperations, name);
+  const std::string name = normalize_operation_name(operation);
+  if (is_one_of(kMatmulOperationNames, name)) return matmul;
+  if (is_one_of(kReductionOperationNames, name)) return reduction;
+  if (is_one_of(kCopyOperationNames, name)) return copy;
+  if (is_one_of(kElementwiseOperationNames, name)) return elementwise;
+  return find_kind_by_substring(kOperationKindRules, name);
 }
 
-OperationKind kind_of_kernel(std::string_view kernel) { return kind_by_part(kPartsOfKernels, lower_case(kernel)); }
+OperationKind kind_of_kernel(std::string_view kernel) {
+  return find_kind_by_substring(kKernelKindRules, make_lower_case(kernel));
+}
 
 OperationKind kind_of_work(std::string_view operation, std::string_view kernel) {
   const OperationKind by_kernel = kind_of_kernel(kernel);
-  if (std::ranges::find(kKindsOfAnyOperation, by_kernel) != std::end(kKindsOfAnyOperation)) return by_kernel;
+  if (std::ranges::find(kKindsDecidedByKernel, by_kernel) != std::end(kKindsDecidedByKernel)) return by_kernel;
   const OperationKind by_operation = kind_of_operation(operation);
   return by_operation == unknown ? by_kernel : by_operation;
 }
@@ -287,11 +290,11 @@ std::string_view precision_of_nvjet(std::string_view name) {
 }  // namespace
 
 std::string_view precision_of_kernel(std::string_view kernel) {
-  const std::string name = lower_case(kernel);
+  const std::string name = make_lower_case(kernel);
   if (name.starts_with("cudnn_generated")) return {};  // f16 in these names is any type of 16 bits
   if (const std::string_view precision = precision_of_nvjet(name); !precision.empty()) return precision;
-  for (const auto& [part, precision] : kPrecisions) {
-    if (name.find(part) != std::string::npos) return precision;
+  for (const auto& [name_part, precision] : kPrecisionRules) {
+    if (name.find(name_part) != std::string::npos) return precision;
   }
   return {};
 }

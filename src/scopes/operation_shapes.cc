@@ -12,13 +12,13 @@
 namespace joulemap::scopes {
 namespace {
 
-constexpr std::string_view kDefaultType = "float32";
+constexpr std::string_view kDefaultTensorType = "float32";
 
 std::int64_t product_of_sizes(std::span<const std::int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies());
 }
 
-std::vector<std::int64_t> parse_sizes(std::string_view text) {
+std::vector<std::int64_t> parse_tensor_sizes(std::string_view text) {
   std::vector<std::int64_t> sizes;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(','), text.size());
@@ -29,13 +29,13 @@ std::vector<std::int64_t> parse_sizes(std::string_view text) {
   return sizes;
 }
 
-std::string shape_text(const TensorShape& tensor) { return fmt::format("[{}]", fmt::join(tensor.sizes, ",")); }
+std::string format_tensor_sizes(const TensorShape& tensor) { return fmt::format("[{}]", fmt::join(tensor.sizes, ",")); }
 
 const TensorShape& largest_tensor(const std::vector<TensorShape>& tensors) {
-  return *std::ranges::max_element(tensors, {}, &TensorShape::elements);
+  return *std::ranges::max_element(tensors, {}, &TensorShape::element_count);
 }
 
-bool has_weight_of_linear(std::string_view operation) {
+bool has_linear_layer_weight(std::string_view operation) {
   return operation.find("linear") != std::string_view::npos || operation.find("Linear") != std::string_view::npos;
 }
 
@@ -54,7 +54,7 @@ std::vector<std::int64_t> sizes_of_product(std::string_view operation, const std
   }
   const std::vector<std::int64_t>& right = tensors[first + 1].sizes;
   const std::int64_t inner = left.back();
-  const std::int64_t columns = has_weight_of_linear(operation) ? right.front() : right.back();
+  const std::int64_t columns = has_linear_layer_weight(operation) ? right.front() : right.back();
   const std::int64_t rows = inner > 0 ? product_of_sizes(left) / inner : 0;
   const std::int64_t batch = right.size() > 2 ? product_of_sizes(std::span(right).first(right.size() - 2)) : 1;
   if (batch > 1 && rows % batch == 0) return {batch, rows / batch, columns, inner};
@@ -63,7 +63,7 @@ std::vector<std::int64_t> sizes_of_product(std::string_view operation, const std
 
 }  // namespace
 
-std::int64_t TensorShape::elements() const { return product_of_sizes(sizes); }
+std::int64_t TensorShape::element_count() const { return product_of_sizes(sizes); }
 
 std::vector<TensorShape> parse_tensor_text(std::string_view text) {
   std::vector<TensorShape> tensors;
@@ -73,8 +73,8 @@ std::vector<TensorShape> parse_tensor_text(std::string_view text) {
     if (bracket == std::string_view::npos || end == std::string_view::npos) break;
     std::string_view type = text.substr(0, bracket);
     if (const std::size_t blank = type.rfind(' '); blank != std::string_view::npos) type.remove_prefix(blank + 1);
-    tensors.push_back(
-        {std::string(type.empty() ? kDefaultType : type), parse_sizes(text.substr(bracket + 1, end - bracket - 1))});
+    tensors.push_back({std::string(type.empty() ? kDefaultTensorType : type),
+                       parse_tensor_sizes(text.substr(bracket + 1, end - bracket - 1))});
     text.remove_prefix(end + 1);
   }
   return tensors;
@@ -84,22 +84,22 @@ OperationShape shape_of_operation(OperationKind kind, std::string_view operation
   const std::vector<TensorShape> tensors = parse_tensor_text(tensors_text);
   if (tensors.empty()) return {};
   const TensorShape& largest = largest_tensor(tensors);
-  OperationShape shape{.elements = static_cast<double>(largest.elements()), .type = largest.type};
+  OperationShape shape{.element_count = static_cast<double>(largest.element_count()), .type = largest.type};
   if (kind == OperationKind::matmul) {
     shape.sizes = sizes_of_product(operation, tensors);
     shape.text = shape.key = fmt::format("{}", fmt::join(shape.sizes, "x"));
   } else if (kind == OperationKind::convolution) {
-    shape.text = shape_text(tensors.front());
+    shape.text = format_tensor_sizes(tensors.front());
     shape.sizes = tensors.front().sizes;
     if (tensors.size() > 1) {
-      shape.text += " " + shape_text(tensors[1]);
+      shape.text += " " + format_tensor_sizes(tensors[1]);
       shape.sizes.insert(shape.sizes.end(), tensors[1].sizes.begin(), tensors[1].sizes.end());
     }
     shape.key = shape.text;
   } else {
-    shape.text = shape_text(largest);
+    shape.text = format_tensor_sizes(largest);
     shape.sizes = largest.sizes;
-    shape.key = fmt::format("{}", largest.elements());  // reshaped tensors are equal work
+    shape.key = fmt::format("{}", largest.element_count());  // reshaped tensors are equal work
   }
   return shape;
 }

@@ -18,7 +18,7 @@ struct TensorShape {
   std::string type;  // "float32", "bfloat16" ...
   std::vector<std::int64_t> sizes;
 
-  std::int64_t elements() const;
+  std::int64_t element_count() const;
 };
 
 // "bfloat16[64,3] [3] and 2 more" -> the two tensors. Empty for other texts, and for "()".
@@ -30,8 +30,8 @@ struct OperationShape {
   std::string text;
   std::string key;  // equal for equal work; empty: unknown
   std::vector<std::int64_t> sizes;
-  double elements = 0;  // of the largest tensor
-  std::string type;     // of the largest tensor; empty: unknown
+  double element_count = 0;  // of the largest tensor
+  std::string type;          // of the largest tensor; empty: unknown
 };
 
 // `operation`: its name, because the bias of addmm precedes its factors.

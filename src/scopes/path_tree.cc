@@ -52,7 +52,7 @@ std::vector<std::string> tree_path(std::span<const std::string> path, std::strin
   return out;
 }
 
-bool path_matches(std::span<const std::string> path, std::string_view device, std::string_view text) {
+bool path_matches_filter(std::span<const std::string> path, std::string_view device, std::string_view text) {
   if (text.empty()) return true;
   std::string whole(device);
   for (const std::string& element : path) whole += " " + element;

@@ -20,7 +20,7 @@ std::vector<std::string> tree_path(std::span<const std::string> path, std::strin
 
 // Whether the device and path of a row contain the text, ignoring case. An empty text matches every row. Elements are
 // joined by spaces: "backward layer4" finds layer4 in the backward pass; "conv1|fc" finds rows with either text.
-bool path_matches(std::span<const std::string> path, std::string_view device, std::string_view text);
+bool path_matches_filter(std::span<const std::string> path, std::string_view device, std::string_view text);
 
 // Joins the names of a branch and its only child: "layer4.0", "train backward".
 std::string join_branch_names(std::string_view outer, std::string_view inner);

@@ -28,13 +28,13 @@ TEST(PathTree, MergesBranchesWithASingleChild) {
 
 TEST(PathTree, AFilterMatchesPartOfDeviceAndPath) {
   const Path path = {"train", "backward", "layer4.0.conv2"};
-  EXPECT_TRUE(path_matches(path, "gpu0", ""));
-  EXPECT_TRUE(path_matches(path, "gpu0", "CONV"));
-  EXPECT_TRUE(path_matches(path, "gpu0", "gpu0 train"));
-  EXPECT_TRUE(path_matches(path, "gpu0", "backward layer4"));
-  EXPECT_FALSE(path_matches(path, "gpu0", "forward"));
-  EXPECT_TRUE(path_matches(path, "gpu0", "forward|layer4"));
-  EXPECT_FALSE(path_matches(path, "gpu0", "forward|"));
+  EXPECT_TRUE(path_matches_filter(path, "gpu0", ""));
+  EXPECT_TRUE(path_matches_filter(path, "gpu0", "CONV"));
+  EXPECT_TRUE(path_matches_filter(path, "gpu0", "gpu0 train"));
+  EXPECT_TRUE(path_matches_filter(path, "gpu0", "backward layer4"));
+  EXPECT_FALSE(path_matches_filter(path, "gpu0", "forward"));
+  EXPECT_TRUE(path_matches_filter(path, "gpu0", "forward|layer4"));
+  EXPECT_FALSE(path_matches_filter(path, "gpu0", "forward|"));
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ std::uint32_t ScopeInterner::child_scope(std::uint32_t parent, ScopeKind kind, s
   const std::size_t slot = find_slot(parent, kind, text);
   if (slots_[slot] != 0) return slots_[slot];
   if (scopes_.size() >= kMaxScopes) {
-    ++refused_count_;
+    ++refused_scope_count_;
     return parent;
   }
   scopes_.push_back({parent, text, kind});
@@ -64,7 +64,7 @@ std::uint32_t ScopeInterner::child_scope(std::uint32_t parent, ScopeKind kind, s
 std::uint32_t ScopeInterner::child_scope(std::uint32_t parent, ScopeKind kind, std::string_view name) {
   // Does not keep the text of a scope that is refused: the number of such texts is unlimited.
   if (scopes_.size() >= kMaxScopes && !text_indices_.contains(name)) {
-    ++refused_count_;
+    ++refused_scope_count_;
     return parent;
   }
   return child_scope(parent, kind, intern_text(name));

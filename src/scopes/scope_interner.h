@@ -34,7 +34,7 @@ class ScopeInterner {
   std::vector<Scope> take_new_scopes();
   std::vector<Scope> all_scopes() const;
   // Number of calls of child_scope() that returned the parent because of kMaxScopes.
-  std::uint64_t refused_count() const { return refused_count_; }
+  std::uint64_t refused_scope_count() const { return refused_scope_count_; }
 
   // Limit for programs that put numbers into the names of regions.
   static constexpr std::size_t kMaxScopes = 1'000'000;
@@ -54,7 +54,7 @@ class ScopeInterner {
   std::vector<ScopeEntry> scopes_;    // by id - 1
   std::vector<std::uint32_t> slots_;  // open addressing: ids at the index of their hash or the next free one; 0: free
   std::size_t returned_scope_count_ = 0;
-  std::uint64_t refused_count_ = 0;
+  std::uint64_t refused_scope_count_ = 0;
 };
 
 }  // namespace joulemap

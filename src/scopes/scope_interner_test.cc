@@ -35,7 +35,7 @@ TEST(ScopeInterner, ReturnsTheParentAndCountsWhenThereAreTooManyScopes) {
   for (std::size_t i = 0; i < ScopeInterner::kMaxScopes; ++i)
     scopes.child_scope(static_cast<std::uint32_t>(i), ScopeKind::region, "nested");
   EXPECT_EQ(scopes.child_scope(7, ScopeKind::region, "another"), 7u);
-  EXPECT_EQ(scopes.refused_count(), 1u);
+  EXPECT_EQ(scopes.refused_scope_count(), 1u);
   EXPECT_EQ(scopes.child_scope(0, ScopeKind::region, "nested"), 1u) << "known ones are still found";
 }
 

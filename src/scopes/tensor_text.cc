@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMaxShapeLength = 256;  // characters; longer than the shape of any tensor
 constexpr std::string_view kTensorList = "TensorList";
 
-constexpr std::pair<std::string_view, std::string_view> kTypeNames[] = {
+constexpr std::pair<std::string_view, std::string_view> kTensorTypeNames[] = {
     {"float", ""},
     {"float32", ""},
     {"f32", ""},
@@ -44,7 +44,7 @@ constexpr std::pair<std::string_view, std::string_view> kTypeNames[] = {
 constexpr std::string_view kNonTensorTypeNames[] = {"", "Scalar", "ScalarList", "GenericList", "None"};
 
 std::string_view short_type_name(std::string_view name) {
-  for (const auto& [known, type] : kTypeNames) {
+  for (const auto& [known, type] : kTensorTypeNames) {
     if (known == name) return type;
   }
   if (name.starts_with("c10::")) name.remove_prefix(5);

@@ -16,7 +16,7 @@
 namespace joulemap::sensors {
 namespace {
 
-constexpr std::array<SensorBackend, 5> kBackends = {{
+constexpr std::array<SensorBackend, 5> kSensorBackends = {{
     {"perf_event", "RAPL energy counters through perf_event_open", &probe_perf_event},
     {"powercap", "RAPL energy counters in /sys/class/powercap", &probe_powercap},
     {"nvml", "energy counters and power of NVIDIA GPUs (NVML)", &probe_nvml, true},
@@ -26,7 +26,7 @@ constexpr std::array<SensorBackend, 5> kBackends = {{
 
 }  // namespace
 
-std::span<const SensorBackend> sensor_backends() { return kBackends; }
+std::span<const SensorBackend> sensor_backends() { return kSensorBackends; }
 
 Result<std::vector<const SensorBackend*>> choose_backends(std::string_view list) {
   std::vector<const SensorBackend*> chosen;
@@ -34,16 +34,16 @@ Result<std::vector<const SensorBackend*>> choose_backends(std::string_view list)
   if (!trim(list).empty()) wanted = split(list, ',');
   for (std::string_view& name : wanted) {
     name = trim(name);
-    const auto known =
-        std::find_if(kBackends.begin(), kBackends.end(), [&](const SensorBackend& b) { return b.name == name; });
-    if (known != kBackends.end()) continue;
+    const auto known = std::find_if(kSensorBackends.begin(), kSensorBackends.end(),
+                                    [&](const SensorBackend& b) { return b.name == name; });
+    if (known != kSensorBackends.end()) continue;
     std::string names;
-    for (const SensorBackend& backend : kBackends)
+    for (const SensorBackend& backend : kSensorBackends)
       names += fmt::format("{}{}", names.empty() ? "" : ", ", backend.name);
     return Error{ErrorCode::usage, fmt::format("unknown sensor {}", quoted(name)),
                  fmt::format("known sensors: {}", names)};
   }
-  for (const SensorBackend& backend : kBackends) {
+  for (const SensorBackend& backend : kSensorBackends) {
     if (wanted.empty() || std::find(wanted.begin(), wanted.end(), backend.name) != wanted.end())
       chosen.push_back(&backend);
   }

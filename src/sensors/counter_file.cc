@@ -24,7 +24,7 @@ namespace {
 constexpr int kMaxStableReadTries = 10;
 constexpr std::int64_t kMaxStableReadTime_ns = 300 * kNanosecondsPerMicrosecond;
 
-ReadCode read_code_of_errno(int error_number) noexcept {
+ReadCode errno_to_read_code(int error_number) noexcept {
   switch (error_number) {
     case ENOENT:
     case ENODEV:
@@ -61,7 +61,7 @@ ReadCode CounterFile::read_value_once(std::uint64_t& raw) noexcept {
   do {
     got = ::pread(fd_.get(), buffer.data(), buffer.size(), 0);
   } while (got < 0 && errno == EINTR);
-  if (got < 0) return read_code_of_errno(errno);
+  if (got < 0) return errno_to_read_code(errno);
   const char* const end = buffer.data() + got;
   const char* begin = buffer.data();
   while (begin != end && *begin == ' ') ++begin;
@@ -70,7 +70,7 @@ ReadCode CounterFile::read_value_once(std::uint64_t& raw) noexcept {
   return is_only_blanks({after, static_cast<std::size_t>(end - after)}) ? ReadCode::ok : ReadCode::garbage;
 }
 
-ReadCode CounterFile::read_until_two_agree(std::uint64_t& raw) noexcept {
+ReadCode CounterFile::read_until_stable(std::uint64_t& raw) noexcept {
   const std::int64_t deadline_ns = monotonic_ns() + kMaxStableReadTime_ns;
   int tries = 0;
   ReadCode before = read_value_once(raw);
@@ -93,7 +93,7 @@ CounterFile::ReopenOutcome CounterFile::reopen_if_replaced(ReadCode& error) noex
   if (::fstat(fd_.get(), &status) == 0 && status.st_nlink > 0) return ReopenOutcome::same;
   FileDescriptor fresh(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fresh.is_open()) {
-    error = read_code_of_errno(errno);
+    error = errno_to_read_code(errno);
     return ReopenOutcome::gone;
   }
   fd_ = std::move(fresh);
@@ -103,10 +103,10 @@ CounterFile::ReopenOutcome CounterFile::reopen_if_replaced(ReadCode& error) noex
 Reading CounterFile::read() noexcept {
   Reading reading;
   reading.before_ns = monotonic_ns();
-  reading.code = read_until_two_agree(reading.raw);
+  reading.code = read_until_stable(reading.raw);
   const bool suspicious = reading.code != ReadCode::ok || reading.raw == last_raw_;
   if (!is_pseudo_file_ && suspicious && reopen_if_replaced(reading.code) == ReopenOutcome::reopened) {
-    reading.code = read_until_two_agree(reading.raw);
+    reading.code = read_until_stable(reading.raw);
   }
   if (reading.code == ReadCode::ok) last_raw_ = reading.raw;
   reading.after_ns = monotonic_ns();

@@ -28,7 +28,7 @@ class CounterFile {
       : path_(std::move(path)), fd_(std::move(fd)), is_pseudo_file_(is_kernel_generated) {}
 
   ReadCode read_value_once(std::uint64_t& raw) noexcept;
-  ReadCode read_until_two_agree(std::uint64_t& raw) noexcept;
+  ReadCode read_until_stable(std::uint64_t& raw) noexcept;
   // Called after a failed read or an unchanged value: if the open file was deleted, opens the file that now has its
   // path.
   enum class ReopenOutcome { same, reopened, gone };

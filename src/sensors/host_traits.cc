@@ -16,7 +16,7 @@
 namespace joulemap::sensors {
 namespace {
 
-constexpr std::size_t kMaxFirstCpuBytes = 4096;
+constexpr std::size_t kMaxFirstCpuinfoBytes = 4096;
 
 std::string read_first_line(const std::string& path) {
   const Result<std::string> text = read_small_file(path);
@@ -36,7 +36,7 @@ std::string find_hypervisor(const SystemRoot& root) {
 }
 
 // ARM processors have no flag for a hypervisor. Their virtual machines are known by the device tree or by the firmware.
-bool is_virtual_arm(const SystemRoot& root) {
+bool is_arm_virtual_machine(const SystemRoot& root) {
   if (file_exists(root.path("/proc/device-tree/hypervisor/compatible"))) return true;
   if (read_first_line(root.path("/proc/device-tree/compatible")).find("dummy-virt") != std::string::npos) return true;
   const std::string vendor = read_first_line(root.path("/sys/class/dmi/id/sys_vendor"));
@@ -47,7 +47,7 @@ bool is_virtual_arm(const SystemRoot& root) {
   return std::ranges::any_of(kVirtualVendors, is_of) || product.find("Virtual Machine") != std::string::npos;
 }
 
-std::string find_container(const SystemRoot& root) {
+std::string find_container_engine(const SystemRoot& root) {
   if (file_exists(root.path("/.dockerenv"))) return "docker";
   if (file_exists(root.path("/run/.containerenv"))) return "podman";
   const Result<std::string> cgroup = read_small_file(root.path("/proc/1/cgroup"));
@@ -67,17 +67,17 @@ std::string find_container(const SystemRoot& root) {
 
 HostTraits detect_host_traits(const SystemRoot& root) {
   HostTraits host;
-  const Result<std::string> cpuinfo = read_file_start(root.path("/proc/cpuinfo"), kMaxFirstCpuBytes);
+  const Result<std::string> cpuinfo = read_file_start(root.path("/proc/cpuinfo"), kMaxFirstCpuinfoBytes);
   const std::string name = find_hypervisor(root);
   const bool is_arm = cpuinfo && cpuinfo->find("CPU implementer") != std::string::npos;
   host.is_virtual = name == "WSL" || (cpuinfo && cpuinfo->find(" hypervisor") != std::string::npos) ||
-                    (is_arm && is_virtual_arm(root));
+                    (is_arm && is_arm_virtual_machine(root));
   if (host.is_virtual) {
     host.machine = name.empty() ? "virtual machine" : fmt::format("virtual machine ({})", name);
   } else {
     host.machine = cpuinfo ? "bare metal" : "unknown";
   }
-  host.container = find_container(root);
+  host.container = find_container_engine(root);
   return host;
 }
 

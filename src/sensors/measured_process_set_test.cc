@@ -11,15 +11,15 @@ namespace {
 using namespace std::string_literals;
 
 constexpr pid_t kRecorder = 500;
-constexpr pid_t kProgram = 400;
+constexpr pid_t kProgramPid = 400;
 
-// A shell (300) has started a program (kProgram) and another process (600). The program has started the recorder.
+// A shell (300) has started a program (kProgramPid) and another process (600). The program has started the recorder.
 class MeasuredProcesses : public testing::Test {
  protected:
   MeasuredProcesses() {
     proc_.add(300);
-    proc_.add(kProgram, {.parent = 300});
-    proc_.add(kRecorder, {.parent = kProgram});
+    proc_.add(kProgramPid, {.parent = 300});
+    proc_.add(kRecorder, {.parent = kProgramPid});
     proc_.add(600, {.parent = 300});
     proc_.set_self(kRecorder, true);
   }
@@ -31,13 +31,13 @@ TEST_F(MeasuredProcesses, AreTheCommandAndItsDescendants) {
   proc_.add(502, {.parent = 501});
   MeasuredProcessSet own({}, proc_.path());
   for (const pid_t pid : {kRecorder, 501, 502}) EXPECT_TRUE(own.contains(pid)) << pid;
-  for (const pid_t pid : {300, kProgram, 600, 0, 999}) EXPECT_FALSE(own.contains(pid)) << pid;
+  for (const pid_t pid : {300, kProgramPid, 600, 0, 999}) EXPECT_FALSE(own.contains(pid)) << pid;
 }
 
 TEST_F(MeasuredProcesses, AreTheProgramThatStartedTheRecorderAndItsWorkers) {
-  proc_.add(401, {.parent = kProgram});
-  MeasuredProcessSet own({.root_pids = {kProgram}}, proc_.path());
-  EXPECT_TRUE(own.contains(kProgram));
+  proc_.add(401, {.parent = kProgramPid});
+  MeasuredProcessSet own({.root_pids = {kProgramPid}}, proc_.path());
+  EXPECT_TRUE(own.contains(kProgramPid));
   EXPECT_TRUE(own.contains(401));
   proc_.add(402, {.parent = 401});
   EXPECT_TRUE(own.contains(402));
@@ -46,8 +46,8 @@ TEST_F(MeasuredProcesses, AreTheProgramThatStartedTheRecorderAndItsWorkers) {
 }
 
 TEST_F(MeasuredProcesses, StayMeasuredWhenTheirParentExits) {
-  proc_.add(401, {.parent = kProgram});
-  MeasuredProcessSet own({.root_pids = {kProgram}}, proc_.path());
+  proc_.add(401, {.parent = kProgramPid});
+  MeasuredProcessSet own({.root_pids = {kProgramPid}}, proc_.path());
   ASSERT_TRUE(own.contains(401));
   proc_.add(401, {.parent = 1});
   EXPECT_TRUE(own.contains(401));
@@ -56,8 +56,8 @@ TEST_F(MeasuredProcesses, StayMeasuredWhenTheirParentExits) {
 }
 
 TEST_F(MeasuredProcesses, StayMeasuredWhenTheyHaveJustExited) {
-  proc_.add(401, {.parent = kProgram});
-  MeasuredProcessSet own({.root_pids = {kProgram}}, proc_.path());
+  proc_.add(401, {.parent = kProgramPid});
+  MeasuredProcessSet own({.root_pids = {kProgramPid}}, proc_.path());
   ASSERT_TRUE(own.contains(401));
   proc_.remove(401);
   EXPECT_TRUE(own.contains(401));

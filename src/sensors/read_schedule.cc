@@ -21,7 +21,7 @@ constexpr double kMaxSustainedPower_w = 1000;
 
 }  // namespace
 
-std::int64_t max_wrap_safe_period_ns(std::span<const Channel> channels) {
+std::int64_t max_wrap_safe_read_period_ns(std::span<const Channel> channels) {
   double period_ns = static_cast<double>(kMaxReadPeriod_ns);
   for (const Channel& channel : channels) {
     if (!channel.wrap_range) continue;
@@ -31,16 +31,16 @@ std::int64_t max_wrap_safe_period_ns(std::span<const Channel> channels) {
   return std::max(static_cast<std::int64_t>(period_ns), kMinReadPeriod_ns);
 }
 
-std::int64_t relaxed_period_ns(std::span<const Channel> channels) {
+std::int64_t relaxed_read_period_ns(std::span<const Channel> channels) {
   std::int64_t period_ns = kEstimateReadPeriod_ns;
   for (const Channel& channel : channels) {
     if (channel.provenance == Provenance::estimated) continue;
     period_ns = std::min(period_ns, channel.kind == ChannelKind::gauge ? kGaugeReadPeriod_ns : kCounterReadPeriod_ns);
   }
-  return std::min(period_ns, max_wrap_safe_period_ns(channels));
+  return std::min(period_ns, max_wrap_safe_read_period_ns(channels));
 }
 
-std::int64_t near_edge_period_ns(std::span<const Channel> channels) {
+std::int64_t near_edge_read_period_ns(std::span<const Channel> channels) {
   std::int64_t period_ns = kEstimateReadPeriod_ns;
   for (const Channel& channel : channels) {
     if (channel.provenance == Provenance::estimated) continue;
@@ -53,9 +53,9 @@ std::int64_t near_edge_period_ns(std::span<const Channel> channels) {
 
 std::int64_t Sensor::next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept {
   const bool is_usual = mode == SamplingMode::relaxed || mode == SamplingMode::every_update;
-  if (!is_usual) return last_ns + near_edge_period_ns(channels());
-  if (!requested_period_ns_ || mode == SamplingMode::every_update) return last_ns + relaxed_period_ns(channels());
-  return last_ns + std::clamp(*requested_period_ns_, kNearEdgeReadPeriod_ns, max_wrap_safe_period_ns(channels()));
+  if (!is_usual) return last_ns + near_edge_read_period_ns(channels());
+  if (!requested_period_ns_ || mode == SamplingMode::every_update) return last_ns + relaxed_read_period_ns(channels());
+  return last_ns + std::clamp(*requested_period_ns_, kNearEdgeReadPeriod_ns, max_wrap_safe_read_period_ns(channels()));
 }
 
 }  // namespace joulemap::sensors

@@ -8,36 +8,36 @@
 namespace joulemap::sensors {
 namespace {
 
-Channel rapl(std::uint64_t range_uj) {
+Channel rapl_channel(std::uint64_t range_uj) {
   Channel channel;
   channel.scale = 1e-6;
   channel.wrap_range = range_uj;
   return channel;
 }
 
-std::int64_t relaxed_ns(const Channel& channel) { return relaxed_period_ns(std::span(&channel, 1)); }
+std::int64_t relaxed_period_ns_of(const Channel& channel) { return relaxed_read_period_ns(std::span(&channel, 1)); }
 
 TEST(ReadSchedule, ReadsOftenEnoughToDetectEveryWrap) {
-  EXPECT_EQ(relaxed_ns(rapl(262'143'328'850)), 50 * kNanosecondsPerMillisecond);
-  EXPECT_EQ(relaxed_ns(rapl(10'000'000)), 5 * kNanosecondsPerMillisecond);
-  EXPECT_EQ(relaxed_ns(rapl(1000)), kNanosecondsPerMillisecond);
+  EXPECT_EQ(relaxed_period_ns_of(rapl_channel(262'143'328'850)), 50 * kNanosecondsPerMillisecond);
+  EXPECT_EQ(relaxed_period_ns_of(rapl_channel(10'000'000)), 5 * kNanosecondsPerMillisecond);
+  EXPECT_EQ(relaxed_period_ns_of(rapl_channel(1000)), kNanosecondsPerMillisecond);
 }
 
 TEST(ReadSchedule, ReadsAGaugeMoreOftenThanACounterAndAnEstimateRarely) {
   Channel gauge;
   gauge.kind = ChannelKind::gauge;
-  EXPECT_EQ(relaxed_ns(gauge), 20 * kNanosecondsPerMillisecond);
+  EXPECT_EQ(relaxed_period_ns_of(gauge), 20 * kNanosecondsPerMillisecond);
   Channel estimate;
   estimate.provenance = Provenance::estimated;
-  EXPECT_EQ(relaxed_ns(estimate), kNanosecondsPerSecond);
+  EXPECT_EQ(relaxed_period_ns_of(estimate), kNanosecondsPerSecond);
 }
 
 TEST(ReadSchedule, ReadsAFastCounterTenTimesPerUpdate) {
-  const Channel quick = rapl(262'143'328'850);
-  EXPECT_EQ(near_edge_period_ns(std::span(&quick, 1)), 100 * kNanosecondsPerMicrosecond);
+  const Channel quick = rapl_channel(262'143'328'850);
+  EXPECT_EQ(near_edge_read_period_ns(std::span(&quick, 1)), 100 * kNanosecondsPerMicrosecond);
   Channel slow;
   slow.refresh_s = 0.1;
-  EXPECT_EQ(near_edge_period_ns(std::span(&slow, 1)), kNanosecondsPerMillisecond);
+  EXPECT_EQ(near_edge_read_period_ns(std::span(&slow, 1)), kNanosecondsPerMillisecond);
 }
 
 }  // namespace

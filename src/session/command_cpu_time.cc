@@ -44,7 +44,7 @@ double descendants_cpu_s() {
   return total_s;
 }
 
-std::optional<double> attached_tree_cpu_s(pid_t pid) {
+std::optional<double> attached_process_tree_cpu_s(pid_t pid) {
   const std::vector<ProcessCpuTime> processes = read_all_process_cpu_times();
   const Result<double> tree_s = process_tree_cpu_s(processes, pid);
   if (!tree_s) return std::nullopt;

@@ -22,7 +22,7 @@ void become_subreaper();
 double descendants_cpu_s();
 // CPU time of another process and its descendants, without joulemap itself if it is a child of that process. None once
 // the process has ended.
-std::optional<double> attached_tree_cpu_s(pid_t pid);
+std::optional<double> attached_process_tree_cpu_s(pid_t pid);
 
 // The process tree whose CPU time is compared with the machine's; neither: no process share.
 struct CpuTimeSubject {

@@ -15,10 +15,10 @@ constexpr std::int64_t kProcessSearchPeriod_ns = 10 * kNanosecondsPerSecond;
 // Slightly less than four 50 ms cycles of the recorder's loop, so that a cycle that is slightly early is not skipped.
 constexpr std::int64_t kInitialReadPeriod_ns = 190 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kCpuTimeReadPeriod_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kInitialReadPhase_ns = 600 * kNanosecondsPerSecond;
-// Reads may use at most 1/kMinTimePerReadCost of one CPU. A read takes 15 us on a machine with two CPUs, and more with
+constexpr std::int64_t kInitialReadPhaseDuration_ns = 600 * kNanosecondsPerSecond;
+// Reads may use at most 1/kMinPeriodPerReadDuration of one CPU. A read takes 15 us on a machine with two CPUs, and more with
 // more CPUs.
-constexpr std::int64_t kMinTimePerReadCost = 1000;
+constexpr std::int64_t kMinPeriodPerReadDuration = 1000;
 constexpr double kSecondsPerMillisecond = 1e-3;
 
 Channel make_cpu_time_channel(std::string_view name, std::string_view source) {
@@ -43,7 +43,8 @@ Sample make_cpu_time_sample(std::uint32_t channel, double cpu_s, std::int64_t be
 }  // namespace
 
 std::vector<Channel> CpuTimeLog::make_channels() {
-  return {make_cpu_time_channel(kMachineCpuTime, "/proc/stat"), make_cpu_time_channel(kCommandCpuTime, "/proc/*/stat")};
+  return {make_cpu_time_channel(kMachineCpuTimeChannel, "/proc/stat"),
+          make_cpu_time_channel(kCommandCpuTimeChannel, "/proc/*/stat")};
 }
 
 std::vector<Sample> CpuTimeLog::read_samples() {
@@ -54,11 +55,13 @@ std::vector<Sample> CpuTimeLog::read_samples() {
   }
   if (first_read_ns_ == 0) first_read_ns_ = now_ns;
   const std::int64_t took_ns = monotonic_ns() - now_ns;
-  const std::int64_t close_ns = std::clamp(kMinTimePerReadCost * took_ns, kInitialReadPeriod_ns, kCpuTimeReadPeriod_ns);
-  next_read_ns_ = now_ns + (now_ns - first_read_ns_ < kInitialReadPhase_ns ? close_ns : kCpuTimeReadPeriod_ns);
+  const std::int64_t close_ns =
+      std::clamp(kMinPeriodPerReadDuration * took_ns, kInitialReadPeriod_ns, kCpuTimeReadPeriod_ns);
+  next_read_ns_ = now_ns + (now_ns - first_read_ns_ < kInitialReadPhaseDuration_ns ? close_ns : kCpuTimeReadPeriod_ns);
   if (now_ns < next_search_ns_) return samples;
   next_search_ns_ = now_ns + kProcessSearchPeriod_ns;
-  const std::optional<double> used_s = attached_pid_ ? attached_tree_cpu_s(*attached_pid_) : descendants_cpu_s();
+  const std::optional<double> used_s =
+      attached_pid_ ? attached_process_tree_cpu_s(*attached_pid_) : descendants_cpu_s();
   if (used_s) samples.push_back(make_cpu_time_sample(first_channel_ + 1, *used_s, now_ns));
   return samples;
 }

@@ -26,8 +26,8 @@ std::vector<Reading> read_all_channels(const sensors::ProbeResult& probe) {
   return all;
 }
 
-std::string list_still_counters(const sensors::ProbeResult& probe, std::span<const Reading> before,
-                                std::span<const Reading> after) {
+std::string list_unchanged_counters(const sensors::ProbeResult& probe, std::span<const Reading> before,
+                                    std::span<const Reading> after) {
   std::string still;
   std::size_t k = 0;
   for (const std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
@@ -43,13 +43,13 @@ std::string list_still_counters(const sensors::ProbeResult& probe, std::span<con
   return still;
 }
 
-void watch_for_still_counters(std::vector<sensors::ProbeResult>& probes) {
+void mark_unchanged_counters(std::vector<sensors::ProbeResult>& probes) {
   std::vector<std::vector<Reading>> before;
   for (const sensors::ProbeResult& probe : probes) before.push_back(read_all_channels(probe));
   sleep_until(monotonic_ns() + kCounterWatchTime_ns);
   for (std::size_t i = 0; i < probes.size(); ++i) {
     if (probes[i].status.state != SensorState::measured) continue;
-    const std::string still = list_still_counters(probes[i], before[i], read_all_channels(probes[i]));
+    const std::string still = list_unchanged_counters(probes[i], before[i], read_all_channels(probes[i]));
     if (still.empty()) continue;
     probes[i].status.diagnostics.add(
         {"counter_still", 1,
@@ -67,7 +67,7 @@ Result<DoctorResult> examine_sensors(const sampling::SensorOptions& options) {
   Result<std::vector<sensors::ProbeResult>> probes =
       sampling::probe_backends(*backends, context, options.uses_file_capabilities);
   if (!probes) return std::move(probes).error();
-  watch_for_still_counters(*probes);
+  mark_unchanged_counters(*probes);
 
   DoctorResult result{JOULEMAP_VERSION, context.host(), {}};
   for (sensors::ProbeResult& probe : *probes) result.sensors.push_back(std::move(probe.status));

@@ -28,7 +28,7 @@ struct EnvironmentFactFile {
   std::string_view path;
 };
 
-constexpr EnvironmentFactFile kFactFiles[] = {
+constexpr EnvironmentFactFile kEnvironmentFactFiles[] = {
     {"governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"},
     {"frequency_driver", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver"},
     {"no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo"},
@@ -54,7 +54,7 @@ std::vector<EnvironmentFact> describe_environment(const SystemRoot& root) {
     add("cpu", first_value_of_key(*text, "model name"));
   if (const auto text = read_small_file(root.path("/proc/meminfo")))
     add("memory", first_value_of_key(*text, "MemTotal"));
-  for (const EnvironmentFactFile& fact : kFactFiles) {
+  for (const EnvironmentFactFile& fact : kEnvironmentFactFiles) {
     if (const auto text = read_small_file(root.path(fact.path))) add(fact.name, *text);
   }
   return facts;

@@ -41,7 +41,7 @@ Status MeasuredCommand::attach(pid_t pid) {
   return error;
 }
 
-Status MeasuredCommand::release_command() { return child_ ? child_->release() : Status(Done{}); }
+Status MeasuredCommand::execute_command() { return child_ ? child_->execute() : Status(Done{}); }
 
 void MeasuredCommand::reap_child() {
   int status = 0;
@@ -64,7 +64,7 @@ void MeasuredCommand::handle_signals() {
     stop_requested_ = stop_requested_ || stops;
     if (!child_) {
       has_ended_ = has_ended_ || stops;
-    } else if (!has_ended_ && !is_from_terminal(*signal)) {
+    } else if (!has_ended_ && !is_signal_from_terminal(*signal)) {
       ::kill(child_->pid(), number);
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MeasuredCommand: the measured command, from its start to its end. It is forked first and executes only at
-// release_command(), once the measurement has begun. Signals that joulemap receives are forwarded to the command; the
+// execute_command(), once the measurement has begun. Signals that joulemap receives are forwarded to the command; the
 // class blocks only in one ppoll(). Without a command, has_ended() is true once the attached process has ended or a
 // signal has requested a stop. Main thread.
 #pragma once
@@ -25,11 +25,11 @@ class MeasuredCommand {
   // `signals` must outlive this object.
   explicit MeasuredCommand(BlockedSignals& signals) : signals_(signals) {}
 
-  // Forks; nothing is executed before release_command(). `environment` ("NAME=value") is added to the environment of
+  // Forks; nothing is executed before execute_command(). `environment` ("NAME=value") is added to the environment of
   // the command.
   Status prepare(std::span<const std::string> command, std::span<const std::string> environment = {});
   Status attach(pid_t pid);
-  Status release_command();
+  Status execute_command();
 
   // Handles signals and the end of the command. Returns after an event or at deadline_ns of CLOCK_MONOTONIC.
   void wait_until(std::int64_t deadline_ns);

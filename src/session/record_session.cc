@@ -24,7 +24,7 @@ namespace {
 constexpr std::int64_t kRecordingFlushPeriod_ns = 900 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kClockPairPeriod_ns = kNanosecondsPerSecond;
 
-std::vector<std::string> command_to_store(const RecordOptions& options) {
+std::vector<std::string> make_stored_command(const RecordOptions& options) {
   return options.keep_arguments ? options.command : redacted_arguments(options.command);
 }
 
@@ -155,7 +155,7 @@ Status RecordingSession::start() {
   if (options_.on_recording_begun) {
     if (Status begun = options_.on_recording_begun(environment); !begun) return begun;
   }
-  return command_.release_command();
+  return command_.execute_command();
 }
 
 void RecordingSession::run() {
@@ -184,7 +184,7 @@ RecordResult RecordingSession::finish() {
   add_clock_pair();
   read_cpu_times();
   meter_.set_sample_callback({});
-  result_.command = command_to_store(options_);
+  result_.command = make_stored_command(options_);
   result_.elapsed_s = meter_.elapsed_s();
   result_.energy = meter_.result();
   result_.overhead_cpu_s = meter_.overhead_cpu_s();
@@ -228,7 +228,8 @@ void add_framework_traces(const recording::PartFolder& folder, const RecordOptio
 
 // Stores the kernel powers that the kernel library knows before this run, so that the run's reports do not change when
 // the library later learns more.
-void store_known_powers(const recording::PartFolder& folder, const RecordOptions& options, RecordResult& result) {
+void store_known_kernel_powers(const recording::PartFolder& folder, const RecordOptions& options,
+                               RecordResult& result) {
   if (!options.find_known_powers) return;
   std::vector<KernelPower> powers = options.find_known_powers(folder.path(), result.diagnostics);
   if (powers.empty()) return;
@@ -264,7 +265,7 @@ Result<RecordResult> record_command(sampling::Meter& meter, const RecordOptions&
   Result<BlockedSignals> signals = BlockedSignals::open();
   if (!signals) return std::move(signals).error();
   Result<recording::PartFolder> folder =
-      recording::PartFolder::create(options.output_file, command_to_store(options), options.recording_id);
+      recording::PartFolder::create(options.output_file, make_stored_command(options), options.recording_id);
   if (!folder) return std::move(folder).error();
   Result<recording::RecordingWriter> writer = folder->open_part("recorder");
   if (!writer) {
@@ -282,7 +283,7 @@ Result<RecordResult> record_command(sampling::Meter& meter, const RecordOptions&
   RecordResult result = recorder.finish();
   if (!renamed) result.diagnostics.add({"older_not_kept", 1, renamed.error().message, renamed.error().remedy});
   add_framework_traces(*folder, options, result);
-  store_known_powers(*folder, options, result);
+  store_known_kernel_powers(*folder, options, result);
   join_recording_parts(*folder, result);
   return result;
 }

@@ -56,7 +56,7 @@ Status StatSession::start_command() {
     if (Status status = command_.prepare(options_.command); !status) return status;
   }
   if (options_.delay_ns == 0) begin_measuring();
-  return command_.release_command();
+  return command_.execute_command();
 }
 
 void StatSession::begin_measuring() {

@@ -10,7 +10,7 @@ namespace joulemap::statistics {
 namespace {
 
 // Indices of the comparisons that were made (p is not NaN), by increasing p.
-std::vector<std::size_t> family_by_p(std::span<const double> p_values) {
+std::vector<std::size_t> sort_family_by_p_value(std::span<const double> p_values) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < p_values.size(); ++i) {
     if (!std::isnan(p_values[i])) order.push_back(i);
@@ -19,7 +19,7 @@ std::vector<std::size_t> family_by_p(std::span<const double> p_values) {
   return order;
 }
 
-void step_down(std::vector<double>& p_values, std::span<const std::size_t> by_p) {
+void apply_holm_step_down(std::vector<double>& p_values, std::span<const std::size_t> by_p) {
   double greatest = 0;
   for (std::size_t i = 0; i < by_p.size(); ++i) {
     double& p = p_values[by_p[i]];
@@ -27,7 +27,7 @@ void step_down(std::vector<double>& p_values, std::span<const std::size_t> by_p)
   }
 }
 
-void step_up(std::vector<double>& p_values, std::span<const std::size_t> by_p) {
+void apply_benjamini_hochberg_step_up(std::vector<double>& p_values, std::span<const std::size_t> by_p) {
   double least = 1;
   for (std::size_t i = by_p.size(); i > 0; --i) {
     double& p = p_values[by_p[i - 1]];
@@ -39,16 +39,16 @@ void step_up(std::vector<double>& p_values, std::span<const std::size_t> by_p) {
 
 std::vector<double> adjusted_p_values(std::span<const double> p_values, Adjustment adjustment) {
   std::vector<double> result(p_values.begin(), p_values.end());
-  const std::vector<std::size_t> by_p = family_by_p(p_values);
+  const std::vector<std::size_t> by_p = sort_family_by_p_value(p_values);
   switch (adjustment) {
     case Adjustment::holm:
-      step_down(result, by_p);
+      apply_holm_step_down(result, by_p);
       break;
     case Adjustment::bonferroni:
       for (const std::size_t i : by_p) result[i] = std::min(1.0, result[i] * static_cast<double>(by_p.size()));
       break;
     case Adjustment::benjamini_hochberg:
-      step_up(result, by_p);
+      apply_benjamini_hochberg_step_up(result, by_p);
       break;
     case Adjustment::none:
       break;

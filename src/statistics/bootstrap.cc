@@ -17,7 +17,7 @@ namespace {
 // Draws `size` indices of 0 .. size - 1 with replacement, two from the halves of each 64-bit random number. Calls
 // visit(index, half) with half 0 or 1.
 template <class Visit>
-void draw_indices(Random& random, std::size_t size, Visit visit) {
+void draw_resample_indices(Random& random, std::size_t size, Visit visit) {
   for (std::size_t i = 0; i + 1 < size; i += 2) {
     const std::uint64_t bits = random.bits();
     visit(((bits >> 32) * size) >> 32, 0);
@@ -31,12 +31,13 @@ double median_of_sorted(std::span<const double> sorted) {
   return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-std::vector<double> mean_replicates(std::span<const double> values, const BootstrapOptions& options) {
+std::vector<double> bootstrap_mean_replicates(std::span<const double> values, const BootstrapOptions& options) {
   Random random(options.seed);
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
     double sums[2] = {0, 0};  // two independent sums, so that additions need not wait for each other
-    draw_indices(random, values.size(), [&](std::size_t position, int half) { sums[half] += values[position]; });
+    draw_resample_indices(random, values.size(),
+                          [&](std::size_t position, int half) { sums[half] += values[position]; });
     replicate = (sums[0] + sums[1]) / static_cast<double>(values.size());
   }
   return replicates;
@@ -55,13 +56,13 @@ double median_of_resample(std::span<const double> sorted, std::span<const std::u
   return lower == upper ? low : (low + sorted[position]) / 2;
 }
 
-std::vector<double> median_replicates(std::span<const double> sorted, const BootstrapOptions& options) {
+std::vector<double> bootstrap_median_replicates(std::span<const double> sorted, const BootstrapOptions& options) {
   Random random(options.seed);
   std::vector<std::uint32_t> counts(sorted.size());
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
     std::ranges::fill(counts, 0U);
-    draw_indices(random, sorted.size(), [&](std::size_t position, int) { ++counts[position]; });
+    draw_resample_indices(random, sorted.size(), [&](std::size_t position, int) { ++counts[position]; });
     replicate = median_of_resample(sorted, counts);
   }
   return replicates;
@@ -92,7 +93,7 @@ std::vector<double> jackknife_estimates(std::span<const double> values, const St
 }
 
 // Quantile of unsorted values, as quantile_of_sorted(). Reorders the values.
-double select_quantile(std::vector<double>& values, double probability) {
+double quantile_of_unsorted(std::vector<double>& values, double probability) {
   const double position = probability * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(position);
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(below);
@@ -174,8 +175,8 @@ BootstrapInterval bca_interval(std::vector<double>& replicates, double estimate,
   const std::optional<QuantileBounds> bca = bca_quantiles(replicates, estimate, jackknife, tail);
   const QuantileBounds bounds = bca.value_or(QuantileBounds{tail, 1 - tail});
   BootstrapInterval interval{estimate, 0, 0, !bca};
-  interval.low = select_quantile(replicates, bounds.low);
-  interval.high = select_quantile(replicates, bounds.high);
+  interval.low = quantile_of_unsorted(replicates, bounds.low);
+  interval.high = quantile_of_unsorted(replicates, bounds.high);
   return interval;
 }
 
@@ -186,7 +187,7 @@ std::optional<BootstrapInterval> bootstrap_mean(std::span<const double> values, 
   for (const double value : values) {
     if (values.size() > 1) jackknife.push_back((sum - value) / static_cast<double>(values.size() - 1));
   }
-  std::vector<double> replicates = mean_replicates(values, options);
+  std::vector<double> replicates = bootstrap_mean_replicates(values, options);
   return bca_interval(replicates, mean_of(values), jackknife, options.confidence);
 }
 
@@ -195,7 +196,7 @@ std::optional<BootstrapInterval> bootstrap_median(std::span<const double> values
   std::vector<double> sorted(values.begin(), values.end());
   std::ranges::sort(sorted);
   const std::vector<double> jackknife = jackknife_medians(sorted);
-  std::vector<double> replicates = median_replicates(sorted, options);
+  std::vector<double> replicates = bootstrap_median_replicates(sorted, options);
   return bca_interval(replicates, median_of_sorted(sorted), jackknife, options.confidence);
 }
 
@@ -207,26 +208,28 @@ std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
     std::size_t i = 0;
-    draw_indices(random, values.size(), [&](std::size_t position, int) { drawn[i++] = values[position]; });
+    draw_resample_indices(random, values.size(), [&](std::size_t position, int) { drawn[i++] = values[position]; });
     replicate = statistic(drawn);
   }
   return bca_interval(replicates, statistic(values), jackknife_estimates(values, statistic), options.confidence);
 }
 
-std::uint64_t cell_seed(std::uint64_t seed, std::size_t cell) {
+std::uint64_t bootstrap_cell_seed(std::uint64_t seed, std::size_t cell) {
   // Seeds are random numbers, so that cells are independent of each other and of the cells of seed + 1.
   return Random(Random(seed).bits() + static_cast<std::uint64_t>(cell)).bits();
 }
 
-std::vector<std::optional<BootstrapInterval>> bootstrap_cells(std::span<const std::vector<double>> cells, Centre centre,
-                                                              const BootstrapOptions& options, unsigned threads) {
+std::vector<std::optional<BootstrapInterval>> bootstrap_cells(std::span<const std::vector<double>> cells,
+                                                              CentralTendency centre, const BootstrapOptions& options,
+                                                              unsigned threads) {
   std::vector<std::optional<BootstrapInterval>> intervals(cells.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     for (std::size_t cell = next++; cell < cells.size(); cell = next++) {
       BootstrapOptions own = options;
-      own.seed = cell_seed(options.seed, cell);
-      intervals[cell] = centre == Centre::mean ? bootstrap_mean(cells[cell], own) : bootstrap_median(cells[cell], own);
+      own.seed = bootstrap_cell_seed(options.seed, cell);
+      intervals[cell] =
+          centre == CentralTendency::mean ? bootstrap_mean(cells[cell], own) : bootstrap_median(cells[cell], own);
     }
   };
   const std::size_t wanted = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());

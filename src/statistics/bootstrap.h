@@ -39,14 +39,15 @@ std::optional<BootstrapInterval> bootstrap_median(std::span<const double> values
 std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const Statistic& statistic,
                                            const BootstrapOptions& options = {});
 
-enum class Centre { mean, median };
+enum class CentralTendency { mean, median };
 // Intervals of many cells (each the repetitions of one configuration), distributed over threads (0: one for each CPU).
-// Cell i is resampled with cell_seed(seed, i), so that the result does not depend on threads or on other cells. Empty
-// cells give nothing.
-std::vector<std::optional<BootstrapInterval>> bootstrap_cells(std::span<const std::vector<double>> cells, Centre centre,
+// Cell i is resampled with bootstrap_cell_seed(seed, i), so that the result does not depend on threads or on other
+// cells. Empty cells give nothing.
+std::vector<std::optional<BootstrapInterval>> bootstrap_cells(std::span<const std::vector<double>> cells,
+                                                              CentralTendency centre,
                                                               const BootstrapOptions& options = {},
                                                               unsigned threads = 0);
-std::uint64_t cell_seed(std::uint64_t seed, std::size_t cell);
+std::uint64_t bootstrap_cell_seed(std::uint64_t seed, std::size_t cell);
 
 // BCa interval from existing replicates. `jackknife` contains the statistic without each value in turn. Reorders the
 // replicates.

@@ -22,7 +22,7 @@ TEST(Bootstrap, GivesTheSameBitsForAnyThreadCount) {
   for (std::size_t n = 0; n < 13; ++n) cells.push_back(skewed(random, n));
   BootstrapOptions options;
   options.resamples = 500;
-  for (const Centre centre : {Centre::mean, Centre::median}) {
+  for (const CentralTendency centre : {CentralTendency::mean, CentralTendency::median}) {
     const auto single_threaded = bootstrap_cells(cells, centre, options, 1);
     const auto multithreaded = bootstrap_cells(cells, centre, options, 5);
     ASSERT_EQ(single_threaded.size(), multithreaded.size());

@@ -41,7 +41,7 @@ KendallTieSums kendall_tie_sums(const Ranks& ranks) {
 std::int64_t sign_of(std::int64_t value) { return value > 0 ? 1 : value < 0 ? -1 : 0; }
 
 // Concordant minus discordant pairs.
-std::int64_t concordance_difference(std::span<const std::int64_t> x, std::span<const std::int64_t> y) {
+std::int64_t kendall_score(std::span<const std::int64_t> x, std::span<const std::int64_t> y) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) sum += sign_of(x[i] - x[j]) * sign_of(y[i] - y[j]);
@@ -85,21 +85,21 @@ double untied_kendall_p(std::size_t n, std::int64_t s) {
 
 double tied_kendall_p(const Ranks& x, const Ranks& y, std::int64_t s) {
   std::vector<std::int64_t> permuted = y.doubled_ranks;
-  return fraction_of_permutations(
-      permuted, [&] { return std::abs(concordance_difference(x.doubled_ranks, permuted)) >= std::abs(s); });
+  return fraction_of_permutations(permuted,
+                                  [&] { return std::abs(kendall_score(x.doubled_ranks, permuted)) >= std::abs(s); });
 }
 
 }  // namespace
 
-KendallSum kendall_sum(std::span<const double> x, std::span<const double> y) {
+KendallStatistics kendall_statistics(std::span<const double> x, std::span<const double> y) {
   const Ranks x_ranks = midranks(x);
   const Ranks y_ranks = midranks(y);
   const auto n = static_cast<double>(x.size());
   const KendallTieSums x_ties = kendall_tie_sums(x_ranks);
   const KendallTieSums y_ties = kendall_tie_sums(y_ranks);
   const double pairs = n * (n - 1) / 2;
-  KendallSum result;
-  result.score = concordance_difference(x_ranks.doubled_ranks, y_ranks.doubled_ranks);
+  KendallStatistics result;
+  result.score = kendall_score(x_ranks.doubled_ranks, y_ranks.doubled_ranks);
   const double untied = std::sqrt(pairs - x_ties.tied_pairs) * std::sqrt(pairs - y_ties.tied_pairs);
   if (untied > 0) result.tau_b = static_cast<double>(result.score) / untied;
   result.variance = (n * (n - 1) * (2 * n + 5) - x_ties.variance_term - y_ties.variance_term) / 18;
@@ -127,20 +127,21 @@ std::optional<TestResult> spearman(std::span<const double> x, std::span<const do
       std::sqrt((cubes - x_ranks.tie_correction()) / 3) * std::sqrt((cubes - y_ranks.tie_correction()) / 3);
   const double rho = std::clamp(static_cast<double>(products - n * (n + 1) * (n + 1)) / spread, -1.0, 1.0);
   if (x.size() <= kMaxExactSpearmanSize) {
-    return TestResult{rho, exact_spearman_p(x_ranks, y_ranks, products), x.size(), PMethod::exact};
+    return TestResult{rho, exact_spearman_p(x_ranks, y_ranks, products), x.size(), PValueMethod::exact};
   }
   const auto freedom = static_cast<double>(n - 2);
   const double t = rho * std::sqrt(freedom / ((1 - rho) * (1 + rho)));
-  return TestResult{rho, std::max(two_sided_t_p(t, freedom), 2 / factorial(x.size())), x.size(), PMethod::students_t};
+  return TestResult{rho, std::max(two_sided_t_p(t, freedom), 2 / factorial(x.size())), x.size(),
+                    PValueMethod::students_t};
 }
 
 std::optional<TestResult> kendall(std::span<const double> x, std::span<const double> y) {
   JOULEMAP_CHECK(x.size() == y.size(), "pairs have two sides");
-  const KendallSum sum = kendall_sum(x, y);
+  const KendallStatistics sum = kendall_statistics(x, y);
   if (!sum.tau_b) return std::nullopt;
-  if (sum.exact_p) return TestResult{*sum.tau_b, *sum.exact_p, x.size(), PMethod::exact};
+  if (sum.exact_p) return TestResult{*sum.tau_b, *sum.exact_p, x.size(), PValueMethod::exact};
   const double z = static_cast<double>(sum.score) / std::sqrt(sum.variance);
-  return TestResult{*sum.tau_b, two_sided_normal_p(z), x.size(), PMethod::normal};
+  return TestResult{*sum.tau_b, two_sided_normal_p(z), x.size(), PValueMethod::normal};
 }
 
 }  // namespace joulemap::statistics

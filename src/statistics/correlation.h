@@ -28,12 +28,12 @@ std::optional<TestResult> spearman(std::span<const double> x, std::span<const do
 std::optional<TestResult> kendall(std::span<const double> x, std::span<const double> y);
 
 // Components of Kendall's tau and of trend tests.
-struct KendallSum {
+struct KendallStatistics {
   std::int64_t score = 0;         // concordant minus discordant pairs
   double variance = 0;            // of s under the null hypothesis, corrected for ties
   std::optional<double> tau_b;    // nullopt if all values of one side are equal
   std::optional<double> exact_p;  // two-sided; nullopt if the sample is too large for an exact p
 };
-KendallSum kendall_sum(std::span<const double> x, std::span<const double> y);
+KendallStatistics kendall_statistics(std::span<const double> x, std::span<const double> y);
 
 }  // namespace joulemap::statistics

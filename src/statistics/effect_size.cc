@@ -15,7 +15,7 @@ namespace joulemap::statistics {
 
 namespace {
 
-std::optional<std::vector<double>> log_values(std::span<const double> values) {
+std::optional<std::vector<double>> logarithms_of(std::span<const double> values) {
   std::vector<double> logarithms;
   for (const double value : values) {
     if (!(value > 0)) return std::nullopt;
@@ -33,8 +33,8 @@ using EffectFunction = std::optional<EffectEstimate>(std::span<const double>, st
 
 std::optional<EffectEstimate> percent_shift(EffectFunction shift, std::span<const double> first,
                                             std::span<const double> second, double confidence) {
-  const auto log_first = log_values(first);
-  const auto log_second = log_values(second);
+  const auto log_first = logarithms_of(first);
+  const auto log_second = logarithms_of(second);
   if (!log_first || !log_second) return std::nullopt;
   const std::optional<EffectEstimate> of_logarithms = shift(*log_first, *log_second, confidence);
   if (!of_logarithms) return std::nullopt;
@@ -83,7 +83,7 @@ double cliffs_delta(std::span<const double> first, std::span<const double> secon
   return 2 * vargha_delaney_a12(first, second) - 1;
 }
 
-std::string_view magnitude_of_delta(double delta) {
+std::string_view cliffs_delta_magnitude(double delta) {
   const double size = std::abs(delta);
   return size < 0.147 ? "negligible" : size < 0.33 ? "small" : size < 0.474 ? "medium" : "large";
 }

@@ -17,7 +17,7 @@ double vargha_delaney_a12(std::span<const double> first, std::span<const double>
 double cliffs_delta(std::span<const double> first, std::span<const double> second);
 // "negligible" for |delta| below 0.147, "small" below 0.33, "medium" below 0.474, otherwise "large" (Romano et al.
 // 2006).
-std::string_view magnitude_of_delta(double delta);
+std::string_view cliffs_delta_magnitude(double delta);
 
 // An effect size and its confidence interval. For a shift, the interval contains the shifts that the exact test
 // (two-sided, ignoring ties) would not reject; for large samples, the test with the normal approximation and continuity

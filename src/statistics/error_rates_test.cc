@@ -15,24 +15,25 @@ namespace joulemap::statistics {
 namespace {
 
 constexpr std::size_t kExperiments = 1'000;
-constexpr std::size_t kFamily = 6;
+constexpr std::size_t kFamilySize = 6;
 constexpr double kAlpha = 0.05;
 
-enum class Design { paired, unpaired };
+enum class SampleDesign { paired, unpaired };
 
-std::vector<double> family_p(Random& random, Design design, double difference_of_first) {
+std::vector<double> family_p_values(Random& random, SampleDesign design, double difference_of_first) {
   std::vector<double> p_values;
-  for (std::size_t cell = 0; cell < kFamily; ++cell) {
+  for (std::size_t cell = 0; cell < kFamilySize; ++cell) {
     std::vector<double> first(10);
     std::vector<double> second(10);
     for (double& value : first) value = (cell == 0 ? 1 + difference_of_first : 1) + 0.01 * random.normal();
     for (double& value : second) value = 1 + 0.01 * random.normal();
-    p_values.push_back(design == Design::paired ? signed_rank_test(first, second).p : rank_sum_test(first, second).p);
+    p_values.push_back(design == SampleDesign::paired ? signed_rank_test(first, second).p
+                                                      : rank_sum_test(first, second).p);
   }
   return adjusted_p_values(p_values, Adjustment::holm);
 }
 
-class ErrorRates : public testing::TestWithParam<Design> {};
+class ErrorRates : public testing::TestWithParam<SampleDesign> {};
 
 TEST_P(ErrorRates, FamilyWiseErrorRateIsAtMostAlpha) {
   const std::uint64_t seed = 20260104;
@@ -40,7 +41,7 @@ TEST_P(ErrorRates, FamilyWiseErrorRateIsAtMostAlpha) {
   Random random(seed);
   double called = 0;
   for (std::size_t i = 0; i < kExperiments; ++i) {
-    const std::vector<double> p = family_p(random, GetParam(), 0);
+    const std::vector<double> p = family_p_values(random, GetParam(), 0);
     called += std::ranges::any_of(p, [](double p_value) { return p_value <= kAlpha; }) ? 1 : 0;
   }
   const double standard_error = std::sqrt(kAlpha * (1 - kAlpha) / kExperiments);
@@ -53,12 +54,15 @@ TEST_P(ErrorRates, TenRepetitionsDetectThreePercentAtOnePercentNoise) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   double found = 0;
-  for (std::size_t i = 0; i < kExperiments; ++i) found += family_p(random, GetParam(), 0.03)[0] <= kAlpha ? 1 : 0;
+  for (std::size_t i = 0; i < kExperiments; ++i)
+    found += family_p_values(random, GetParam(), 0.03)[0] <= kAlpha ? 1 : 0;
   EXPECT_GE(found / kExperiments, 0.9);
 }
 
-INSTANTIATE_TEST_SUITE_P(Designs, ErrorRates, testing::Values(Design::paired, Design::unpaired),
-                         [](const auto& design) { return design.param == Design::paired ? "Paired" : "Unpaired"; });
+INSTANTIATE_TEST_SUITE_P(Designs, ErrorRates, testing::Values(SampleDesign::paired, SampleDesign::unpaired),
+                         [](const auto& design) {
+                           return design.param == SampleDesign::paired ? "Paired" : "Unpaired";
+                         });
 
 }  // namespace
 }  // namespace joulemap::statistics

@@ -28,7 +28,7 @@ constexpr double kTieTolerance = 1e-10;
 
 Eigen::Index to_eigen_index(std::size_t i) { return static_cast<Eigen::Index>(i); }
 
-std::vector<std::vector<std::size_t>> find_present_levels(const FactorialData& data) {
+std::vector<std::vector<std::size_t>> find_levels_with_values(const FactorialData& data) {
   std::vector<std::set<std::size_t>> present(data.levels.empty() ? 0 : data.levels.front().size());
   for (const std::vector<std::size_t>& levels : data.levels) {
     for (std::size_t factor = 0; factor < levels.size(); ++factor) present[factor].insert(levels[factor]);
@@ -75,7 +75,7 @@ double model_column_value(const FactorialFit& fit, const ModelColumn& column, st
 }
 
 // Indices of the columns that are linearly independent of all earlier ones (Gram-Schmidt, twice for accuracy).
-std::vector<std::size_t> independent_columns(const MatrixXd& matrix) {
+std::vector<std::size_t> find_independent_columns(const MatrixXd& matrix) {
   MatrixXd basis(matrix.rows(), std::min(matrix.rows(), matrix.cols()));
   std::vector<std::size_t> kept;
   for (Eigen::Index column = 0; column < matrix.cols() && to_eigen_index(kept.size()) < matrix.rows(); ++column) {
@@ -91,7 +91,7 @@ std::vector<std::size_t> independent_columns(const MatrixXd& matrix) {
 }
 
 // Index of the block of each value, from 0; empty if there are fewer than two blocks.
-std::vector<std::size_t> number_blocks(const FactorialData& data) {
+std::vector<std::size_t> assign_block_indices(const FactorialData& data) {
   std::map<std::size_t, std::size_t> known;
   for (const std::size_t block : data.blocks) known.emplace(block, known.size());
   if (known.size() < 2) return {};
@@ -106,7 +106,7 @@ std::size_t design_rank_with_blocks(const MatrixXd& x, std::span<const std::size
   MatrixXd all = MatrixXd::Zero(x.rows(), x.cols() + to_eigen_index(count));
   all.leftCols(x.cols()) = x;
   for (std::size_t i = 0; i < blocks.size(); ++i) all(to_eigen_index(i), x.cols() + to_eigen_index(blocks[i])) = 1;
-  return independent_columns(all).size();
+  return find_independent_columns(all).size();
 }
 
 // Sums from which a fit with any variance of blocks follows, without another pass over the values. `y` are residuals of
@@ -196,7 +196,7 @@ MatrixXd make_design_matrix(const FactorialData& data, FactorialFit& fit) {
     for (std::size_t c = 0; c < all.size(); ++c)
       matrix(to_eigen_index(i), to_eigen_index(c)) = model_column_value(fit, all[c], data.levels[i]);
   }
-  const std::vector<std::size_t> kept = independent_columns(matrix);
+  const std::vector<std::size_t> kept = find_independent_columns(matrix);
   MatrixXd x(matrix.rows(), to_eigen_index(kept.size()));
   std::vector<std::size_t> dropped(fit.terms.size());
   for (const ModelColumn& column : all) {
@@ -245,10 +245,10 @@ std::optional<FactorialFit> fit_factorial_model(const FactorialData& data, std::
   JOULEMAP_CHECK(data.blocks.empty() || data.blocks.size() == n, "each value has a block");
   FactorialFit fit;
   fit.terms.assign(terms.begin(), terms.end());
-  fit.levels = find_present_levels(data);
+  fit.levels = find_levels_with_values(data);
   if (n == 0) return std::nullopt;
   const MatrixXd x = make_design_matrix(data, fit);
-  const std::vector<std::size_t> blocks = number_blocks(data);
+  const std::vector<std::size_t> blocks = assign_block_indices(data);
   const std::size_t rank = design_rank_with_blocks(x, blocks);
   if (n <= rank) return std::nullopt;
   fit.degrees_of_freedom = static_cast<double>(n - rank);
@@ -274,7 +274,7 @@ std::optional<FactorialFit> fit_factorial_model(const FactorialData& data, std::
   return fit;
 }
 
-std::optional<TermTest> term_test(const FactorialFit& fit, std::size_t term) {
+std::optional<FTestResult> wald_f_test(const FactorialFit& fit, std::size_t term) {
   const std::vector<std::size_t> columns = column_indexes_of_term(fit, term);
   if (columns.empty()) return std::nullopt;
   const std::size_t size = columns.size();
@@ -285,11 +285,11 @@ std::optional<TermTest> term_test(const FactorialFit& fit, std::size_t term) {
     for (std::size_t j = 0; j < size; ++j)
       covariance(to_eigen_index(i), to_eigen_index(j)) = fit.covariance[columns[i] * fit.columns.size() + columns[j]];
   }
-  TermTest test;
+  FTestResult test;
   test.numerator_df = static_cast<double>(size);
   test.denominator_df = fit.degrees_of_freedom;
   test.f = effects.dot(covariance.ldlt().solve(effects)) / test.numerator_df;
-  test.p = f_tail(test.f, test.numerator_df, test.denominator_df);
+  test.p = f_distribution_tail(test.f, test.numerator_df, test.denominator_df);
   return test;
 }
 
@@ -323,7 +323,7 @@ std::optional<EffectEstimate> level_difference(const FactorialFit& fit, std::siz
   return EffectEstimate{difference, difference - half, difference + half, confidence};
 }
 
-std::optional<TermTest> aligned_rank_test(const FactorialData& data, const FactorialFit& fit, std::size_t term) {
+std::optional<FTestResult> aligned_rank_test(const FactorialData& data, const FactorialFit& fit, std::size_t term) {
   const std::vector<std::size_t> columns = column_indexes_of_term(fit, term);
   FactorialData aligned = data;
   for (std::size_t i = 0; i < data.values.size(); ++i) {
@@ -341,7 +341,7 @@ std::optional<TermTest> aligned_rank_test(const FactorialData& data, const Facto
     aligned.values[i] = static_cast<double>(ranks.doubled_ranks[i]) / 2;
   const std::optional<FactorialFit> fit_of_ranks = fit_factorial_model(aligned, fit.terms);
   if (!fit_of_ranks) return std::nullopt;
-  return term_test(*fit_of_ranks, term);
+  return wald_f_test(*fit_of_ranks, term);
 }
 
 }  // namespace joulemap::statistics

@@ -34,7 +34,7 @@ using ModelTerm = std::vector<std::size_t>;
 // interaction with each of the others. Factors of interactions are in ascending order.
 std::vector<ModelTerm> make_comparison_terms(std::size_t factors, std::size_t factor, bool has_interactions);
 
-struct TermTest {
+struct FTestResult {
   double f = 0;
   double numerator_df = 0;
   double denominator_df = 0;
@@ -65,15 +65,15 @@ struct FactorialFit {
 std::optional<FactorialFit> fit_factorial_model(const FactorialData& data, std::span<const ModelTerm> terms);
 
 // Whether all effects of a term are zero. Nothing if the data have no information about the term.
-std::optional<TermTest> term_test(const FactorialFit& fit, std::size_t term);
+std::optional<FTestResult> wald_f_test(const FactorialFit& fit, std::size_t term);
 
 // Difference a - b of two levels of a factor, averaged over the levels of the other factors, with an interval by
 // Student's t. Nothing if missing cells leave it undetermined.
 std::optional<EffectEstimate> level_difference(const FactorialFit& fit, std::size_t factor, std::size_t a,
                                                std::size_t b, double confidence);
 
-// Rank-based version of term_test(): the aligned rank transform (Wobbrock and others 2011). Removes the estimated
+// Rank-based version of wald_f_test(): the aligned rank transform (Wobbrock and others 2011). Removes the estimated
 // effects of all other terms from the values, ranks the result, and tests the term in a fit of the ranks.
-std::optional<TermTest> aligned_rank_test(const FactorialData& data, const FactorialFit& fit, std::size_t term);
+std::optional<FTestResult> aligned_rank_test(const FactorialData& data, const FactorialFit& fit, std::size_t term);
 
 }  // namespace joulemap::statistics

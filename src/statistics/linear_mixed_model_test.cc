@@ -14,7 +14,7 @@ namespace {
 
 const std::vector<ModelTerm> kTerms{{0}, {1}, {0, 1}};
 
-struct Truth {
+struct TrueEffects {
   double first = 0;        // effect of level 0 of the first factor against level 1
   double interaction = 0;  // additional effect of level 0 of both factors
   double block_sd = 0;
@@ -22,7 +22,7 @@ struct Truth {
 };
 
 // Two factors of two and three levels, in blocks that contain each cell once.
-FactorialData blocked_data(Random& random, std::size_t blocks, const Truth& truth) {
+FactorialData blocked_data(Random& random, std::size_t blocks, const TrueEffects& truth) {
   FactorialData data;
   for (std::size_t block = 0; block < blocks; ++block) {
     const double of_block = truth.block_sd * random.normal();
@@ -38,22 +38,22 @@ FactorialData blocked_data(Random& random, std::size_t blocks, const Truth& trut
   return data;
 }
 
-double p_of(const FactorialData& data, std::size_t term) {
-  return term_test(*fit_factorial_model(data, kTerms), term)->p;
+double p_of_term(const FactorialData& data, std::size_t term) {
+  return wald_f_test(*fit_factorial_model(data, kTerms), term)->p;
 }
 
 TEST(LinearMixedModel, FindsEffectsThatBlocksHideFromAPlainModel) {
   Random random(1);
   FactorialData data = blocked_data(random, 8, {.first = 0.2, .block_sd = 1});
-  EXPECT_LT(p_of(data, 0), 0.001);
+  EXPECT_LT(p_of_term(data, 0), 0.001);
   data.blocks.clear();
-  EXPECT_GT(p_of(data, 0), 0.1);
+  EXPECT_GT(p_of_term(data, 0), 0.1);
 }
 
 TEST(LinearMixedModel, FindsAnInteraction) {
   Random random(2);
   const FactorialData data = blocked_data(random, 8, {.first = 0, .interaction = 0.5, .block_sd = 0.3});
-  EXPECT_LT(p_of(data, 2), 1e-6);
+  EXPECT_LT(p_of_term(data, 2), 1e-6);
   const FactorialFit fit = *fit_factorial_model(data, kTerms);
   EXPECT_LT(aligned_rank_test(data, fit, 2)->p, 1e-4);
 }
@@ -78,15 +78,15 @@ TEST(LinearMixedModel, ComparesAFactorWithinEveryCombinationOfTheOthers) {
     data.levels.push_back(levels);
   }
   EXPECT_NEAR(level_difference(*fit_factorial_model(data, terms), 1, 0, 1, 0.95)->estimate, 0.3, 0.1);
-  EXPECT_LT(term_test(*fit_factorial_model(data, terms), 3)->p, 1e-6);
+  EXPECT_LT(wald_f_test(*fit_factorial_model(data, terms), 3)->p, 1e-6);
 }
 
 TEST(LinearMixedModel, DoesNotDependOnTheUnit) {
   Random random(4);
   FactorialData data = blocked_data(random, 5, {.first = 0.1, .block_sd = 0.3});
-  const double before = p_of(data, 0);
+  const double before = p_of_term(data, 0);
   for (double& value : data.values) value = 1000 * value + 1e6;
-  EXPECT_NEAR(p_of(data, 0) / before, 1, 1e-6);
+  EXPECT_NEAR(p_of_term(data, 0) / before, 1, 1e-6);
 }
 
 TEST(LinearMixedModel, RefusesWhatTheDataDoNotDetermine) {
@@ -103,7 +103,7 @@ TEST(LinearMixedModel, RefusesWhatTheDataDoNotDetermine) {
   }
   const FactorialFit fit = *fit_factorial_model(data, kTerms);
   EXPECT_FALSE(level_difference(fit, 0, 0, 1, 0.95)) << "one level of the second factor has only one of the first";
-  EXPECT_EQ(term_test(fit, 2)->numerator_df, 1);
+  EXPECT_EQ(wald_f_test(fit, 2)->numerator_df, 1);
 }
 
 // False alarms, and coverage of the interval, for blocks with and without an effect. The level is 0.05 for blocks with
@@ -122,7 +122,7 @@ TEST(LinearMixedModel, KeepsItsLevelAndItsCoverage) {
     for (int i = 0; i < kTrials; ++i) {
       const FactorialData data = blocked_data(random, 4, {.block_sd = block_sd});
       const FactorialFit fit = *fit_factorial_model(data, kTerms);
-      for (const std::size_t term : {0, 2}) called[term] += term_test(fit, term)->p < 0.05 ? 1 : 0;
+      for (const std::size_t term : {0, 2}) called[term] += wald_f_test(fit, term)->p < 0.05 ? 1 : 0;
       ranks_called += aligned_rank_test(data, fit, 2)->p < 0.05 ? 1 : 0;
       const EffectEstimate difference = *level_difference(fit, 0, 0, 1, 0.95);
       covered += difference.low <= 0 && difference.high >= 0 ? 1 : 0;

@@ -17,15 +17,15 @@ using Vector = Eigen::VectorXd;
 
 // The normal equations with priors, scaled to a unit diagonal: columns are seconds that differ by orders of magnitude,
 // and one tolerance then fits all unknowns.
-struct ScaledProblem {
+struct ScaledNormalEquations {
   Matrix normal_matrix;  // unit diagonal
   Vector right_hand_side;
   Vector unknown_scales;  // x = scale * solution
 };
 
-ScaledProblem scale_problem(const NormalEquations& sums, std::span<const Prior> priors) {
+ScaledNormalEquations scale_normal_equations(const NormalEquations& sums, std::span<const Prior> priors) {
   const auto size = static_cast<Eigen::Index>(sums.size());
-  ScaledProblem problem{Matrix(size, size), Vector(size), Vector(size)};
+  ScaledNormalEquations problem{Matrix(size, size), Vector(size), Vector(size)};
   for (Eigen::Index i = 0; i < size; ++i) {
     const auto at = static_cast<std::size_t>(i);
     JOULEMAP_CHECK(priors[at].precision > 0, "a prior needs a positive precision");
@@ -48,8 +48,8 @@ ScaledProblem scale_problem(const NormalEquations& sums, std::span<const Prior> 
 // strictly monotone linear complementarity problems", 1994).
 class BlockPivoting {
  public:
-  explicit BlockPivoting(const ScaledProblem& problem)
-      : scaled_problem_(problem), is_free_(static_cast<std::size_t>(problem.right_hand_side.size()), true) {}
+  explicit BlockPivoting(const ScaledNormalEquations& problem)
+      : scaled_equations_(problem), is_free_(static_cast<std::size_t>(problem.right_hand_side.size()), true) {}
 
   bool solve() {
     std::size_t fewest = std::numeric_limits<std::size_t>::max();
@@ -84,19 +84,19 @@ class BlockPivoting {
     for (std::size_t i = 0; i < is_free_.size(); ++i) {
       if (is_free_[i]) at.push_back(static_cast<Eigen::Index>(i));
     }
-    x_ = Vector::Zero(scaled_problem_.right_hand_side.size());
+    x_ = Vector::Zero(scaled_equations_.right_hand_side.size());
     if (!at.empty()) {
-      const Matrix part = scaled_problem_.normal_matrix(at, at);
-      const Vector target = scaled_problem_.right_hand_side(at);
+      const Matrix part = scaled_equations_.normal_matrix(at, at);
+      const Vector target = scaled_equations_.right_hand_side(at);
       const Vector solved = Eigen::LDLT<Matrix>(part).solve(target);
       x_(at) = solved;
     }
-    gradient_ = scaled_problem_.normal_matrix * x_ - scaled_problem_.right_hand_side;
+    gradient_ = scaled_equations_.normal_matrix * x_ - scaled_equations_.right_hand_side;
   }
 
   std::vector<std::size_t> find_infeasible_unknowns() const {
     const double tolerance =
-        kFeasibilityTolerance * std::max(scaled_problem_.right_hand_side.cwiseAbs().maxCoeff(), 1e-300);
+        kFeasibilityTolerance * std::max(scaled_equations_.right_hand_side.cwiseAbs().maxCoeff(), 1e-300);
     std::vector<std::size_t> wrong;
     for (std::size_t i = 0; i < is_free_.size(); ++i) {
       const auto at = static_cast<Eigen::Index>(i);
@@ -105,7 +105,7 @@ class BlockPivoting {
     return wrong;
   }
 
-  const ScaledProblem& scaled_problem_;
+  const ScaledNormalEquations& scaled_equations_;
   std::vector<bool> is_free_;
   Vector x_;
   Vector gradient_;
@@ -216,7 +216,7 @@ NonnegativeFit nonnegative_least_squares(const NormalEquations& sums, std::span<
   JOULEMAP_CHECK(priors.size() == sums.size(), "one prior for each unknown");
   NonnegativeFit fit;
   if (sums.size() == 0) return fit;
-  const ScaledProblem problem = scale_problem(sums, priors);
+  const ScaledNormalEquations problem = scale_normal_equations(sums, priors);
   BlockPivoting pivoting(problem);
   fit.has_converged = pivoting.solve();
   for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -229,7 +229,7 @@ NonnegativeFit nonnegative_least_squares(const NormalEquations& sums, std::span<
 std::vector<double> least_squares(const NormalEquations& sums, std::span<const Prior> priors) {
   JOULEMAP_CHECK(priors.size() == sums.size(), "one prior for each unknown");
   if (sums.size() == 0) return {};
-  const ScaledProblem problem = scale_problem(sums, priors);
+  const ScaledNormalEquations problem = scale_normal_equations(sums, priors);
   const Vector solved = Eigen::LDLT<Matrix>(problem.normal_matrix).solve(problem.right_hand_side);
   std::vector<double> x;
   for (Eigen::Index i = 0; i < solved.size(); ++i) x.push_back(problem.unknown_scales[i] * solved[i]);
@@ -239,7 +239,7 @@ std::vector<double> least_squares(const NormalEquations& sums, std::span<const P
 std::vector<double> unscaled_posterior_covariance(const NormalEquations& sums, std::span<const Prior> priors) {
   JOULEMAP_CHECK(priors.size() == sums.size(), "one prior for each unknown");
   if (sums.size() == 0) return {};
-  const ScaledProblem problem = scale_problem(sums, priors);
+  const ScaledNormalEquations problem = scale_normal_equations(sums, priors);
   const auto size = problem.right_hand_side.size();
   const Matrix inverse = Eigen::LDLT<Matrix>(problem.normal_matrix).solve(Matrix::Identity(size, size));
   std::vector<double> rows;

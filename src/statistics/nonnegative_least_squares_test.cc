@@ -38,7 +38,7 @@ RandomProblem random_problem(std::mt19937_64& random) {
   return problem;
 }
 
-double cost(const RandomProblem& problem, const std::vector<double>& x) {
+double squared_residual(const RandomProblem& problem, const std::vector<double>& x) {
   double sum = problem.sums.residual_sum_of_squares(x);
   for (std::size_t i = 0; i < x.size(); ++i) {
     sum += problem.priors[i].precision * (x[i] - problem.priors[i].value) * (x[i] - problem.priors[i].value);
@@ -47,8 +47,8 @@ double cost(const RandomProblem& problem, const std::vector<double>& x) {
 }
 
 // Solves for the unknowns in the bit set `set` by plain elimination, with all others at zero; nothing if one of them is
-// negative. oracle() tries every set and takes the best.
-std::optional<std::vector<double>> solve_for(const RandomProblem& problem, std::uint32_t set) {
+// negative. best_support_solution() tries every set and takes the best.
+std::optional<std::vector<double>> solve_on_support(const RandomProblem& problem, std::uint32_t set) {
   std::vector<std::size_t> at;
   for (std::size_t i = 0; i < problem.sums.size(); ++i) {
     if (set >> i & 1) at.push_back(i);
@@ -75,11 +75,11 @@ std::optional<std::vector<double>> solve_for(const RandomProblem& problem, std::
   return x;
 }
 
-std::vector<double> oracle(const RandomProblem& problem) {
+std::vector<double> best_support_solution(const RandomProblem& problem) {
   std::vector<double> best(problem.sums.size());
   for (std::uint32_t set = 0; set < (1U << problem.sums.size()); ++set) {
-    const std::optional<std::vector<double>> x = solve_for(problem, set);
-    if (x && cost(problem, *x) < cost(problem, best)) best = *x;
+    const std::optional<std::vector<double>> x = solve_on_support(problem, set);
+    if (x && squared_residual(problem, *x) < squared_residual(problem, best)) best = *x;
   }
   return best;
 }
@@ -93,7 +93,7 @@ TEST(NonnegativeLeastSquares, IsTheBestOfAllFeasibleSets) {
     const RandomProblem problem = random_problem(random);
     const NonnegativeFit fit = nonnegative_least_squares(problem.sums, problem.priors);
     ASSERT_TRUE(fit.has_converged);
-    const std::vector<double> best = oracle(problem);
+    const std::vector<double> best = best_support_solution(problem);
     for (std::size_t i = 0; i < best.size(); ++i) EXPECT_NEAR(fit.x[i], best[i], 1e-5 * (1 + best[i])) << i;
   }
 }

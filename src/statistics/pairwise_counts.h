@@ -110,13 +110,13 @@ class WeightedPairs {
  public:
   void add(Pairs pairs, std::size_t weight) {
     size_ += weight * pairs.size();
-    smallest_difference_ = strata_.empty() ? pairs.least() : std::min(smallest_difference_, pairs.least());
-    largest_difference_ = strata_.empty() ? pairs.greatest() : std::max(largest_difference_, pairs.greatest());
+    smallest_value_ = strata_.empty() ? pairs.least() : std::min(smallest_value_, pairs.least());
+    largest_value_ = strata_.empty() ? pairs.greatest() : std::max(largest_value_, pairs.greatest());
     strata_.emplace_back(std::move(pairs), weight);
   }
   std::size_t size() const { return size_; }
-  double least() const { return smallest_difference_; }
-  double greatest() const { return largest_difference_; }
+  double least() const { return smallest_value_; }
+  double greatest() const { return largest_value_; }
   std::size_t count_at_most(double limit) const {
     std::size_t count = 0;
     for (const auto& [pairs, weight] : strata_) count += weight * pairs.count_at_most(limit);
@@ -126,8 +126,8 @@ class WeightedPairs {
  private:
   std::vector<std::pair<Pairs, std::size_t>> strata_;
   std::size_t size_ = 0;
-  double smallest_difference_ = 0;
-  double largest_difference_ = 0;
+  double smallest_value_ = 0;
+  double largest_value_ = 0;
 };
 
 // `critical`: the largest rank sum that the test rejects; empty if it rejects none. Then the interval spans all pairs,

@@ -46,14 +46,14 @@ SignedRanks rank_differences(std::span<const double> differences, ZeroDifference
 }
 
 // Returns 2 if all doubled ranks are even, otherwise 1. Dividing the ranks by it halves the number of possible sums.
-std::int64_t common_rank_unit(std::span<const std::int64_t> doubled_ranks) {
+std::int64_t doubled_rank_divisor(std::span<const std::int64_t> doubled_ranks) {
   return std::ranges::all_of(doubled_ranks, [](std::int64_t rank) { return rank % 2 == 0; }) ? 2 : 1;
 }
 
 // Counts one tail only: the distribution is symmetric, also with ties, because a sign assignment and its opposite are
 // equally likely.
 double exact_signed_rank_p(SignedRanks ranks) {
-  const std::int64_t unit = common_rank_unit(ranks.doubled_ranks);
+  const std::int64_t unit = doubled_rank_divisor(ranks.doubled_ranks);
   for (std::int64_t& rank : ranks.doubled_ranks) rank /= unit;
   const std::int64_t lesser =
       std::min(ranks.doubled_positive_sum, ranks.doubled_total_sum - ranks.doubled_positive_sum);
@@ -119,10 +119,11 @@ double normal_rank_sum_p(const Ranks& ranks, std::size_t n1, std::size_t n2, std
 
 TestResult signed_rank_test(std::span<const double> differences, ZeroDifferences zeros) {
   const SignedRanks ranks = rank_differences(differences, zeros);
-  TestResult result{static_cast<double>(ranks.doubled_positive_sum) / 2, 1, ranks.doubled_ranks.size(), PMethod::exact};
+  TestResult result{static_cast<double>(ranks.doubled_positive_sum) / 2, 1, ranks.doubled_ranks.size(),
+                    PValueMethod::exact};
   if (result.n == 0) return result;
-  if (result.n > kMaxExactSignedRankSize) result.p_method = PMethod::normal;
-  result.p = result.p_method == PMethod::exact ? exact_signed_rank_p(ranks) : normal_signed_rank_p(ranks);
+  if (result.n > kMaxExactSignedRankSize) result.p_value_method = PValueMethod::normal;
+  result.p = result.p_value_method == PValueMethod::exact ? exact_signed_rank_p(ranks) : normal_signed_rank_p(ranks);
   return result;
 }
 
@@ -142,7 +143,7 @@ double rank_sum_u(std::span<const double> first, std::span<const double> second)
 }
 
 TestResult rank_sum_test(std::span<const double> first, std::span<const double> second) {
-  TestResult result{0, 1, first.size() + second.size(), PMethod::exact};
+  TestResult result{0, 1, first.size() + second.size(), PValueMethod::exact};
   if (first.empty() || second.empty()) return result;
   const Ranks ranks = rank_both_samples(first, second);
   const std::int64_t u = doubled_u_statistic(ranks, first.size());
@@ -151,14 +152,14 @@ TestResult rank_sum_test(std::span<const double> first, std::span<const double> 
   if (is_rank_sum_exact(first.size(), second.size())) {
     result.p = exact_rank_sum_p(ranks, first.size(), second.size(), u);
   } else {
-    result.p_method = PMethod::normal;
+    result.p_value_method = PValueMethod::normal;
     result.p = normal_rank_sum_p(ranks, first.size(), second.size(), u);
   }
   return result;
 }
 
 TestResult friedman_test(std::span<const std::vector<double>> blocks) {
-  TestResult result{0, 1, blocks.size(), PMethod::chi_squared};
+  TestResult result{0, 1, blocks.size(), PValueMethod::chi_squared};
   const std::size_t treatments = blocks.empty() ? 0 : blocks.front().size();
   if (treatments < 2) return result;
   std::vector<double> rank_sums(treatments);
@@ -187,7 +188,7 @@ TestResult kruskal_wallis_test(std::span<const std::vector<double>> groups) {
     all.insert(all.end(), group.begin(), group.end());
     filled += group.empty() ? 0 : 1;
   }
-  TestResult result{0, 1, all.size(), PMethod::chi_squared};
+  TestResult result{0, 1, all.size(), PValueMethod::chi_squared};
   const Ranks ranks = midranks(all);
   if (filled < 2 || ranks.tie_sizes.size() == 1) return result;
   const auto n = static_cast<double>(all.size());

@@ -20,13 +20,13 @@ std::vector<double> small_integers(Random& random, std::size_t n, std::size_t di
   return values;
 }
 
-std::vector<double> plus(std::vector<double> values, double shift) {
+std::vector<double> shifted_values(std::vector<double> values, double shift) {
   for (double& value : values) value += shift;
   return values;
 }
 
 // Midranks by definition: 1 + the count of smaller values + half of the count of other equal values.
-std::vector<double> plain_ranks(const std::vector<double>& values) {
+std::vector<double> midranks_by_counting(const std::vector<double>& values) {
   std::vector<double> ranks;
   for (const double value : values) {
     const auto less = std::ranges::count_if(values, [&](double other) { return other < value; });
@@ -39,7 +39,7 @@ double enumerated_signed_rank_p(std::vector<double> differences, ZeroDifferences
   if (zeros == ZeroDifferences::drop) std::erase(differences, 0.0);
   std::vector<double> sizes;
   for (const double d : differences) sizes.push_back(std::abs(d));
-  const std::vector<double> ranks = plain_ranks(sizes);
+  const std::vector<double> ranks = midranks_by_counting(sizes);
   double observed = 0;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     observed += differences[i] > 0 ? ranks[i] : differences[i] < 0 ? -ranks[i] : 0;
@@ -58,7 +58,7 @@ double enumerated_signed_rank_p(std::vector<double> differences, ZeroDifferences
 double enumerated_rank_sum_p(const std::vector<double>& first, const std::vector<double>& second) {
   std::vector<double> all = first;
   all.insert(all.end(), second.begin(), second.end());
-  const std::vector<double> ranks = plain_ranks(all);
+  const std::vector<double> ranks = midranks_by_counting(all);
   const double mean = static_cast<double>(first.size()) * (static_cast<double>(all.size()) + 1) / 2;
   const auto distance = [&](unsigned chosen) {
     double sum = 0;
@@ -108,17 +108,18 @@ TEST(RankTests, AreInvariantToSwapAndShift) {
     const std::vector<double> second = small_integers(random, n, 25);
     EXPECT_EQ(signed_rank_test(first, second).p, signed_rank_test(second, first).p);
     EXPECT_NEAR(rank_sum_test(first, second).p, rank_sum_test(second, first).p, 1e-12);
-    EXPECT_EQ(signed_rank_test(first, second).p, signed_rank_test(plus(first, 7), plus(second, 7)).p);
-    EXPECT_EQ(rank_sum_test(first, second).p, rank_sum_test(plus(first, 7), plus(second, 7)).p);
+    EXPECT_EQ(signed_rank_test(first, second).p,
+              signed_rank_test(shifted_values(first, 7), shifted_values(second, 7)).p);
+    EXPECT_EQ(rank_sum_test(first, second).p, rank_sum_test(shifted_values(first, 7), shifted_values(second, 7)).p);
     const std::vector<std::vector<double>> groups{first, second};
-    const std::vector<std::vector<double>> swapped{second, plus(first, 0)};
+    const std::vector<std::vector<double>> swapped{second, shifted_values(first, 0)};
     EXPECT_NEAR(kruskal_wallis_test(groups).p, kruskal_wallis_test(swapped).p, 1e-12);
   }
 }
 
 TEST(SignedRankTest, NeverRoundsASmallTailToZero) {
   const TestResult result = signed_rank_test(std::vector<double>(150, 1.0));
-  EXPECT_EQ(result.p_method, PMethod::exact);
+  EXPECT_EQ(result.p_value_method, PValueMethod::exact);
   EXPECT_EQ(result.p, std::exp2(-149));
   EXPECT_EQ(signed_rank_test(std::vector<double>(10, 2.5)).p, 0.001953125);
 }
@@ -126,8 +127,8 @@ TEST(SignedRankTest, NeverRoundsASmallTailToZero) {
 TEST(RankSumTest, NeverRoundsASmallTailToZero) {
   std::vector<double> low(50);
   for (std::size_t i = 0; i < low.size(); ++i) low[i] = static_cast<double>(i);
-  const TestResult result = rank_sum_test(low, plus(low, 100));
-  EXPECT_EQ(result.p_method, PMethod::exact);
+  const TestResult result = rank_sum_test(low, shifted_values(low, 100));
+  EXPECT_EQ(result.p_value_method, PValueMethod::exact);
   EXPECT_NEAR(result.p * 1.0089134454556415e29, 2, 1e-9);  // C(100, 50); p is 2 / C(100, 50)
 }
 
@@ -138,8 +139,8 @@ TEST(RankTests, ApproximateBeyondTheirLimitsAndReportIt) {
   const TestResult within = signed_rank_test(exact);
   exact.push_back(1e-9);  // a difference of the lowest rank hardly changes the statistic
   const TestResult beyond = signed_rank_test(exact);
-  EXPECT_EQ(within.p_method, PMethod::exact);
-  EXPECT_EQ(beyond.p_method, PMethod::normal);
+  EXPECT_EQ(within.p_value_method, PValueMethod::exact);
+  EXPECT_EQ(beyond.p_value_method, PValueMethod::normal);
   EXPECT_NEAR(within.p, beyond.p, 0.01);
 
   std::vector<double> first(60);
@@ -147,7 +148,7 @@ TEST(RankTests, ApproximateBeyondTheirLimitsAndReportIt) {
   for (double& value : first) value = random.normal() + 0.3;
   for (double& value : second) value = random.normal();
   const TestResult approximate = rank_sum_test(first, second);
-  EXPECT_EQ(approximate.p_method, PMethod::normal);
+  EXPECT_EQ(approximate.p_value_method, PValueMethod::normal);
   EXPECT_GT(approximate.p, 0);
 }
 
@@ -169,7 +170,8 @@ TEST(RankTests, AreNotSignificantForEmptyOrEqualValues) {
 TEST(FriedmanTest, UsesOnlyTheOrderWithinABlock) {
   const std::vector<std::vector<double>> blocks{{1, 2, 3}, {10, 20, 31}, {5, 6, 9}, {7, 9, 8}};
   std::vector<std::vector<double>> shifted = blocks;
-  for (std::size_t b = 0; b < shifted.size(); ++b) shifted[b] = plus(shifted[b], 1000.0 * static_cast<double>(b));
+  for (std::size_t b = 0; b < shifted.size(); ++b)
+    shifted[b] = shifted_values(shifted[b], 1000.0 * static_cast<double>(b));
   EXPECT_EQ(friedman_test(blocks).p, friedman_test(shifted).p);
   EXPECT_NEAR(friedman_test(blocks).statistic, 6.5, 1e-12);
 }

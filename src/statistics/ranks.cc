@@ -38,19 +38,19 @@ double Ranks::tie_correction() const {
   return sum;
 }
 
-std::string_view p_method_name(PMethod method) {
+std::string_view p_value_method_name(PValueMethod method) {
   switch (method) {
-    case PMethod::exact:
+    case PValueMethod::exact:
       return "exact";
-    case PMethod::normal:
+    case PValueMethod::normal:
       return "normal";
-    case PMethod::chi_squared:
+    case PValueMethod::chi_squared:
       return "chi-squared";
-    case PMethod::students_t:
+    case PValueMethod::students_t:
       return "Student's t";
-    case PMethod::permutation:
+    case PValueMethod::permutation:
       return "permutation";
-    case PMethod::f:
+    case PValueMethod::f:
       return "F";
   }
   return "";
@@ -77,7 +77,7 @@ double students_t_quantile(double p, double degrees_of_freedom) {
   return boost::math::quantile(boost::math::students_t(degrees_of_freedom), p);
 }
 
-double f_tail(double f, double numerator_degrees_of_freedom, double denominator_degrees_of_freedom) {
+double f_distribution_tail(double f, double numerator_degrees_of_freedom, double denominator_degrees_of_freedom) {
   if (!(f > 0)) return 1;
   if (std::isinf(f)) return 0;
   const boost::math::fisher_f distribution(numerator_degrees_of_freedom, denominator_degrees_of_freedom);

@@ -24,7 +24,7 @@ struct Ranks {
 Ranks midranks(std::span<const double> values);
 
 // How a p-value was computed.
-enum class PMethod {
+enum class PValueMethod {
   exact,        // all possible arrangements counted
   normal,       // normal approximation
   chi_squared,  // approximation by the chi-squared distribution
@@ -32,7 +32,8 @@ enum class PMethod {
   permutation,  // a random sample of arrangements
   f,            // the F distribution
 };
-std::string_view p_method_name(PMethod method);  // "exact", "normal", "chi-squared", "Student's t", "permutation", "F"
+std::string_view p_value_method_name(
+    PValueMethod method);  // "exact", "normal", "chi-squared", "Student's t", "permutation", "F"
 
 // Result of a test. All p-values are two-sided: the probability under the null hypothesis of a statistic at least this
 // far from its expectation. p is 1 where no test is possible (no values, only zero differences, all values equal).
@@ -40,7 +41,7 @@ struct TestResult {
   double statistic = 0;
   double p = 1;
   std::size_t n = 0;  // number of values (pairs, blocks) in the statistic
-  PMethod p_method = PMethod::exact;
+  PValueMethod p_value_method = PValueMethod::exact;
 };
 
 // Probability that the absolute value of a standard normal is at least |z|. Uses erfc, so that small values are
@@ -56,6 +57,6 @@ double two_sided_t_p(double t, double degrees_of_freedom);
 // Quantile of Student's t, for 0 < p < 1.
 double students_t_quantile(double p, double degrees_of_freedom);
 // Probability that a value of the F distribution is at least f.
-double f_tail(double f, double numerator_degrees_of_freedom, double denominator_degrees_of_freedom);
+double f_distribution_tail(double f, double numerator_degrees_of_freedom, double denominator_degrees_of_freedom);
 
 }  // namespace joulemap::statistics

@@ -8,7 +8,7 @@
 namespace joulemap::statistics {
 namespace {
 
-constexpr double kMaxRelativeVarianceOfB = 0.99;
+constexpr double kMaxGroupBRelativeVariance = 0.99;
 
 double mean_of_runs(std::span<const double> values) {
   double sum = 0;
@@ -18,14 +18,14 @@ double mean_of_runs(std::span<const double> values) {
 
 // Sums over one group of runs, relative to the squared mean: squared standard deviations within runs, and squared
 // deviations of runs from the mean. All 0 if the mean is not above 0.
-struct RelativeSquares {
+struct RelativeSumsOfSquares {
   double within_runs = 0;
   double between_runs = 0;
   std::size_t run_count = 0;
 };
 
-RelativeSquares relative_squares(const RunGroup& group, double mean) {
-  RelativeSquares squares;
+RelativeSumsOfSquares relative_sums_of_squares(const RunGroup& group, double mean) {
+  RelativeSumsOfSquares squares;
   if (mean <= 0) return squares;
   squares.run_count = group.run_means.size();
   for (std::size_t i = 0; i < group.run_means.size(); ++i) {
@@ -49,8 +49,8 @@ double RunContrast::standard_error() const {
 
 RunContrast contrast_runs(const RunGroup& a, const RunGroup& b, const VariationPrior& prior) {
   RunContrast contrast{.mean_a = mean_of_runs(a.run_means), .mean_b = mean_of_runs(b.run_means)};
-  const RelativeSquares of_a = relative_squares(a, contrast.mean_a);
-  const RelativeSquares of_b = relative_squares(b, contrast.mean_b);
+  const RelativeSumsOfSquares of_a = relative_sums_of_squares(a, contrast.mean_a);
+  const RelativeSumsOfSquares of_b = relative_sums_of_squares(b, contrast.mean_b);
   const std::size_t runs = std::max<std::size_t>(of_a.run_count + of_b.run_count, 1);
   const double repeated = static_cast<double>(of_a.run_count > 1 ? of_a.run_count - 1 : 0) +
                           static_cast<double>(of_b.run_count > 1 ? of_b.run_count - 1 : 0);
@@ -65,12 +65,12 @@ RunContrast contrast_runs(const RunGroup& a, const RunGroup& b, const VariationP
   return contrast;
 }
 
-double t_quantile(double level, double degrees_of_freedom) {
+double two_sided_t_quantile(double level, double degrees_of_freedom) {
   const boost::math::students_t distribution(degrees_of_freedom);
   return boost::math::quantile(boost::math::complement(distribution, 0.5 * (1 - level)));
 }
 
-double t_probability(double ratio, double degrees_of_freedom) {
+double p_value_of_t_ratio(double ratio, double degrees_of_freedom) {
   const boost::math::students_t distribution(degrees_of_freedom);
   return 2 * boost::math::cdf(boost::math::complement(distribution, std::abs(ratio)));
 }
@@ -79,12 +79,12 @@ double smallest_detectable_change(double relative_sd, double degrees_of_freedom,
                                   double level, double power) {
   const boost::math::students_t distribution(degrees_of_freedom);
   const double reach =
-      (t_quantile(level, degrees_of_freedom) + boost::math::quantile(distribution, power)) * relative_sd;
+      (two_sided_t_quantile(level, degrees_of_freedom) + boost::math::quantile(distribution, power)) * relative_sd;
   const double of_a = reach * reach / static_cast<double>(runs_a);
   // Solves c^2 = of_a + of_b (1 + c)^2: if the mean of b is larger by the factor 1 + c, so is its standard deviation.
-  // For of_b >= 1 there is no solution. The limit kMaxRelativeVarianceOfB then gives a change of about 200 times, which
+  // For of_b >= 1 there is no solution. The limit kMaxGroupBRelativeVariance then gives a change of about 200 times, which
   // no result exceeds.
-  const double of_b = std::min(reach * reach / static_cast<double>(runs_b), kMaxRelativeVarianceOfB);
+  const double of_b = std::min(reach * reach / static_cast<double>(runs_b), kMaxGroupBRelativeVariance);
   return (of_b + std::sqrt(of_b * of_b + (1 - of_b) * (of_a + of_b))) / (1 - of_b);
 }
 

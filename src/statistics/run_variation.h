@@ -41,8 +41,8 @@ RunContrast contrast_runs(const RunGroup& a, const RunGroup& b, const VariationP
 
 // Student's t: the two-sided quantile at a confidence level such as 0.9, and the two-sided p of the ratio of a
 // difference to its standard error.
-double t_quantile(double level, double degrees_of_freedom);
-double t_probability(double ratio, double degrees_of_freedom);
+double two_sided_t_quantile(double level, double degrees_of_freedom);
+double p_value_of_t_ratio(double ratio, double degrees_of_freedom);
 
 // The relative change that runs_a and runs_b runs detect in 8 of 10 comparisons at confidence `level`. `relative_sd` is
 // that of one run, estimated with `degrees_of_freedom`. The default power is above 0.8, because the next comparison

@@ -17,16 +17,16 @@ namespace {
 
 // All slopes are stored to find their median. Series with more pairs than this use only pairs at every k-th distance,
 // with k large enough to stay below the limit.
-constexpr std::size_t kMaxSlopes = 2'000'000;
-constexpr std::size_t kMaxExactChangeSize = 8;
+constexpr std::size_t kMaxTheilSenSlopes = 2'000'000;
+constexpr std::size_t kMaxExactPettittSize = 8;
 constexpr std::size_t kMaxPermutations = 9'999;
 // Number of permutations that reach K before drawing stops. p = 0.05 then has a relative standard error of 10 %, and
 // series without a change need only a few hundred permutations.
-constexpr std::size_t kExtremeDrawsToStop = 100;
+constexpr std::size_t kExtremePermutationsToStop = 100;
 
 double theil_sen_slope(std::span<const double> values) {
   const std::size_t pairs = values.size() * (values.size() - 1) / 2;
-  const std::size_t step = pairs / kMaxSlopes + 1;
+  const std::size_t step = pairs / kMaxTheilSenSlopes + 1;
   std::vector<double> slopes;
   for (std::size_t distance = 1; distance < values.size(); distance += step) {
     for (std::size_t i = 0; i + distance < values.size(); ++i) {
@@ -36,15 +36,15 @@ double theil_sen_slope(std::span<const double> values) {
   return slopes.empty() ? 0 : median_of(slopes);
 }
 
-struct ChangeStatistic {
+struct PettittStatistic {
   std::int64_t statistic = -1;  // Pettitt's |U|
   std::size_t first_after_change = 0;
 };
 
 // Pettitt's U after the first t values is twice their rank sum minus its expectation, t (n + 1). Finds the t with the
 // largest |U|.
-ChangeStatistic find_greatest_change(std::span<const std::int64_t> doubled_ranks) {
-  ChangeStatistic greatest;
+PettittStatistic find_max_pettitt_statistic(std::span<const std::int64_t> doubled_ranks) {
+  PettittStatistic greatest;
   const auto mean = static_cast<std::int64_t>(doubled_ranks.size()) + 1;
   std::int64_t u = 0;
   for (std::size_t i = 0; i + 1 < doubled_ranks.size(); ++i) {
@@ -54,13 +54,13 @@ ChangeStatistic find_greatest_change(std::span<const std::int64_t> doubled_ranks
   return greatest;
 }
 
-double permutation_change_p(std::vector<std::int64_t> ranks, std::int64_t size, std::uint64_t seed) {
+double pettitt_permutation_p(std::vector<std::int64_t> ranks, std::int64_t size, std::uint64_t seed) {
   Random random(seed);
   std::size_t reached = 0;
   for (std::size_t drawn = 1; drawn <= kMaxPermutations; ++drawn) {
     for (std::size_t i = ranks.size() - 1; i > 0; --i) std::swap(ranks[i], ranks[random.uniform_below(i + 1)]);
-    if (find_greatest_change(ranks).statistic < size) continue;
-    if (++reached == kExtremeDrawsToStop) return static_cast<double>(reached) / static_cast<double>(drawn);
+    if (find_max_pettitt_statistic(ranks).statistic < size) continue;
+    if (++reached == kExtremePermutationsToStop) return static_cast<double>(reached) / static_cast<double>(drawn);
   }
   return static_cast<double>(reached + 1) / static_cast<double>(kMaxPermutations + 1);
 }
@@ -73,7 +73,7 @@ Trend mann_kendall_trend(std::span<const double> values) {
   if (values.size() < 2) return trend;
   std::vector<double> order(values.size());
   std::iota(order.begin(), order.end(), 0.0);
-  const KendallSum sum = kendall_sum(order, values);
+  const KendallStatistics sum = kendall_statistics(order, values);
   trend.test.statistic = static_cast<double>(sum.score);
   trend.tau = sum.tau_b.value_or(0);
   trend.slope = theil_sen_slope(values);
@@ -84,7 +84,7 @@ Trend mann_kendall_trend(std::span<const double> values) {
     trend.test.p = *sum.exact_p;
     return trend;
   }
-  trend.test.p_method = PMethod::normal;
+  trend.test.p_value_method = PValueMethod::normal;
   trend.test.p = two_sided_normal_p(std::max(0.0, std::abs(trend.test.statistic) - 1) / std::sqrt(sum.variance));
   return trend;
 }
@@ -92,19 +92,19 @@ Trend mann_kendall_trend(std::span<const double> values) {
 std::optional<ChangePoint> find_change_point(std::span<const double> values, std::uint64_t seed) {
   if (values.size() < 2) return std::nullopt;
   std::vector<std::int64_t> ranks = midranks(values).doubled_ranks;
-  const ChangeStatistic split = find_greatest_change(ranks);
+  const PettittStatistic split = find_max_pettitt_statistic(ranks);
   ChangePoint change;
   change.first_after_change = split.first_after_change;
   change.median_before = median_of(values.first(split.first_after_change));
   change.median_after = median_of(values.subspan(split.first_after_change));
-  change.test = {static_cast<double>(split.statistic), 1, values.size(), PMethod::exact};
+  change.test = {static_cast<double>(split.statistic), 1, values.size(), PValueMethod::exact};
   if (split.statistic == 0) return change;
-  if (values.size() <= kMaxExactChangeSize) {
+  if (values.size() <= kMaxExactPettittSize) {
     change.test.p =
-        fraction_of_permutations(ranks, [&] { return find_greatest_change(ranks).statistic >= split.statistic; });
+        fraction_of_permutations(ranks, [&] { return find_max_pettitt_statistic(ranks).statistic >= split.statistic; });
   } else {
-    change.test.p_method = PMethod::permutation;
-    change.test.p = permutation_change_p(std::move(ranks), split.statistic, seed);
+    change.test.p_value_method = PValueMethod::permutation;
+    change.test.p = pettitt_permutation_p(std::move(ranks), split.statistic, seed);
   }
   return change;
 }

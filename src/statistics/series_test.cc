@@ -43,7 +43,7 @@ TEST(ChangePoint, IsExactForFewValues) {
   // Of all 720 permutations of six values, 2 x 3! x 3! are as extreme: those with the three smallest in front, or
   // behind.
   const auto change = find_change_point(std::vector<double>{9, 8, 7, 3, 2, 1});
-  EXPECT_EQ(change->test.p_method, PMethod::exact);
+  EXPECT_EQ(change->test.p_value_method, PValueMethod::exact);
   EXPECT_DOUBLE_EQ(change->test.p, 72.0 / 720);
   EXPECT_EQ(change->first_after_change, 3U);
 }

@@ -47,12 +47,12 @@ std::vector<Stratum> strata_with_repetitions(std::span<const Stratum> strata) {
 }
 
 // One of the independent terms of a sum: its possible values with their probabilities.
-using DistributionTerm = std::vector<std::pair<std::size_t, double>>;
+using DiscreteDistribution = std::vector<std::pair<std::size_t, double>>;
 
 // Probability that the sum of the terms is 0, 1, 2, ...
-std::vector<double> distribution_of_sum(std::span<const DistributionTerm> terms) {
+std::vector<double> distribution_of_sum(std::span<const DiscreteDistribution> terms) {
   std::vector<double> probabilities{1};
-  for (const DistributionTerm& term : terms) {
+  for (const DiscreteDistribution& term : terms) {
     std::vector<double> next(probabilities.size() + term.back().first);
     for (const auto& [value, probability] : term) {
       for (std::size_t i = 0; i < probabilities.size(); ++i) next[i + value] += probability * probabilities[i];
@@ -63,17 +63,17 @@ std::vector<double> distribution_of_sum(std::span<const DistributionTerm> terms)
 }
 
 // Terms of a signed-rank sum: each rank counts or does not.
-std::vector<DistributionTerm> signed_rank_terms(std::span<const std::int64_t> ranks, std::int64_t unit) {
+std::vector<DiscreteDistribution> signed_rank_distributions(std::span<const std::int64_t> ranks, std::int64_t unit) {
   JOULEMAP_CHECK(unit > 0, "ranks have a common unit");
-  std::vector<DistributionTerm> terms;
+  std::vector<DiscreteDistribution> terms;
   for (const std::int64_t rank : ranks) terms.push_back({{0, 0.5}, {static_cast<std::size_t>(rank / unit), 0.5}});
   return terms;
 }
 
 // The term of one stratum in a rank sum, from the number of ways to each value.
-DistributionTerm rank_sum_term(std::span<const double> counts, std::size_t scale) {
+DiscreteDistribution rank_sum_distribution(std::span<const double> counts, std::size_t scale) {
   const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
-  DistributionTerm term;
+  DiscreteDistribution term;
   for (std::size_t u = 0; u < counts.size(); ++u) {
     if (counts[u] > 0) term.emplace_back(u * scale, counts[u] / all);
   }
@@ -81,24 +81,25 @@ DistributionTerm rank_sum_term(std::span<const double> counts, std::size_t scale
 }
 
 // A weighted rank sum, in weights times doubled ranks, and what is expected of it without a difference.
-struct WeightedSum {
+struct WeightedRankSum {
   std::int64_t observed_sum = 0;
-  std::int64_t doubled_mean = 0;
+  std::int64_t doubled_null_mean = 0;
   double variance = 0;  // of the sum of ranks that are not doubled
 };
 
-double exact_weighted_sum_p(const WeightedSum& sum, std::span<const DistributionTerm> terms, std::int64_t unit) {
+double exact_weighted_rank_sum_p(const WeightedRankSum& sum, std::span<const DiscreteDistribution> terms,
+                                 std::int64_t unit) {
   const std::vector<double> probabilities = distribution_of_sum(terms);
-  const std::int64_t distance = std::abs(2 * sum.observed_sum - sum.doubled_mean);
+  const std::int64_t distance = std::abs(2 * sum.observed_sum - sum.doubled_null_mean);
   double p = 0;
   for (std::size_t i = 0; i < probabilities.size(); ++i) {
-    if (std::abs(2 * static_cast<std::int64_t>(i) * unit - sum.doubled_mean) >= distance) p += probabilities[i];
+    if (std::abs(2 * static_cast<std::int64_t>(i) * unit - sum.doubled_null_mean) >= distance) p += probabilities[i];
   }
   return std::clamp(p, std::numeric_limits<double>::min(), 1.0);  // hundreds of strata may underflow
 }
 
-double normal_weighted_sum_p(const WeightedSum& sum) {
-  const double distance = static_cast<double>(std::abs(2 * sum.observed_sum - sum.doubled_mean)) / 4;
+double normal_weighted_rank_sum_p(const WeightedRankSum& sum) {
+  const double distance = static_cast<double>(std::abs(2 * sum.observed_sum - sum.doubled_null_mean)) / 4;
   return two_sided_normal_p(std::max(0.0, distance - 0.5) / std::sqrt(sum.variance));
 }
 
@@ -120,7 +121,7 @@ std::vector<std::int64_t> stratum_weights(std::span<const Stratum> strata, bool 
 // Doubled ranks of the nonzero differences of all strata, times the weight of their stratum.
 struct WeightedSignedRanks {
   std::vector<std::int64_t> weighted_ranks;
-  WeightedSum weighted_sum;
+  WeightedRankSum weighted_sum;
   double statistic = 0;
   std::size_t pair_count = 0;
 };
@@ -138,7 +139,7 @@ WeightedSignedRanks weighted_signed_ranks(std::span<const Stratum> strata) {
       if (differences[i] == 0) continue;
       const std::int64_t rank = weights[h] * ranks.doubled_ranks[i];
       result.weighted_ranks.push_back(rank);
-      result.weighted_sum.doubled_mean += rank;
+      result.weighted_sum.doubled_null_mean += rank;
       result.weighted_sum.variance += static_cast<double>(rank) * static_cast<double>(rank) / 16;
       if (differences[i] < 0) continue;
       result.weighted_sum.observed_sum += rank;
@@ -179,7 +180,7 @@ std::vector<RankSumStratum> rank_sum_strata(std::span<const Stratum> strata) {
 }
 
 // Steps of a convolution of these terms; infinite if a stratum alone is too large for exact counts.
-double rank_sum_work(std::span<const RankSumStratum> strata) {
+double count_convolution_steps(std::span<const RankSumStratum> strata) {
   double work = 0;
   double reach = 1;
   for (const RankSumStratum& one : strata) {
@@ -194,11 +195,11 @@ double rank_sum_work(std::span<const RankSumStratum> strata) {
 // The null distribution of the sum for values without ties, and the weighted pairs from which the shift is chosen.
 template <class Pairs>
 std::optional<EffectEstimate> estimate_stratified_shift(const WeightedPairs<Pairs>& pairs,
-                                                        std::span<const DistributionTerm> terms, double work,
+                                                        std::span<const DiscreteDistribution> terms, double work,
                                                         double variance, double confidence) {
   if (pairs.size() == 0) return std::nullopt;
   const double tail = (1 - confidence) / 2;
-  if (work > kMaxExactStratifiedWork) {
+  if (work > kMaxExactConvolutionSteps) {
     return estimate_shift(pairs, normal_critical_value(static_cast<double>(pairs.size()) / 2, variance, tail), 0);
   }
   const std::vector<double> probabilities = distribution_of_sum(terms);
@@ -214,43 +215,44 @@ bool has_repetitions(const Stratum& stratum) {
 
 TestResult stratified_signed_rank_test(std::span<const Stratum> strata) {
   const WeightedSignedRanks ranks = weighted_signed_ranks(strata_with_repetitions(strata));
-  TestResult result{ranks.statistic, 1, ranks.pair_count, PMethod::exact};
+  TestResult result{ranks.statistic, 1, ranks.pair_count, PValueMethod::exact};
   if (ranks.weighted_ranks.empty()) return result;
   std::int64_t unit = 0;
   for (const std::int64_t rank : ranks.weighted_ranks) unit = std::gcd(unit, rank);
-  const double reach = static_cast<double>(ranks.weighted_sum.doubled_mean) / static_cast<double>(unit);
-  if (reach * static_cast<double>(ranks.weighted_ranks.size()) <= kMaxExactStratifiedWork) {
-    result.p = exact_weighted_sum_p(ranks.weighted_sum, signed_rank_terms(ranks.weighted_ranks, unit), unit);
+  const double reach = static_cast<double>(ranks.weighted_sum.doubled_null_mean) / static_cast<double>(unit);
+  if (reach * static_cast<double>(ranks.weighted_ranks.size()) <= kMaxExactConvolutionSteps) {
+    result.p =
+        exact_weighted_rank_sum_p(ranks.weighted_sum, signed_rank_distributions(ranks.weighted_ranks, unit), unit);
   } else {
-    result.p_method = PMethod::normal;
-    result.p = normal_weighted_sum_p(ranks.weighted_sum);
+    result.p_value_method = PValueMethod::normal;
+    result.p = normal_weighted_rank_sum_p(ranks.weighted_sum);
   }
   return result;
 }
 
 TestResult stratified_rank_sum_test(std::span<const Stratum> strata) {
   const std::vector<RankSumStratum> kept = rank_sum_strata(strata_with_repetitions(strata));
-  TestResult result{0, 1, 0, PMethod::exact};
-  WeightedSum sum;
+  TestResult result{0, 1, 0, PValueMethod::exact};
+  WeightedRankSum sum;
   for (const RankSumStratum& one : kept) {
     const auto weight = static_cast<double>(one.weight);
     result.n += one.n1 + one.n2;
     result.statistic += static_cast<double>(one.doubled_u) / 2 / static_cast<double>(one.n1 + one.n2 + 1);
     sum.observed_sum += one.weight * one.doubled_u;
-    sum.doubled_mean += 2 * one.weight * static_cast<std::int64_t>(one.pairs());
+    sum.doubled_null_mean += 2 * one.weight * static_cast<std::int64_t>(one.pairs());
     sum.variance += weight * weight * one.variance();
   }
   if (!(sum.variance > 0)) return result;
-  if (rank_sum_work(kept) <= kMaxExactStratifiedWork) {
-    std::vector<DistributionTerm> terms;
+  if (count_convolution_steps(kept) <= kMaxExactConvolutionSteps) {
+    std::vector<DiscreteDistribution> terms;
     terms.reserve(kept.size());
     for (const RankSumStratum& one : kept)
-      terms.push_back(
-          rank_sum_term(count_tied_rank_sums(one.ranks.tie_sizes, one.n1), static_cast<std::size_t>(one.weight)));
-    result.p = exact_weighted_sum_p(sum, terms, 1);
+      terms.push_back(rank_sum_distribution(count_tied_rank_sums(one.ranks.tie_sizes, one.n1),
+                                            static_cast<std::size_t>(one.weight)));
+    result.p = exact_weighted_rank_sum_p(sum, terms, 1);
   } else {
-    result.p_method = PMethod::normal;
-    result.p = normal_weighted_sum_p(sum);
+    result.p_value_method = PValueMethod::normal;
+    result.p = normal_weighted_rank_sum_p(sum);
   }
   return result;
 }
@@ -269,8 +271,8 @@ std::optional<EffectEstimate> stratified_paired_shift(std::span<const Stratum> s
     variance += weight * weight * static_cast<double>(n * (n + 1) * (2 * n + 1)) / 24;
   }
   const double work = static_cast<double>(pairs.size()) * static_cast<double>(ranks.size());
-  const std::vector<DistributionTerm> terms =
-      work > kMaxExactStratifiedWork ? std::vector<DistributionTerm>() : signed_rank_terms(ranks, 1);
+  const std::vector<DiscreteDistribution> terms =
+      work > kMaxExactConvolutionSteps ? std::vector<DiscreteDistribution>() : signed_rank_distributions(ranks, 1);
   const std::optional<EffectEstimate> sums = estimate_stratified_shift(pairs, terms, work, variance, confidence);
   if (!sums) return std::nullopt;
   return EffectEstimate{sums->estimate / 2, sums->low / 2, sums->high / 2, sums->confidence};
@@ -279,9 +281,9 @@ std::optional<EffectEstimate> stratified_paired_shift(std::span<const Stratum> s
 std::optional<EffectEstimate> stratified_unpaired_shift(std::span<const Stratum> strata, double confidence) {
   const std::vector<Stratum> kept = strata_with_repetitions(strata);
   const std::vector<RankSumStratum> ranked = rank_sum_strata(kept);
-  const double work = rank_sum_work(ranked);
+  const double work = count_convolution_steps(ranked);
   WeightedPairs<PairDifferences> pairs;
-  std::vector<DistributionTerm> terms;
+  std::vector<DiscreteDistribution> terms;
   double variance = 0;
   for (std::size_t h = 0; h < kept.size(); ++h) {
     const RankSumStratum& one = ranked[h];
@@ -289,8 +291,8 @@ std::optional<EffectEstimate> stratified_unpaired_shift(std::span<const Stratum>
     const auto weight = static_cast<double>(one.weight);
     pairs.add(PairDifferences(kept[h].first_values, kept[h].second_values), scale);
     variance += weight * weight * static_cast<double>(one.pairs() * (one.n1 + one.n2 + 1)) / 12;
-    if (work <= kMaxExactStratifiedWork)
-      terms.push_back(rank_sum_term(count_rank_sums(one.n1, one.n2, one.pairs()), scale));
+    if (work <= kMaxExactConvolutionSteps)
+      terms.push_back(rank_sum_distribution(count_rank_sums(one.n1, one.n2, one.pairs()), scale));
   }
   return estimate_stratified_shift(pairs, terms, work, variance, confidence);
 }
@@ -320,13 +322,14 @@ TestResult qualitative_interaction_test(std::span<const double> effects, std::sp
     const double z = effects[h] / standard_errors[h];
     (z > 0 ? positive : negative) += z * z;
   }
-  TestResult result{std::min(positive, negative), 1, effects.size(), PMethod::f};
+  TestResult result{std::min(positive, negative), 1, effects.size(), PValueMethod::f};
   if (!(result.statistic > 0) || !(degrees_of_freedom > 0)) return result;
   const boost::math::binomial_distribution<> signs(static_cast<double>(effects.size() - 1), 0.5);
   result.p = 0;
   for (std::size_t h = 1; h < effects.size(); ++h) {
     const auto count = static_cast<double>(h);
-    result.p += boost::math::pdf(signs, count) * f_tail(result.statistic / count, count, degrees_of_freedom);
+    result.p +=
+        boost::math::pdf(signs, count) * f_distribution_tail(result.statistic / count, count, degrees_of_freedom);
   }
   return result;
 }

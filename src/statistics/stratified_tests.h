@@ -7,7 +7,7 @@
 // signed ranks).
 //
 // p is conditional on the ties and zeros present. It is exact, by convolution of the strata's distributions, while that
-// takes at most kMaxExactStratifiedWork steps; beyond that it is the normal approximation with continuity correction.
+// takes at most kMaxExactConvolutionSteps steps; beyond that it is the normal approximation with continuity correction.
 // All p-values are two-sided and count all outcomes at least as far from the expectation. Pure; any thread.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace joulemap::statistics {
 
-inline constexpr double kMaxExactStratifiedWork = 1e8;
+inline constexpr double kMaxExactConvolutionSteps = 1e8;
 
 // Values of two treatments in one stratum. Paired: first[i] and second[i] form a pair.
 struct Stratum {

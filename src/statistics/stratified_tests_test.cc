@@ -95,7 +95,7 @@ TEST(StratifiedSignedRankTest, MatchesEnumerationOfAllSigns) {
       strata.push_back({drawn_integers(random, n, 8), drawn_integers(random, n, 6)});
     }
     const TestResult result = stratified_signed_rank_test(strata);
-    EXPECT_EQ(result.p_method, PMethod::exact);
+    EXPECT_EQ(result.p_value_method, PValueMethod::exact);
     EXPECT_NEAR(result.p, enumerated_p(strata, possible_signed_sums), 1e-12);
   }
 }
@@ -174,8 +174,8 @@ TEST(StratifiedTests, ApproximateBeyondTheirLimitAndReportIt) {
     }
   }
   const TestResult large = stratified_signed_rank_test(strata);
-  EXPECT_EQ(large.p_method, PMethod::normal);
-  EXPECT_EQ(stratified_rank_sum_test(strata).p_method, PMethod::normal);
+  EXPECT_EQ(large.p_value_method, PValueMethod::normal);
+  EXPECT_EQ(stratified_rank_sum_test(strata).p_value_method, PValueMethod::normal);
   const EffectEstimate shift = *stratified_paired_shift(strata, 0.95);
   EXPECT_EQ(large.p<0.05, shift.low> 0 || shift.high < 0);
   EXPECT_NEAR(shift.confidence, 0.95, 0.001);

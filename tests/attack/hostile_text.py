@@ -34,7 +34,7 @@ KEPT = {"\n", "\t", "\u200c", "\u200d"}
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def obeyed_characters(text: str) -> set[str]:
+def interpreted_characters(text: str) -> set[str]:
     """Characters that a terminal interprets instead of showing. Colour sequences of the program itself are allowed."""
     return {
         repr(character)

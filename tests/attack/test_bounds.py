@@ -15,16 +15,16 @@ CPU_S = 60
 HAS_SANITIZER = "san" in os.environ.get("JOULEMAP_BUILD", "")  # sanitizers reserve terabytes of address space
 
 
-def bounded(program: Path, *arguments: object) -> subprocess.CompletedProcess:
+def run_with_limits(program: Path, *arguments: object) -> subprocess.CompletedProcess:
     """Runs a program under limits of address space and CPU time that the kernel enforces."""
 
-    def bound() -> None:
+    def set_limits() -> None:
         if not HAS_SANITIZER:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
 
     return subprocess.run(
-        [program, *map(str, arguments)], capture_output=True, text=True, timeout=600, preexec_fn=bound, check=False
+        [program, *map(str, arguments)], capture_output=True, text=True, timeout=600, preexec_fn=set_limits, check=False
     )
 
 
@@ -33,14 +33,14 @@ def program(binaries: Path) -> Path:
     return binaries / "joulemap"
 
 
-DEEP = 20_000
+NESTING_DEPTH = 20_000
 DEEP_TOML = {
-    "a key": "a." * DEEP + "b = 1\n",
-    "a table": "[" + "a." * DEEP + "b]\n",
-    "arrays": "a = " + "[" * DEEP + "]" * DEEP + "\n",
-    "inline tables": "a = " + "{a=" * DEEP + "1" + "}" * DEEP + "\n",
+    "a key": "a." * NESTING_DEPTH + "b = 1\n",
+    "a table": "[" + "a." * NESTING_DEPTH + "b]\n",
+    "arrays": "a = " + "[" * NESTING_DEPTH + "]" * NESTING_DEPTH + "\n",
+    "inline tables": "a = " + "{a=" * NESTING_DEPTH + "1" + "}" * NESTING_DEPTH + "\n",
     "inline tables with keys": "a = " + "{a.a.a.a.a.a.a.a.a.a=" * 60 + "1" + "}" * 60 + "\n",
-    "keys in quotes": '"a".' * DEEP + "b = 1\n",
+    "keys in quotes": '"a".' * NESTING_DEPTH + "b = 1\n",
 }
 
 
@@ -51,7 +51,7 @@ def test_an_experiment_that_is_nested_deep_is_refused(program, tmp_path, verb, s
     folder.mkdir()
     file = folder / "experiment.toml"
     file.write_text('name = "deep"\ncommand = "true"\n' + DEEP_TOML[shape])
-    outcome = bounded(program, "experiment", verb, file if verb in ("plan", "run") else folder)
+    outcome = run_with_limits(program, "experiment", verb, file if verb in ("plan", "run") else folder)
     assert outcome.returncode in (1, 2), outcome
     assert "joulemap" in outcome.stderr
 
@@ -60,7 +60,7 @@ def test_dots_in_texts_and_numbers_are_no_depth(program, tmp_path):
     file = tmp_path / "usual.toml"
     command = "echo 1.2.3.4.5.6.7.8.9.0.1.2.3.4.5.6.7.8.9 {a}"
     file.write_text(f'name = "usual"\ncommand = "{command}"\nrepetitions = 2\n[factors]\na = [1.5, 2]\n')
-    assert bounded(program, "experiment", "plan", file).returncode == 0
+    assert run_with_limits(program, "experiment", "plan", file).returncode == 0
 
 
 def million_kernels(path: Path, kernels: int, name_length: int = 0) -> Path:
@@ -79,9 +79,9 @@ def million_kernels(path: Path, kernels: int, name_length: int = 0) -> Path:
 def test_many_different_kernels_are_grouped_and_reported_as_such(program, tmp_path):
     made = tmp_path / "many.joule"
     trace = million_kernels(tmp_path / "many.json", 200_000)
-    outcome = bounded(program, "import", "kineto", trace, "-o", made)
+    outcome = run_with_limits(program, "import", "kineto", trace, "-o", made)
     assert outcome.returncode == 0, outcome.stderr
-    outcome = bounded(program, "report", made, "--by", "kernel", "--json")
+    outcome = run_with_limits(program, "report", made, "--by", "kernel", "--json")
     assert outcome.returncode == 0, outcome.stderr
     result = json.loads(outcome.stdout)
     rows = {row["name"]: row for row in result["rows"]}
@@ -95,6 +95,6 @@ def test_many_different_kernels_are_grouped_and_reported_as_such(program, tmp_pa
 def test_names_of_a_hundred_thousand_letters_are_drawn_at_once(program, tmp_path, plot):
     made = tmp_path / "long.joule"
     trace = million_kernels(tmp_path / "long.json", 60, name_length=100_000)
-    assert bounded(program, "import", "kineto", trace, "-o", made).returncode == 0
-    outcome = bounded(program, "report", made, "--by", "kernel", "--plot", plot, "-o", tmp_path / "long.svg")
+    assert run_with_limits(program, "import", "kineto", trace, "-o", made).returncode == 0
+    outcome = run_with_limits(program, "report", made, "--by", "kernel", "--plot", plot, "-o", tmp_path / "long.svg")
     assert outcome.returncode in (0, 1, 2), outcome  # -9 or -24: killed for exceeding the CPU limit

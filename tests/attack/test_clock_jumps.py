@@ -12,7 +12,7 @@ from fake_nvml.truth import FakeGpu, FakeNvml
 
 WATTS = 300.0
 # CLOCK_REALTIME jumps once, by JUMP_S seconds, 0.7 s after the program starts.
-SHIM = r"""
+CLOCK_SHIM_SOURCE = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -34,12 +34,12 @@ int clock_gettime(clockid_t clock, struct timespec* out) {
 
 
 @pytest.fixture(scope="session")
-def shim(tmp_path_factory) -> Path:
+def clock_shim(tmp_path_factory) -> Path:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
     folder = tmp_path_factory.mktemp("shim")
-    (folder / "clock.c").write_text(SHIM)
+    (folder / "clock.c").write_text(CLOCK_SHIM_SOURCE)
     library = folder / "clock.so"
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, folder / "clock.c", "-ldl"], check=True, timeout=60)
     return library
@@ -47,9 +47,9 @@ def shim(tmp_path_factory) -> Path:
 
 @pytest.mark.skipif("san" in os.environ.get("JOULEMAP_BUILD", ""), reason="a sanitizer's library has to come first")
 @pytest.mark.parametrize("jump_s", [3600, -3600, 86400 * 365, -2, 2])
-def test_a_wall_clock_that_is_set_changes_no_energy(binaries, joulemap, shim, tmp_path, jump_s):
+def test_a_wall_clock_that_is_set_changes_no_energy(binaries, joulemap, clock_shim, tmp_path, jump_s):
     nvml = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(power=[(0.0, WATTS)]))
-    environment = {**os.environ, **nvml.environment, "LD_PRELOAD": str(shim), "JUMP_S": str(jump_s)}
+    environment = {**os.environ, **nvml.environment, "LD_PRELOAD": str(clock_shim), "JUMP_S": str(jump_s)}
     file = tmp_path / "run.joule"
     outcome = joulemap("record", "--sensors", "nvml", "-o", file, "--", "sleep", "2.5", env=environment)
     assert outcome.code == 0, outcome.err

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from attack.hostile_text import NAMES, formulas, hostile_recording, obeyed_characters
+from attack.hostile_text import NAMES, formulas, hostile_recording, interpreted_characters
 from support import onnx_bytes
 
 
@@ -20,7 +20,7 @@ def recording(binaries: Path, tmp_path_factory) -> Path:
     return hostile_recording(binaries, folder, NAMES, "\u009b2Jhostile.joule", "\x1b[2J\u202enet.json")
 
 
-def in_terminal(program: Path, *arguments: object) -> str:
+def run_in_pseudo_terminal(program: Path, *arguments: object) -> str:
     """Returns what the program writes to a pseudo-terminal."""
     main, side = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "COLUMNS": "200"}
@@ -52,9 +52,9 @@ VIEWS = [
 
 @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
 def test_a_terminal_receives_no_control_sequences(binaries, recording, view):
-    shown = in_terminal(binaries / "joulemap", view[0], recording, *view[1:])
+    shown = run_in_pseudo_terminal(binaries / "joulemap", view[0], recording, *view[1:])
     assert len(shown) > 100
-    assert obeyed_characters(shown) == set()
+    assert interpreted_characters(shown) == set()
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
@@ -63,7 +63,7 @@ def test_pipes_and_files_receive_no_control_sequences(joulemap, recording, tmp_p
     piped = joulemap(view[0], recording, *view[1:])
     written = joulemap(view[0], recording, *view[1:], "-o", file)
     assert (piped.code, written.code) == (0, 0), piped.err + written.err
-    assert obeyed_characters(piped.out) | obeyed_characters(file.read_text()) == set()
+    assert interpreted_characters(piped.out) | interpreted_characters(file.read_text()) == set()
 
 
 def test_json_contains_the_original_names(joulemap, recording):
@@ -86,7 +86,7 @@ def test_a_file_that_is_not_a_recording_is_rejected_with_an_escaped_name(binarie
         file = tmp_path / name
         file.write_text("no recording")
         for verb in ("report", "diff", "export", "predict"):
-            assert obeyed_characters(in_terminal(binaries / "joulemap", verb, file, file)) == set()
+            assert interpreted_characters(run_in_pseudo_terminal(binaries / "joulemap", verb, file, file)) == set()
 
 
 def test_a_network_with_such_names_is_predicted_without_them(joulemap, binaries, tmp_path):
@@ -97,12 +97,12 @@ def test_a_network_with_such_names_is_predicted_without_them(joulemap, binaries,
     made = onnx_bytes.model(nodes, [onnx_bytes.value("x", [1, 8])], [onnx_bytes.value(last, [1, 8])])
     file = tmp_path / "\u202enet.onnx"
     file.write_bytes(made)
-    shown = in_terminal(binaries / "joulemap", "predict", file, "--device", "h200")
+    shown = run_in_pseudo_terminal(binaries / "joulemap", "predict", file, "--device", "h200")
     assert "Relu" in shown
-    assert obeyed_characters(shown) == set()
+    assert interpreted_characters(shown) == set()
     outcome = joulemap("predict", file, "--device", "h200", "--json")
     assert outcome.code == 0, outcome.err
-    assert obeyed_characters(outcome.out) == set()
+    assert interpreted_characters(outcome.out) == set()
 
 
 def test_levels_and_notes_of_an_experiment_are_shown_as_text(binaries, tmp_path):
@@ -111,6 +111,6 @@ def test_levels_and_notes_of_an_experiment_are_shown_as_text(binaries, tmp_path)
     spec.write_text(
         f'name = "hostile"\ncommand = "true"\nrepetitions = 2\n[factors]\nlevel = {json.dumps(levels, ensure_ascii=True)}\n'
     )
-    shown = in_terminal(binaries / "joulemap", "experiment", "plan", spec)
+    shown = run_in_pseudo_terminal(binaries / "joulemap", "experiment", "plan", spec)
     assert "hostile" in shown
-    assert obeyed_characters(shown) == set()
+    assert interpreted_characters(shown) == set()

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as
 
 
 @pytest.fixture
-def sticky():
+def sticky_folder():
     """A folder with the permissions of /tmp, owned by root."""
     path = Path(tempfile.mkdtemp(prefix="joulemap-sticky-"))
     path.chmod(0o1777)
@@ -28,7 +28,7 @@ def sticky():
 
 
 @pytest.fixture
-def precious(tmp_path: Path) -> Path:
+def root_file(tmp_path: Path) -> Path:
     """A file of root that the attacker cannot write to."""
     file = tmp_path / "precious"
     file.write_text("precious")
@@ -36,7 +36,7 @@ def precious(tmp_path: Path) -> Path:
     return file
 
 
-def as_attacker(*command: object) -> None:
+def run_as_attacker(*command: object) -> None:
     switch = ["setpriv", f"--reuid={ATTACKER}", f"--regid={ATTACKER}", "--clear-groups"]
     subprocess.run([*switch, *map(str, command)], check=True, timeout=30)
 
@@ -45,53 +45,53 @@ def record(joulemap, file: Path, sysroots: Path):
     return joulemap("--sysroot", sysroots / "no-sensors", "record", "-o", file, "--", "true")
 
 
-def test_a_planted_link_does_not_lead_a_recording_to_a_file_of_root(joulemap, sysroots, sticky, precious):
-    file = sticky / "run.joule"
-    as_attacker("ln", "-s", precious, file)
+def test_a_planted_link_does_not_lead_a_recording_to_a_file_of_root(joulemap, sysroots, sticky_folder, root_file):
+    file = sticky_folder / "run.joule"
+    run_as_attacker("ln", "-s", root_file, file)
     outcome = record(joulemap, file, sysroots)
-    assert (outcome.code, precious.read_text()) == (2, "precious")
+    assert (outcome.code, root_file.read_text()) == (2, "precious")
     assert "belongs to another user" in outcome.err
 
 
 @pytest.mark.parametrize("name", ["run.joule.d", "run.joule.old", "run.joule.old.d"])
-def test_a_folder_of_another_user_is_neither_used_nor_removed(joulemap, sysroots, sticky, name):
-    as_attacker("mkdir", sticky / name)
-    as_attacker("touch", sticky / name / "thesis.tex")
-    outcome = record(joulemap, sticky / "run.joule", sysroots)
-    assert (sticky / name / "thesis.tex").exists()
+def test_a_folder_of_another_user_is_neither_used_nor_removed(joulemap, sysroots, sticky_folder, name):
+    run_as_attacker("mkdir", sticky_folder / name)
+    run_as_attacker("touch", sticky_folder / name / "thesis.tex")
+    outcome = record(joulemap, sticky_folder / "run.joule", sysroots)
+    assert (sticky_folder / name / "thesis.tex").exists()
     if name == "run.joule.d":
         assert outcome.code == 2, outcome.err
 
 
-def test_a_planted_link_for_parts_leads_nowhere(joulemap, sysroots, sticky, tmp_path):
+def test_a_planted_link_for_parts_leads_nowhere(joulemap, sysroots, sticky_folder, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "kept").write_text("kept")
-    as_attacker("ln", "-s", elsewhere, sticky / "run.joule.d")
-    record(joulemap, sticky / "run.joule", sysroots)
+    run_as_attacker("ln", "-s", elsewhere, sticky_folder / "run.joule.d")
+    record(joulemap, sticky_folder / "run.joule", sysroots)
     assert [path.name for path in elsewhere.iterdir()] == ["kept"]
 
 
 @pytest.mark.parametrize("output", ["report.txt", "page.html"])
-def test_a_planted_link_does_not_lead_a_report_to_a_file_of_root(joulemap, sticky, precious, output):
-    as_attacker("ln", "-s", precious, sticky / output)
+def test_a_planted_link_does_not_lead_a_report_to_a_file_of_root(joulemap, sticky_folder, root_file, output):
+    run_as_attacker("ln", "-s", root_file, sticky_folder / output)
     example = Path(__file__).resolve().parent.parent / "data" / "recordings" / "v1.2.joule"
     option = "--html" if output.endswith("html") else "-o"
-    outcome = joulemap("report", example, option, sticky / output)
-    assert precious.read_text() == "precious"
+    outcome = joulemap("report", example, option, sticky_folder / output)
+    assert root_file.read_text() == "precious"
     assert outcome.code == 2 and "belongs to another user" in outcome.err
 
 
 @pytest.mark.parametrize("content", ["", "older"])
-def test_a_planted_file_does_not_take_a_report_that_its_owner_could_read(joulemap, sticky, content):
-    as_attacker("sh", "-c", f"printf '{content}' > {sticky}/report.txt && chmod 666 {sticky}/report.txt")
+def test_a_planted_file_does_not_take_a_report_that_its_owner_could_read(joulemap, sticky_folder, content):
+    run_as_attacker("sh", "-c", f"printf '{content}' > {sticky_folder}/report.txt && chmod 666 {sticky_folder}/report.txt")
     example = Path(__file__).resolve().parent.parent / "data" / "recordings" / "v1.2.joule"
-    outcome = joulemap("report", example, "-o", sticky / "report.txt")
-    assert outcome.code == 2 and (sticky / "report.txt").read_text() == content
+    outcome = joulemap("report", example, "-o", sticky_folder / "report.txt")
+    assert outcome.code == 2 and (sticky_folder / "report.txt").read_text() == content
 
 
-def test_a_link_of_one_s_own_is_followed(joulemap, sticky, precious):
-    (sticky / "report.txt").symlink_to(precious)
+def test_a_link_of_one_s_own_is_followed(joulemap, sticky_folder, root_file):
+    (sticky_folder / "report.txt").symlink_to(root_file)
     example = Path(__file__).resolve().parent.parent / "data" / "recordings" / "v1.2.joule"
-    assert joulemap("report", example, "-o", sticky / "report.txt").code == 0
-    assert "Energy of" in precious.read_text()
+    assert joulemap("report", example, "-o", sticky_folder / "report.txt").code == 0
+    assert "Energy of" in root_file.read_text()

@@ -24,7 +24,7 @@ def domain(name: str, joules: float | None, provenance: str = "measured") -> dic
     return {**made, "provenance": None if joules is None else provenance, "sensor": "made"}
 
 
-def wobble(block: int) -> float:
+def deterministic_noise(block: int) -> float:
     """Deterministic noise in [0, 1) without a trend."""
     return (7 * block + 3) % 10 / 10
 

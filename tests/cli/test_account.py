@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "examples" / "resnet50-h200.joule"
+EXAMPLE_RECORDING = ROOT / "examples" / "resnet50-h200.joule"
 JOULES_PER_KWH = 3.6e6
 
 
@@ -17,7 +17,7 @@ def report(joulemap):
     """report(options): its output, which must be a success."""
 
     def run(*options: object, **settings: object):
-        outcome = joulemap("report", "--by", "domain", EXAMPLE, *options, **settings)
+        outcome = joulemap("report", "--by", "domain", EXAMPLE_RECORDING, *options, **settings)
         assert outcome.code == 0, outcome.err
         return outcome
 
@@ -54,9 +54,9 @@ def test_a_number_replaces_the_region(report):
 
 
 def test_an_unknown_region_is_refused_with_the_nearest_names(joulemap):
-    outcome = joulemap("report", EXAMPLE, "--region", "Germny")
+    outcome = joulemap("report", EXAMPLE_RECORDING, "--region", "Germny")
     assert outcome.code == 2 and "Germany" in outcome.err and outcome.out == ""
-    outcome = joulemap("report", EXAMPLE, "--region", "eu-west-3")
+    outcome = joulemap("report", EXAMPLE_RECORDING, "--region", "eu-west-3")
     assert outcome.code == 2 and "aws:eu-west-3" in outcome.err
 
 
@@ -64,16 +64,16 @@ def test_tables_and_time_series_of_the_user(joulemap, report, tmp_path: Path):
     table = tmp_path / "mine.csv"
     table.write_text("region,gco2_per_kwh\nlab,12\n")
     assert report("--json", "--carbon-data", table, "--region", "lab").json["account"]["entries"][0]["gco2_per_kwh"] == 12
-    assert joulemap("report", EXAMPLE, "--carbon-data", table).code == 2
+    assert joulemap("report", EXAMPLE_RECORDING, "--carbon-data", table).code == 2
     start_s = report("--json").json["start_unix_ns"] // 10**9
     series = tmp_path / "grid.csv"
     series.write_text("time,gco2_per_kwh\n" + "".join(f"{start_s - 5 + 10 * i},{100 + 10 * i}\n" for i in range(6)))
     account = report("--json", "--carbon-data", series).json["account"]
     assert account["carbon"]["time_series"] and 100 < account["entries"][0]["gco2_per_kwh"] < 150
     series.write_text(f"time,gco2_per_kwh\n{start_s - 5},1\n{start_s + 1},2\n")
-    outcome = joulemap("report", EXAMPLE, "--carbon-data", series)
+    outcome = joulemap("report", EXAMPLE_RECORDING, "--carbon-data", series)
     assert outcome.code == 2 and "covers" in outcome.err
-    assert joulemap("report", EXAMPLE, "--carbon-data", tmp_path / "missing.csv").code == 1
+    assert joulemap("report", EXAMPLE_RECORDING, "--carbon-data", tmp_path / "missing.csv").code == 1
 
 
 def test_a_time_series_is_weighted_without_probing(report, tmp_path: Path):
@@ -90,8 +90,8 @@ def test_carbon_data_region_and_number_exclude_each_other(report, joulemap, tmp_
     start_s = report("--json").json["start_unix_ns"] // 10**9
     series = tmp_path / "grid.csv"
     series.write_text(f"time,gco2_per_kwh\n{start_s - 5},100\n{start_s + 100},100\n")
-    assert joulemap("report", EXAMPLE, "--gco2-per-kwh", 5, "--carbon-data", tmp_path / "missing.csv").code == 2
-    outcome = joulemap("report", EXAMPLE, "--carbon-data", series, "--region", "Germny")
+    assert joulemap("report", EXAMPLE_RECORDING, "--gco2-per-kwh", 5, "--carbon-data", tmp_path / "missing.csv").code == 2
+    outcome = joulemap("report", EXAMPLE_RECORDING, "--carbon-data", series, "--region", "Germny")
     assert outcome.code == 2 and "time series" in outcome.err
     (tmp_path / "joulemap.toml").write_text('region = "Sweden"\ngco2-per-kwh = 7\n')
     carbon = report("--json", "--carbon-data", series, cwd=tmp_path).json["account"]["carbon"]
@@ -109,19 +109,19 @@ def test_the_configuration_sets_site_and_prices(report, joulemap, tmp_path: Path
     assert (account["carbon"]["region"], account["pue"], account["price_per_kwh"]) == ("Sweden", 1.1, 0.3)
     assert report("--json", "--region", "Norway", cwd=tmp_path).json["account"]["carbon"]["region"] == "Norway"
     (tmp_path / "joulemap.toml").write_text('region = "Swede"\n')
-    assert joulemap("report", EXAMPLE, cwd=tmp_path).code == 2
+    assert joulemap("report", EXAMPLE_RECORDING, cwd=tmp_path).code == 2
 
 
 def test_disclosures_name_what_they_need(joulemap):
     for format, option in {
         "cyclonedx": "--model-name", "spdx3": "--model-name", "sci": "--region",
     }.items():  # fmt: skip
-        outcome = joulemap("report", EXAMPLE, "--disclose", format)
+        outcome = joulemap("report", EXAMPLE_RECORDING, "--disclose", format)
         assert outcome.code == 2 and option in outcome.err, outcome.err
-    assert joulemap("report", EXAMPLE, "--disclose", "cyclonedx", "--model-name", "m").code == 2
-    assert joulemap("report", EXAMPLE, "--disclose", "sci", "--region", "FR").code == 2
-    assert joulemap("report", EXAMPLE, "--disclose", "unknown").code == 2
-    assert joulemap("report", EXAMPLE, "--disclose", "sci", "--json").code == 2
+    assert joulemap("report", EXAMPLE_RECORDING, "--disclose", "cyclonedx", "--model-name", "m").code == 2
+    assert joulemap("report", EXAMPLE_RECORDING, "--disclose", "sci", "--region", "FR").code == 2
+    assert joulemap("report", EXAMPLE_RECORDING, "--disclose", "unknown").code == 2
+    assert joulemap("report", EXAMPLE_RECORDING, "--disclose", "sci", "--json").code == 2
 
 
 MODEL = ("--model-name", "resnet50", "--stage", "training", "--region", "France")

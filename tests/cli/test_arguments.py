@@ -16,7 +16,7 @@ SECRET = "hunter2secret"
 COMMAND = ["sh", "-c", "exit 0", "x", "--api-key", SECRET, f"HF_TOKEN={SECRET}", "--tokenizer", "gpt2"]
 
 
-def bytes_in(folder: Path) -> bytes:
+def read_all_bytes(folder: Path) -> bytes:
     """All bytes of the files in a folder."""
     found = b""
     for path in sorted(folder.rglob("*")):
@@ -37,7 +37,7 @@ def test_a_recording_its_page_and_its_exports_contain_no_secret(joulemap, tmp_pa
         [sys.executable, ROOT / "tests/support/read_joule.py", file], capture_output=True, text=True, check=True
     ).stdout
     assert SECRET not in dump + summary.out + summary.err + report.out
-    assert SECRET.encode() not in bytes_in(tmp_path)
+    assert SECRET.encode() not in read_all_bytes(tmp_path)
     assert report.json["command"] == [*COMMAND[:5], "***", "HF_TOKEN=***", "--tokenizer", "gpt2"]
 
 
@@ -82,12 +82,12 @@ def test_a_row_of_an_experiment_contains_no_secret_unless_the_plan_allows_it(
     plan = experiment(tmp_path, "keep_arguments = true\n" if keeps else "")
     outcome = joulemap("experiment", "run", plan, "-o", tmp_path / "exp")
     assert outcome.code == 0, outcome.err
-    assert (SECRET.encode() in bytes_in(tmp_path / "exp/rows")) == keeps
+    assert (SECRET.encode() in read_all_bytes(tmp_path / "exp/rows")) == keeps
     row = json.loads((tmp_path / "exp/rows/00000/attempt-1/row.json").read_text())
     assert (SECRET in row["command"]) == keeps
 
 
-def modes(folder: Path) -> dict[str, int]:
+def file_modes(folder: Path) -> dict[str, int]:
     return {str(path.relative_to(folder)): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
 
 
@@ -112,8 +112,8 @@ def test_written_files_are_readable_by_their_owner_only(joulemap, tmp_path: Path
         outcome = joulemap(*words, umask=0)
         assert outcome.code == 0, (words, outcome.err)
     assert (out / "folder-mode").read_text().strip() == "700"
-    open_to_others = {name: oct(mode) for name, mode in modes(out).items() if mode & 0o077}
-    assert not open_to_others and len(modes(out)) > 12
+    open_to_others = {name: oct(mode) for name, mode in file_modes(out).items() if mode & 0o077}
+    assert not open_to_others and len(file_modes(out)) > 12
     assert joulemap("stat", "-o", out / "less.txt", "--", "true", umask=0o277).code == 0
     assert (out / "less.txt").stat().st_mode & 0o777 == 0o400
 

@@ -12,8 +12,8 @@ HEADER = "time_unix_ns,domain,kind,value"
 
 
 @pytest.fixture
-def reported(joulemap, tmp_path: Path):
-    """reported(trace, power rows): imports them and returns a report function by level."""
+def import_and_report(joulemap, tmp_path: Path):
+    """import_and_report(trace, power rows): imports them and returns a report function by level."""
 
     def run(trace: KinetoTrace, power: list[str], *flags: object):
         (tmp_path / "power.csv").write_text("\n".join([HEADER, *power]) + "\n")
@@ -25,7 +25,7 @@ def reported(joulemap, tmp_path: Path):
         def report(by: str = "layer") -> dict:
             result = joulemap("report", file, "--json", "--by", by)
             assert result.code == 0, result.err
-            balanced(result.json)
+            assert_energy_is_conserved(result.json)
             return result.json
 
         return report
@@ -33,7 +33,7 @@ def reported(joulemap, tmp_path: Path):
     return run
 
 
-def balanced(report: dict) -> None:
+def assert_energy_is_conserved(report: dict) -> None:
     if report["attributed_j"] is None:
         assert all(row["energy_j"] is None for row in report["rows"])
         return
@@ -56,78 +56,78 @@ def counter(joules, begin_s: float = -1, end_s: float = 2, period_s: float = 0.0
     return [f"{begin_ns() + round(s * 1e9)},gpu0,energy_j,{joules(s):.6f}" for s in times]
 
 
-def test_without_kernels_the_energy_of_a_gpu_is_unattributed_and_not_idle(reported):
+def test_without_kernels_the_energy_of_a_gpu_is_unattributed_and_not_idle(import_and_report):
     trace = training()
     trace.events = [event for event in trace.events if event["cat"] != "kernel"]
-    result = reported(trace, power(300.0))()
+    result = import_and_report(trace, power(300.0))()
     assert result["measured_j"] == pytest.approx(300.0 * result["elapsed_s"], rel=1e-3)
     assert result["unattributed_j"] == pytest.approx(result["measured_j"], rel=1e-3)
 
 
-def test_one_sample_is_no_energy(reported):
-    result = reported(training(), power(300.0, begin_s=0.5, end_s=0.5))()
+def test_one_sample_is_no_energy(import_and_report):
+    result = import_and_report(training(), power(300.0, begin_s=0.5, end_s=0.5))()
     assert result["measured_j"] is None and result["attributed_j"] is None
     assert result["rows"] and "no_power" in codes(result)
 
 
-def test_energy_lost_at_a_counter_reset_is_reported_and_the_rest_kept(reported):
+def test_energy_lost_at_a_counter_reset_is_reported_and_the_rest_kept(import_and_report):
     """The counter rises at 300 W and restarts at 0 after 0.5 s."""
-    result = reported(training(), counter(lambda s: 1000 + 300 * s if s < 0.5 else 300 * (s - 0.5)))()
+    result = import_and_report(training(), counter(lambda s: 1000 + 300 * s if s < 0.5 else 300 * (s - 0.5)))()
     assert result["measured_j"] == pytest.approx(300.0 * result["elapsed_s"], rel=0.03)
     assert any("reset" in entry["code"] or "reset" in entry["message"] for entry in result["diagnostics"])
 
 
-def test_power_samples_with_a_clock_set_back_are_reported(reported):
+def test_power_samples_with_a_clock_set_back_are_reported(import_and_report):
     """After 1 s the clock is set back by 0.5 s: two sections of the log cover the same time."""
     late = power(600.0, begin_s=0.5, end_s=1.5)
-    result = reported(training(), power(300.0, end_s=1.0) + late)()
+    result = import_and_report(training(), power(300.0, end_s=1.0) + late)()
     assert "power_out_of_order" in codes(result)
 
 
-def test_power_samples_with_a_clock_set_ahead_have_a_reported_gap(reported):
-    result = reported(training(steps=20), power(300.0, end_s=1.0) + power(300.0, begin_s=7.0, end_s=11.0))()
+def test_power_samples_with_a_clock_set_ahead_have_a_reported_gap(import_and_report):
+    result = import_and_report(training(steps=20), power(300.0, end_s=1.0) + power(300.0, begin_s=7.0, end_s=11.0))()
     assert codes(result)["power_gap"] == 1
 
 
-def test_samples_of_another_time_give_no_energy(reported):
-    result = reported(training(), power(300.0, begin_s=100, end_s=101))()
+def test_samples_of_another_time_give_no_energy(import_and_report):
+    result = import_and_report(training(), power(300.0, begin_s=100, end_s=101))()
     assert result["measured_j"] is None and "power_does_not_overlap" in codes(result)
 
 
-def test_a_class_observed_once_is_attributed_by_time_and_reports_it(reported):
+def test_a_class_observed_once_is_attributed_by_time_and_reports_it(import_and_report):
     trace = training(steps=10, step_us=100_000)
     trace.kernel("once", 50_000, 20, trace.launch(40_000))
-    result = reported(trace, counter(lambda s: 1000 + 300 * s, period_s=0.1))("kernel")
+    result = import_and_report(trace, counter(lambda s: 1000 + 300 * s, period_s=0.1))("kernel")
     once = next(row for row in result["rows"] if row["name"] == "once")
     assert once["count"] == 1 and once["basis"] == "time-share"
     assert once["energy_j"] == pytest.approx(300 * 20e-6, rel=1.0)
 
 
 @pytest.mark.parametrize("bad", ["nan", "-5", "-inf", "inf", "1e400", "", "watts"])
-def test_power_that_is_no_amount_is_left_out_and_counted(reported, bad):
+def test_power_that_is_no_amount_is_left_out_and_counted(import_and_report, bad):
     rows = power(lambda s: bad if abs(s - 0.5) < 0.055 else 300.0)
-    result = reported(training(), rows)()
+    result = import_and_report(training(), rows)()
     assert result["measured_j"] == pytest.approx(300.0 * result["elapsed_s"], rel=1e-3)
     assert codes(result)["power_rows_dropped"] == 11
 
 
-def test_events_of_zero_length_count_and_negative_ones_are_dropped_and_reported(reported):
+def test_events_of_zero_length_count_and_negative_ones_are_dropped_and_reported(import_and_report):
     trace = training()
     trace.kernel("short", 210_000, 0, trace.launch(140_000))
     trace.kernel("negative", 220_000, -5, trace.launch(141_000))
     trace.add("cpu_op", "aten::negative", 150_000, -1)
-    result = reported(trace, power(300.0))("kernel")
+    result = import_and_report(trace, power(300.0))("kernel")
     rows = {row["name"]: row for row in result["rows"]}
     assert rows["short"]["count"] == 1 and rows["short"]["time_s"] == 0 and rows["short"]["energy_j"] == 0
     assert "negative" not in rows and codes(result)["import.events-dropped"] == 2
 
 
-def test_a_gpu_with_an_unexpected_index_is_not_mistaken_for_the_first(reported):
+def test_a_gpu_with_an_unexpected_index_is_not_mistaken_for_the_first(import_and_report):
     trace = training()
     odd = KinetoTrace(device=5000)
     odd.kernel("elsewhere", 250_000, 1000, 0)
     trace.events += odd.events
-    result = reported(trace, power(300.0))("kernel")
+    result = import_and_report(trace, power(300.0))("kernel")
     elsewhere = next(row for row in result["rows"] if row["name"] == "elsewhere")
     assert elsewhere["device"] != "gpu0" and elsewhere["energy_j"] is None
     assert codes(result)["import.odd-devices"] == 1 and "gpu_not_measured" in codes(result)

@@ -9,9 +9,9 @@ import re
 import sys
 
 import pytest
-from support.fake_endpoint import GOOD, sending, serving
+from support.fake_endpoint import GOOD, answer_with_bytes, serving
 
-FAST = ["--model", "m", "--rate", "100", "--requests", "4", "--warm-up", "0"]
+FAST_LOAD_OPTIONS = ["--model", "m", "--rate", "100", "--requests", "4", "--warm-up", "0"]
 COMMON = {"--help", "--color", "--quiet", "--verbose", "--sysroot"}
 
 
@@ -22,9 +22,10 @@ def environment() -> dict[str, str]:
 
 def test_the_program_and_the_package_have_the_same_options_and_texts(binaries, joulemap):
     sys.path.append(str(binaries.parent / "python"))
-    from joulemap._bench_serve.arguments import parser
+    from joulemap._bench_serve.arguments import make_bench_parser
 
-    package = {name: action for action in parser()._actions for name in action.option_strings if name.startswith("--")}
+    actions = make_bench_parser()._actions
+    package = {name: action for action in actions for name in action.option_strings if name.startswith("--")}
     text = joulemap("bench", "serve", "--help").out
     program = set(re.findall(r"^  (?:-\w,)?(--[a-z-]+)", text, re.MULTILINE))
     assert program - COMMON == set(package) - COMMON
@@ -36,7 +37,7 @@ def test_the_program_and_the_package_have_the_same_options_and_texts(binaries, j
 def test_the_options_reach_the_package(joulemap, environment, tmp_path):
     trace = tmp_path / "a trace.csv"
     trace.write_text("arrival_s,prompt_tokens,output_tokens\n0,4,2\n0.01,5,3\n")
-    with serving(sending(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD)) as server:
         words = ["--endpoint", server.url, "--model", "m", "--warm-up", "0", "--arrivals", "trace", trace, "--chat"]
         ended = joulemap("bench", "serve", *words, "--json", env=environment)
     assert ended.code == 0, ended.err
@@ -46,25 +47,33 @@ def test_the_options_reach_the_package(joulemap, environment, tmp_path):
 
 
 def test_a_file_and_quiet_reach_the_package(joulemap, environment, tmp_path):
-    with serving(sending(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD)) as server:
         ended = joulemap(
-            "bench", "serve", "--endpoint", server.url, *FAST, "-q", "-o", tmp_path / "table.txt", env=environment
+            "bench",
+            "serve",
+            "--endpoint",
+            server.url,
+            *FAST_LOAD_OPTIONS,
+            "-q",
+            "-o",
+            tmp_path / "table.txt",
+            env=environment,
         )
     assert (ended.code, ended.out, ended.err) == (0, "", "")
     assert "TTFT" in (tmp_path / "table.txt").read_text() and "note:" not in (tmp_path / "table.txt").read_text()
 
 
 def test_another_machine_is_measured_if_asked_for(joulemap, environment, sysroots):
-    with serving(sending(GOOD)) as server:
-        words = ["--endpoint", server.url, *FAST, "--json", "--sysroot", sysroots / "intel-2socket"]
+    with serving(answer_with_bytes(GOOD)) as server:
+        words = ["--endpoint", server.url, *FAST_LOAD_OPTIONS, "--json", "--sysroot", sysroots / "intel-2socket"]
         ended = joulemap("bench", "serve", *words, env=environment)
     domains = [domain["name"] for domain in json.loads(ended.out)["levels"][0]["energy"]["domains"]]
     assert "package-1" in domains
 
 
 def test_the_exit_code_is_that_of_the_benchmark(joulemap, environment):
-    with serving(sending(b"HTTP/1.1 500 Broken\r\n\r\n")) as server:
-        assert joulemap("bench", "serve", "--endpoint", server.url, *FAST, env=environment).code == 1
+    with serving(answer_with_bytes(b"HTTP/1.1 500 Broken\r\n\r\n")) as server:
+        assert joulemap("bench", "serve", "--endpoint", server.url, *FAST_LOAD_OPTIONS, env=environment).code == 1
     ended = joulemap("bench", "serve", "--endpoint", "http://127.0.0.1:1/v1", "--ramp", "95%", env=environment)
     assert ended.code == 2 and "--ramp" in ended.err
     ended = joulemap("bench", "serve")

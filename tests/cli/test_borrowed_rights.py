@@ -117,7 +117,7 @@ def powercap_of_root(installed: Installed, *arguments: object) -> subprocess.Com
 
 
 @pytest.fixture
-def needs_mounts():
+def skip_without_mounts():
     if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/sys/class"], capture_output=True).returncode:
         pytest.skip("no mounts are allowed here, and --sysroot is refused with capabilities")
 
@@ -127,7 +127,9 @@ def sensor(outcome: subprocess.CompletedProcess, name: str) -> dict:
     return next(entry for entry in json.loads(outcome.stdout)["sensors"] if entry["name"] == name)
 
 
-def test_counters_of_root_are_read(binaries: Path, public_directory: Path, installed: Installed, needs_mounts) -> None:
+def test_counters_of_root_are_read(
+    binaries: Path, public_directory: Path, installed: Installed, skip_without_mounts
+) -> None:
     without = public_directory / "without"
     without.mkdir()
     denied = powercap_of_root(Installed(binaries, without, ""), "doctor", "--json")
@@ -135,7 +137,9 @@ def test_counters_of_root_are_read(binaries: Path, public_directory: Path, insta
     assert sensor(powercap_of_root(installed, "doctor", "--json"), "powercap")["state"] == "measured"
 
 
-def test_a_recorded_command_has_neither_the_capability_nor_the_open_counters(installed: Installed, needs_mounts) -> None:
+def test_a_recorded_command_has_neither_the_capability_nor_the_open_counters(
+    installed: Installed, skip_without_mounts
+) -> None:
     look = "grep -h ^Cap /proc/self/status; ls -l /proc/self/fd; grep ^Cap /proc/$PPID/status"
     outcome = powercap_of_root(installed, "record", "-o", "run.joule", "--", "sh", "-c", look)
     assert outcome.returncode == 0, outcome.stderr
@@ -147,7 +151,7 @@ def test_a_recorded_command_has_neither_the_capability_nor_the_open_counters(ins
     assert "package-0" in {domain["name"] for domain in json.loads(outcome.stdout)["domains"]}, outcome.stderr
 
 
-def test_rows_of_an_experiment_are_watched_by_the_same_counters(installed: Installed, needs_mounts) -> None:
+def test_rows_of_an_experiment_are_watched_by_the_same_counters(installed: Installed, skip_without_mounts) -> None:
     plan = installed.home / "experiment.toml"
     plan.write_text(
         'name = "e"\nrepetitions = 2\nwarm_up_runs = 0\nbaseline_s = 0.1\ncommand = ["true"]\n[factors]\na = [1]\n'

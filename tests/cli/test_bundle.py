@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "examples" / "resnet50-h200.joule"
+EXAMPLE_RECORDING = ROOT / "examples" / "resnet50-h200.joule"
 SMALL = ROOT / "tests" / "data" / "recordings" / "v1.2.joule"
 BLOCK = 512
 
@@ -78,7 +78,9 @@ def test_the_reports_of_a_bundle_are_those_of_report(joulemap, bundle: Path):
 
 def test_a_bundle_of_a_real_run_is_verified(joulemap, tmp_path: Path):
     target = tmp_path / "h200.bundle"
-    made = joulemap("bundle", EXAMPLE, "-o", target, "--mode", "integral", "--exclude", "ram", "--time", "2,12", "--json")
+    made = joulemap(
+        "bundle", EXAMPLE_RECORDING, "-o", target, "--mode", "integral", "--exclude", "ram", "--time", "2,12", "--json"
+    )
     assert made.code == 0, made.err
     verified = joulemap("verify", target, "--json")
     assert verified.code == 0, verified.out
@@ -87,7 +89,7 @@ def test_a_bundle_of_a_real_run_is_verified(joulemap, tmp_path: Path):
     manifest = json.loads(contents(target)["manifest.json"])
     assert manifest["options"] == {"mode": "integral", "time": "2,12", "exclude": ["ram"], "library": None}
     again = tmp_path / "again.bundle"
-    joulemap("bundle", EXAMPLE, "-o", again, "--mode", "integral", "--exclude", "ram", "--time", "2,12")
+    joulemap("bundle", EXAMPLE_RECORDING, "-o", again, "--mode", "integral", "--exclude", "ram", "--time", "2,12")
     assert again.read_bytes() == target.read_bytes(), "the same recording and options give the same bytes"
 
 
@@ -195,10 +197,10 @@ def test_texts_of_a_bundle_stay_in_their_lines(joulemap, bundle: Path, tmp_path:
 @pytest.mark.parametrize("name", ["a", "gpu0", "c/package-0.joule"])
 def test_the_name_of_a_recording_changes_nothing(joulemap, tmp_path: Path, name: str):
     (tmp_path / "c").mkdir()
-    shutil.copy(EXAMPLE, tmp_path / name)
+    shutil.copy(EXAMPLE_RECORDING, tmp_path / name)
     assert joulemap("bundle", name, "-o", "run.bundle", cwd=tmp_path).code == 0
     stated = json.loads(contents(tmp_path / "run.bundle")["reports/domain.json"])
-    printed = joulemap("report", "--by", "domain", "--json", EXAMPLE).json
+    printed = joulemap("report", "--by", "domain", "--json", EXAMPLE_RECORDING).json
     assert stated.pop("inputs") == ["recordings/" + Path(name).name] and printed.pop("inputs")
     assert stated == printed
     assert joulemap("verify", tmp_path / "run.bundle").code == 0

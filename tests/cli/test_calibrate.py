@@ -11,7 +11,7 @@ import pytest
 from fake_nvml.truth import FakeGpu, FakeNvml
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
-IDLE, ACTIVE_IDLE, LOADED = 76, 130, 480
+IDLE_W, ACTIVE_IDLE_W, LOADED_W = 76, 130, 480
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def machine(binaries, tmp_path):
 
     def make(*traits: str, follows_load: bool = True, cuda: list[str] | None = None) -> dict[str, str]:
         log = tmp_path / "load-log"
-        load = [f"load {log} {IDLE} {ACTIVE_IDLE} {LOADED}"] if follows_load else []
+        load = [f"load {log} {IDLE_W} {ACTIVE_IDLE_W} {LOADED_W}"] if follows_load else []
         nvml = FakeNvml(
             tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(uuid=UUID, statements=[*load, *traits])
         )

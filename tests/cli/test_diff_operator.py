@@ -41,7 +41,7 @@ def run_of(joulemap, tmp_path: Path):
     return make
 
 
-FAST, SLOW = "cutlass_80_tensorop_s1688gemm_128x128", "cutlass_80_simt_sgemm_256x128"
+TENSOR_CORE_KERNEL, SIMT_KERNEL = "cutlass_80_tensorop_s1688gemm_128x128", "cutlass_80_simt_sgemm_256x128"
 DIMS = [[32, 128, 768], [2304, 768]]
 
 
@@ -50,8 +50,8 @@ def group_of(found: dict, *path: str) -> dict:
 
 
 def test_equal_work_under_other_names_is_matched_and_its_precision_is_the_cause(joulemap, run_of):
-    fast = run_of("fast", FAST, "Linear_0", 0.2, DIMS)
-    slow = run_of("slow", SLOW, "Dense_7", 0.6, DIMS)
+    fast = run_of("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, DIMS)
+    slow = run_of("slow", SIMT_KERNEL, "Dense_7", 0.6, DIMS)
     found = joulemap("diff", fast, slow, "--by", "operator", "--run-sd", "0.5%", "--json").json
     assert found["by"] == "operator" and found["total"]["verdict"] == "grew"
     entry = group_of(found, "matmul", "forward", "4096x2304x768")
@@ -64,16 +64,16 @@ def test_equal_work_under_other_names_is_matched_and_its_precision_is_the_cause(
 
 
 def test_a_larger_shape_is_a_cause(joulemap, run_of):
-    short = run_of("short", FAST, "Linear_0", 0.2, DIMS)
-    padded = run_of("padded", FAST, "Linear_0", 0.6, [[32, 512, 768], [2304, 768]])
+    short = run_of("short", TENSOR_CORE_KERNEL, "Linear_0", 0.2, DIMS)
+    padded = run_of("padded", TENSOR_CORE_KERNEL, "Linear_0", 0.6, [[32, 512, 768], [2304, 768]])
     found = joulemap("diff", short, padded, "--by", "operator", "--run-sd", "0.5%", "--json").json
     entry = group_of(found, "matmul", "forward", "4096x2304x768 -> 16384x2304x768")
     assert entry["group"]["cause"] == "shapes"
 
 
 def test_groups_add_up_to_the_total(joulemap, run_of):
-    fast = run_of("fast", FAST, "Linear_0", 0.2, DIMS)
-    slow = run_of("slow", SLOW, "Dense_7", 0.6, DIMS)
+    fast = run_of("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, DIMS)
+    slow = run_of("slow", SIMT_KERNEL, "Dense_7", 0.6, DIMS)
     for pair in ((fast, slow), (fast, RECORDING)):
         found = joulemap("diff", *pair, "--by", "operator", "--per", "step", "--json").json
         assert sum(entry["difference_j"] for entry in found["entries"]) == pytest.approx(
@@ -101,7 +101,7 @@ def test_other_levels_have_neither_groups_nor_causes(joulemap):
 
 def test_the_page_shows_groups(joulemap, run_of, tmp_path):
     page = tmp_path / "diff.html"
-    fast = run_of("fast", FAST, "Linear_0", 0.2, DIMS)
-    slow = run_of("slow", SLOW, "Dense_7", 0.6, DIMS)
+    fast = run_of("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, DIMS)
+    slow = run_of("slow", SIMT_KERNEL, "Dense_7", 0.6, DIMS)
     assert joulemap("diff", fast, slow, "--by", "operator", "--run-sd", "0.5%", "--html", page).code == 0
     assert "4096x2304x768" in page.read_text() and "precision" in page.read_text()

@@ -22,7 +22,7 @@ PERF = """
     {seconds:.9f} seconds time elapsed
 """
 # Published values: NCF inference with TensorFlow, seconds per run.
-WARMING_UP = [336, 216, 217, 205, 66, 20, 19, 19.2, 19.1, 19.3]
+WARM_UP_RUN_TIMES_S = [336, 216, 217, 205, 66, 20, 19, 19.2, 19.1, 19.3]
 TORCH = [150 + (7 * i + 3) % 10 for i in range(10)]
 
 
@@ -30,7 +30,7 @@ TORCH = [150 + (7 * i + 3) % 10 for i in range(10)]
 def published(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("published") / "measurements_inference"
     folder.mkdir()
-    for framework, times in (("PyTorch", TORCH), ("TensorFlow", WARMING_UP)):
+    for framework, times in (("PyTorch", TORCH), ("TensorFlow", WARM_UP_RUN_TIMES_S)):
         for model, factor in (("ncf", 1), ("mask_rcnn", 2)):
             for number, seconds in enumerate(times if model == "ncf" else [10 + t / 1000 for t in TORCH], 1):
                 stem = folder / f"{model}_{framework}"
@@ -57,7 +57,7 @@ def test_published_data_are_analysed_and_their_faults_are_reported(joulemap, exp
     assert {"arbitrary_pairing", "not_interleaved", "warm_up", "drift", "cool_down", "sum_of_samples"} <= codes
     wanted = {"framework": "TensorFlow", "model": "ncf"}
     ncf = next(cell for cell in result["cells"] if wanted.items() <= cell["factors"].items())
-    assert ncf["time_s"]["values"] == pytest.approx(WARMING_UP)
+    assert ncf["time_s"]["values"] == pytest.approx(WARM_UP_RUN_TIMES_S)
     assert ncf["time_s"]["median"] == pytest.approx(43)
     assert {"warm_up", "large_spread"} <= {flag["code"] for flag in ncf["flags"]}
     assert all(one["factor"] == "framework" for one in result["comparisons"])

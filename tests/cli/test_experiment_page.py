@@ -8,7 +8,7 @@ import subprocess
 from html.parser import HTMLParser
 
 import pytest
-from made_rows import domain, wobble, write_factorial, write_rows
+from made_rows import domain, deterministic_noise, write_factorial, write_rows
 
 SCALES = {"MJ": 1e6, "kJ": 1e3, "J": 1, "mJ": 1e-3, "W": 1, "h": 3600, "s": 1, "ms": 1e-3, "%": 0.01, "": 1}
 
@@ -41,13 +41,13 @@ class Tables(HTMLParser):
 
 
 def row_of(level: int, block: int) -> dict:
-    joules = 100 * (1 + level) + wobble(block)
+    joules = 100 * (1 + level) + deterministic_noise(block)
     cause = {"cause": "compute", "cause_basis": "ledger", "cause_s": {"compute": 2.0}}
     return {
-        "elapsed_s": 10 + wobble(block + 3),
+        "elapsed_s": 10 + deterministic_noise(block + 3),
         "domains": [
             domain("gpu0", joules),
-            domain("package-0", 20 + wobble(block + 6)),
+            domain("package-0", 20 + deterministic_noise(block + 6)),
             domain("dram-0", 7, "estimated"),
         ],
         "metrics": {"accuracy": 0.7 + 0.1 * level},
@@ -203,8 +203,8 @@ FACTORS = {"framework": ["a", "b"], "model": ["m", "n", "o"], "batch": ["1", "2"
 
 def factorial_row(cell: tuple[int, ...], block: int) -> dict:
     ratio = 1.3 if cell[0] else 1
-    joules = 100 * (1 + cell[1]) * ratio * (1 + 0.01 * wobble(block + 3 * cell[0] + cell[1]))
-    return {"elapsed_s": 10 + wobble(block + cell[0] + 4 * cell[2]), "domains": [domain("gpu0", joules)]}
+    joules = 100 * (1 + cell[1]) * ratio * (1 + 0.01 * deterministic_noise(block + 3 * cell[0] + cell[1]))
+    return {"elapsed_s": 10 + deterministic_noise(block + cell[0] + 4 * cell[2]), "domains": [domain("gpu0", joules)]}
 
 
 def test_effects_over_all_combinations_match_json(tmp_path, binaries):

@@ -6,7 +6,7 @@ import csv
 import io
 
 import pytest
-from made_rows import domain, wobble, write_rows
+from made_rows import domain, deterministic_noise, write_rows
 
 
 @pytest.fixture
@@ -15,7 +15,10 @@ def analyzed(joulemap, tmp_path):
 
     def analyze(domains_of, *flags: str) -> dict:
         folder = tmp_path / f"exp-{len(list(tmp_path.iterdir()))}"
-        write_rows(folder, lambda level, block: {"elapsed_s": 10 + wobble(block), "domains": domains_of(level, block)})
+        write_rows(
+            folder,
+            lambda level, block: {"elapsed_s": 10 + deterministic_noise(block), "domains": domains_of(level, block)},
+        )
         return joulemap("experiment", "analyze", folder, "--json", *flags).json
 
     return analyze
@@ -30,7 +33,7 @@ def of_energy(result: dict) -> dict:
 
 
 def test_different_estimates_do_not_change_equal_measurements(analyzed):
-    result = analyzed(lambda level, block: [domain("gpu0", 100 + wobble(block + 5 * level)),
+    result = analyzed(lambda level, block: [domain("gpu0", 100 + deterministic_noise(block + 5 * level)),
                                             domain("package-0", 1000 * (1 + level), "estimated")])  # fmt: skip
     one = of_energy(result)
     assert not one["different"], one["verdict"]
@@ -43,7 +46,9 @@ def test_different_estimates_do_not_change_equal_measurements(analyzed):
 
 
 def test_estimates_alone_are_compared_and_called_that(analyzed):
-    result = analyzed(lambda level, block: [domain("package-0", 100 * (1 + level) + wobble(block), "estimated")])
+    result = analyzed(
+        lambda level, block: [domain("package-0", 100 * (1 + level) + deterministic_noise(block), "estimated")]
+    )
     one = of_energy(result)
     assert one["different"] and one["provenance"] == "estimated"
     assert "less estimated energy than b" in one["verdict"]
@@ -51,7 +56,7 @@ def test_estimates_alone_are_compared_and_called_that(analyzed):
 
 
 def test_rows_of_different_domains_are_compared_by_those_they_share(analyzed):
-    result = analyzed(lambda level, block: [domain("gpu0", 100 + wobble(block + 5 * level)),
+    result = analyzed(lambda level, block: [domain("gpu0", 100 + deterministic_noise(block + 5 * level)),
                                             *([domain("package-0", 500)] if level else [])])  # fmt: skip
     one = of_energy(result)
     assert not one["different"], one["verdict"]
@@ -71,8 +76,11 @@ def test_rows_that_share_no_domain_are_not_compared_and_the_verdict_says_why(ana
 
 
 def test_a_row_that_could_not_read_a_domain_has_no_energy_and_the_others_keep_theirs(analyzed):
-    result = analyzed(lambda level, block: [domain("package-0", 50),
-                                            domain("gpu0", None if block == 3 else 100 + wobble(block))])  # fmt: skip
+    def measured(level, block):
+        gpu_j = None if block == 3 else 100 + deterministic_noise(block)
+        return [domain("package-0", 50), domain("gpu0", gpu_j)]
+
+    result = analyzed(measured)
     assert of_energy(result)["domains"] == ["package-0", "gpu0"]
     assert [cell["energy_j"]["n"] for cell in result["cells"]] == [9, 9]
     assert all("missing_energy" in {flag["code"] for flag in cell["flags"]} for cell in result["cells"])
@@ -95,9 +103,12 @@ def test_single_rows_have_their_sums_by_provenance(joulemap, tmp_path):
 
 def test_an_older_folder_is_read_and_its_mixed_sums_are_ignored(joulemap, tmp_path):
     def row_of(level: int, block: int) -> dict:
-        domains = [domain("gpu0", 100 + wobble(block)), domain("package-0", 1000 * (1 + level), "estimated")]
+        domains = [
+            domain("gpu0", 100 + deterministic_noise(block)),
+            domain("package-0", 1000 * (1 + level), "estimated"),
+        ]
         mixed = {"energy_j": 1100 + 1000 * level, "baseline_w": 100, "first_w": 900}
-        return {"elapsed_s": 10 + wobble(block), "domains": domains, **mixed}
+        return {"elapsed_s": 10 + deterministic_noise(block), "domains": domains, **mixed}
 
     result = joulemap("experiment", "analyze", write_rows(tmp_path / "exp", row_of), "--json").json
     assert not of_energy(result)["different"]

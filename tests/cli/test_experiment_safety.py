@@ -29,7 +29,7 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path / "machine"
 
 
-class LeftBehind:
+class UnrestoredExperiment:
     """An experiment with a file of settings to restore, as a killed runner leaves it."""
 
     def __init__(self, joulemap, folder: Path, machine: Path) -> None:
@@ -47,59 +47,69 @@ class LeftBehind:
 
 
 @pytest.fixture
-def left_behind(joulemap, tmp_path: Path, machine: Path) -> LeftBehind:
-    return LeftBehind(joulemap, tmp_path, machine)
+def unrestored_experiment(joulemap, tmp_path: Path, machine: Path) -> UnrestoredExperiment:
+    return UnrestoredExperiment(joulemap, tmp_path, machine)
 
 
-def test_only_settings_that_joulemap_changes_are_restored(left_behind: LeftBehind, tmp_path: Path) -> None:
+def test_only_settings_that_joulemap_changes_are_restored(
+    unrestored_experiment: UnrestoredExperiment, tmp_path: Path
+) -> None:
     stranger = tmp_path / "stranger"
     stranger.write_text("precious\n")
-    lines = [f"{stranger},gone,gone", f"{left_behind.governor},evil,performance", "one,two"]
-    lines += [f"{left_behind.governor.parent}/../cpufreq/scaling_governor,powersave,performance"]
-    left_behind.memory.write_text("\n".join(lines) + "\n")
-    left_behind.memory.chmod(0o644)
-    printed = left_behind.resume()
+    lines = [f"{stranger},gone,gone", f"{unrestored_experiment.governor},evil,performance", "one,two"]
+    lines += [f"{unrestored_experiment.governor.parent}/../cpufreq/scaling_governor,powersave,performance"]
+    unrestored_experiment.memory.write_text("\n".join(lines) + "\n")
+    unrestored_experiment.memory.chmod(0o644)
+    printed = unrestored_experiment.resume()
     assert stranger.read_text() == "precious\n"
-    assert left_behind.governor.read_text() == "performance\n"
+    assert unrestored_experiment.governor.read_text() == "performance\n"
     assert printed.count("not restored") == 4 and "evil" in printed
 
 
-def test_a_link_in_the_place_of_a_setting_is_not_followed(left_behind: LeftBehind, tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_a_setting_is_not_followed(
+    unrestored_experiment: UnrestoredExperiment, tmp_path: Path
+) -> None:
     stranger = tmp_path / "stranger"
     stranger.write_text("precious\n")
-    linked = left_behind.machine / "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor"
+    linked = unrestored_experiment.machine / "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor"
     linked.parent.mkdir(parents=True)
     linked.symlink_to(stranger)
-    outcome = left_behind.joulemap("experiment", "resume", left_behind.folder, "--sysroot", left_behind.machine)
+    outcome = unrestored_experiment.joulemap(
+        "experiment", "resume", unrestored_experiment.folder, "--sysroot", unrestored_experiment.machine
+    )
     assert outcome.code == 1 and str(linked) in outcome.err
     assert stranger.read_text() == "precious\n"
 
 
-def test_refused_reads_are_reported(left_behind: LeftBehind, tmp_path: Path) -> None:
+def test_refused_reads_are_reported(unrestored_experiment: UnrestoredExperiment, tmp_path: Path) -> None:
     stranger = tmp_path / "stranger"
     stranger.write_text("precious\n")
-    left_behind.memory.write_text(f"{stranger},gone,gone\n{left_behind.governor},powersave,performance\n")
-    left_behind.memory.chmod(0o644)
-    printed = left_behind.resume()
+    unrestored_experiment.memory.write_text(
+        f"{stranger},gone,gone\n{unrestored_experiment.governor},powersave,performance\n"
+    )
+    unrestored_experiment.memory.chmod(0o644)
+    printed = unrestored_experiment.resume()
     assert "not restored" in printed and str(stranger) in printed
     assert stranger.read_text() == "precious\n"
-    assert left_behind.governor.read_text() == "powersave\n", "ours is restored all the same"
+    assert unrestored_experiment.governor.read_text() == "powersave\n", "ours is restored all the same"
 
 
 @pytest.mark.parametrize("fault", ["writable", "link", "owner"])
-def test_settings_that_somebody_else_may_have_written_are_not_restored(left_behind: LeftBehind, tmp_path, fault) -> None:
+def test_settings_that_somebody_else_may_have_written_are_not_restored(
+    unrestored_experiment: UnrestoredExperiment, tmp_path, fault
+) -> None:
     if fault == "owner" and os.getuid() != 0:
         pytest.skip("only root gives a file to another user")
-    text = f"{left_behind.governor},powersave,performance\n"
+    text = f"{unrestored_experiment.governor},powersave,performance\n"
     if fault == "link":
         (tmp_path / "elsewhere").write_text(text)
-        left_behind.memory.symlink_to(tmp_path / "elsewhere")
+        unrestored_experiment.memory.symlink_to(tmp_path / "elsewhere")
     else:
-        left_behind.memory.write_text(text)
-        left_behind.memory.chmod(0o666 if fault == "writable" else 0o644)
-        os.chown(left_behind.memory, 65534 if fault == "owner" else -1, -1)
-    assert "not restored" in left_behind.resume()
-    assert left_behind.governor.read_text() == "performance\n"
+        unrestored_experiment.memory.write_text(text)
+        unrestored_experiment.memory.chmod(0o666 if fault == "writable" else 0o644)
+        os.chown(unrestored_experiment.memory, 65534 if fault == "owner" else -1, -1)
+    assert "not restored" in unrestored_experiment.resume()
+    assert unrestored_experiment.governor.read_text() == "performance\n"
 
 
 @pytest.mark.parametrize("name", ["../x", "{here}/x", ".", "..", "a/b", "a\\nb", "\\u001b[31m", "x" * 101, ""])

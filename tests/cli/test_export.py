@@ -17,7 +17,7 @@ def run_folder(joulemap, made, tmp_path) -> Path:
     return tmp_path / "runs" / "made"
 
 
-def loaded(folder: Path):
+def read_tensorboard_events(folder: Path):
     """Reads all events with TensorBoard's own loader."""
     accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     events = accumulators.EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0})
@@ -29,7 +29,7 @@ def numbers(events, tag: str) -> dict[int, float]:
 
 
 def test_tensorboard_reads_energy_power_and_loss_of_every_step_and_epoch(run_folder, load_report):
-    events = loaded(run_folder)
+    events = read_tensorboard_events(run_folder)
     for group, by, count in (("step", "step", STEPS), ("epoch", "epoch", 4)):
         energies = numbers(events, f"joulemap_{group}/energy_j")
         assert list(energies) == list(range(count))
@@ -45,7 +45,7 @@ def test_tensorboard_reads_energy_power_and_loss_of_every_step_and_epoch(run_fol
 
 
 def test_tensorboard_reads_each_layer_forward_and_backward(run_folder):
-    events = loaded(run_folder)
+    events = read_tensorboard_events(run_folder)
     for phase in ("forward", "backward"):
         for layer in ("</script><b>bold</b>", *(f"blocks.{i // 4}.conv{i % 4}" for i in range(1, LAYERS))):
             tag = f"joulemap_gpu0_train_{phase}/{layer}"
@@ -61,7 +61,7 @@ def test_tensorboard_reads_each_whole_pass_and_shows_all_layers_of_a_pass_in_one
 
     from tensorboard.plugins.custom_scalar import layout_pb2
 
-    events = loaded(run_folder)
+    events = read_tensorboard_events(run_folder)
     by_phase = {" ".join(row["path"]): row["energy_j"] for row in load_report("phase")["rows"] if row["device"] == "gpu0"}
     for phase in ("forward", "backward"):
         energies = numbers(events, f"joulemap_pass/gpu0 train {phase}")
@@ -85,7 +85,7 @@ def bucket_count(event) -> float:
 
 
 def test_power_over_time_keeps_the_energy(run_folder, load_report):
-    events = loaded(run_folder).Scalars("joulemap_power/gpu0_w")
+    events = read_tensorboard_events(run_folder).Scalars("joulemap_power/gpu0_w")
     times = [event.wall_time for event in events]
     slices = [later - sooner for sooner, later in zip(times, times[1:])]
     domain = next(domain for domain in load_report("domain")["domains"] if domain["name"] == "gpu0")
@@ -95,7 +95,7 @@ def test_power_over_time_keeps_the_energy(run_folder, load_report):
 
 
 def test_tensorboard_reads_the_summary_and_the_hparams(run_folder, load_report):
-    events = loaded(run_folder)
+    events = read_tensorboard_events(run_folder)
     text = events.Tensors("joulemap_summary/run")[0].tensor_proto.string_val[0].decode()
     assert "&lt;/script>" in text.replace("\\", "") and "</script>" not in text
     assert "gpu0" in text and "it was made up" in text
@@ -127,7 +127,7 @@ def test_the_users_own_run_folder_keeps_what_it_has(joulemap, made, tmp_path):
         assert joulemap("export", made, "--to", "tensorboard", "-o", tmp_path).code == 0
     assert len(list(tmp_path.iterdir())) == 3
     assert all(file.read_bytes() == content for file, content in theirs.items())
-    events = loaded(tmp_path)
+    events = read_tensorboard_events(tmp_path)
     assert numbers(events, "loss/train") == {0: 3.0, 1: 2.0, 2: 1.0}
     assert len(numbers(events, "joulemap_step/energy_j")) == STEPS
     assert "_hparams_/experiment" not in events.Tags()["tensors"]

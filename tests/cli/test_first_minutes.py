@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GPU_RUN = ROOT / "examples" / "resnet50-h200.joule"
-OLD_RUN = ROOT / "tests" / "data" / "recordings" / "v1.0.joule"
+OLD_RECORDING = ROOT / "tests" / "data" / "recordings" / "v1.0.joule"
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_version_is_printed_by_the_short_option_too(run):
 def test_a_report_reads_run_joule_unless_told_otherwise(run, tmp_path):
     missing = run("report")
     assert missing.returncode == 2 and "joulemap record -- python train.py" in missing.stderr
-    shutil.copy(OLD_RUN, tmp_path / "run.joule")
+    shutil.copy(OLD_RECORDING, tmp_path / "run.joule")
     assert run("report").stdout == run("report", "run.joule").stdout
     assert run("run.joule").stdout == run("report").stdout
     assert run("--color", "never", "run.joule").stdout == run("report").stdout
@@ -70,13 +70,13 @@ def test_a_report_reads_run_joule_unless_told_otherwise(run, tmp_path):
 def test_a_report_is_by_layer_where_there_are_layers(run, tmp_path):
     shutil.copy(GPU_RUN, tmp_path / "run.joule")
     assert json.loads(run("report", "--json", "--mode", "integral").stdout)["by"] == "layer"
-    assert json.loads(run("report", "--json", OLD_RUN).stdout)["by"] == "domain"
+    assert json.loads(run("report", "--json", OLD_RECORDING).stdout)["by"] == "domain"
 
 
 def test_colour_can_be_chosen(run):
-    assert "\x1b[" in run("--color", "always", "report", OLD_RUN).stdout
-    assert "\x1b[" in run("report", OLD_RUN, "--color=always").stdout
-    assert "\x1b[" not in run("report", OLD_RUN).stdout
+    assert "\x1b[" in run("--color", "always", "report", OLD_RECORDING).stdout
+    assert "\x1b[" in run("report", OLD_RECORDING, "--color=always").stdout
+    assert "\x1b[" not in run("report", OLD_RECORDING).stdout
 
 
 def test_a_quiet_report_has_no_notes(run):
@@ -85,7 +85,7 @@ def test_a_quiet_report_has_no_notes(run):
 
 
 def test_open_writes_the_page_and_starts_the_browser(run, tmp_path):
-    shutil.copy(OLD_RUN, tmp_path / "run.joule")
+    shutil.copy(OLD_RECORDING, tmp_path / "run.joule")
     browser = tmp_path / "browser"
     os.mkfifo(tmp_path / "asked")
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > "{tmp_path}/asked"\n')
@@ -101,7 +101,7 @@ def test_open_writes_the_page_and_starts_the_browser(run, tmp_path):
 
 
 def test_open_without_a_browser_says_what_to_do(run, tmp_path):
-    shutil.copy(OLD_RUN, tmp_path / "run.joule")
+    shutil.copy(OLD_RECORDING, tmp_path / "run.joule")
     opened = run("open", env={"BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""})
     assert opened.returncode == 0 and "no browser was found" in opened.stderr
 
@@ -141,14 +141,14 @@ def test_man_pages_have_the_options_of_the_help(run, tmp_path):
 
 def test_a_configuration_file_sets_defaults_that_options_override(run, tmp_path):
     (tmp_path / "joulemap.toml").write_text('color = "always"\n[record]\nsensors = "estimate"\n')
-    assert "\x1b[" in run("report", OLD_RUN).stdout
-    assert "\x1b[" not in run("report", OLD_RUN, "--color", "never").stdout
-    assert "\x1b[" not in run("report", OLD_RUN, env={"JOULEMAP_CONFIG": "none"}).stdout
+    assert "\x1b[" in run("report", OLD_RECORDING).stdout
+    assert "\x1b[" not in run("report", OLD_RECORDING, "--color", "never").stdout
+    assert "\x1b[" not in run("report", OLD_RECORDING, env={"JOULEMAP_CONFIG": "none"}).stdout
     recorded = run("record", "--json", "--", "true")
     assert json.loads(recorded.stdout.splitlines()[-1])["estimated_j"] is not None
     (tmp_path / "config" / "joulemap").mkdir(parents=True)
     (tmp_path / "config" / "joulemap" / "joulemap.toml").write_text('color = "never"\n')
-    assert "\x1b[" in run("report", OLD_RUN).stdout  # the folder's file wins
+    assert "\x1b[" in run("report", OLD_RECORDING).stdout  # the folder's file wins
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_configuration_file_sets_defaults_that_options_override(run, tmp_path)
 )
 def test_a_wrong_configuration_is_refused(run, tmp_path, text, said):
     (tmp_path / "joulemap.toml").write_text(text)
-    refused = run("report", OLD_RUN)
+    refused = run("report", OLD_RECORDING)
     assert refused.returncode == 2 or "joulemap.toml" in refused.stderr
     assert said in refused.stderr and refused.stdout == ""
 

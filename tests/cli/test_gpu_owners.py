@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from fake_nvml.truth import FakeGpu, FakeNvml
 
-STRANGER = 0x3FFFFFF0  # not the ID of any process
+UNKNOWN_PID = 0x3FFFFFF0  # not the ID of any process
 
 # Registers itself as a process on the GPU, prints "listed", and executes the program.
 CLIENT = """
@@ -61,14 +61,14 @@ from joulemap._recorder import Recorder
 Recorder.begin(os.environ["RUN"], sensors="nvml").end()
 """
 
-ENTER = 'mount --rbind /proc "$HOST_PROC" && mount -t proc proc /proc && exec "$@"'
+ENTER_NAMESPACE_SCRIPT = 'mount --rbind /proc "$HOST_PROC" && mount -t proc proc /proc && exec "$@"'
 
 
 @pytest.fixture(scope="session")
 def namespace(tmp_path_factory) -> list[str]:
     """A command prefix that runs a command in its own pid and mount namespaces with its own /proc, as containers do."""
     rights = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    command = ["unshare", *rights, "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "sh"]
+    command = ["unshare", *rights, "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER_NAMESPACE_SCRIPT, "sh"]
     folder = tmp_path_factory.mktemp("proc")
     try:
         subprocess.run([*command, "true"], env={**os.environ, "HOST_PROC": str(folder)}, check=True, capture_output=True)
@@ -94,10 +94,10 @@ class Machine:
         self.joulemap, self.program, self.prefix = joulemap, str(binaries / "joulemap"), prefix
         self.clients, self.file = clients, folder / "run.joule"
 
-    def add_stranger(self) -> None:
+    def add_unknown_process(self) -> None:
         self.stranger = (self.clients / "stranger").open("w")
         fcntl.flock(self.stranger, fcntl.LOCK_EX)
-        print(STRANGER, 30, file=self.stranger, flush=True)
+        print(UNKNOWN_PID, 30, file=self.stranger, flush=True)
 
     def _run(self, *command: str) -> None:
         done = subprocess.run([*self.prefix, *command], env=self.environment, capture_output=True, text=True, timeout=120)
@@ -139,35 +139,35 @@ def background_s(report: dict) -> float:
     return sum(row["time_s"] for row in report["rows"] if row["path"] == ["background"] and row["device"] == "gpu0")
 
 
-ENTRIES = ["record", "record -p", "attach"]
+START_METHODS = ["record", "record -p", "attach"]
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("entry", START_METHODS)
 def test_a_measured_process_is_not_another_process_on_its_gpu(outside, entry):
     report = outside("namespace").enter(entry)
     assert background_s(report) == 0
     assert not codes(report)
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("entry", START_METHODS)
 def test_another_process_is_background_and_named(outside, entry):
     machine = outside("namespace")
-    machine.add_stranger()
+    machine.add_unknown_process()
     report = machine.enter(entry)
     assert codes(report) == {"gpu_shared"}, report
     assert background_s(report) == pytest.approx(0.3 * report["elapsed_s"], rel=0.05), report
-    assert str(STRANGER) in json.dumps(report["diagnostics"])
+    assert str(UNKNOWN_PID) in json.dumps(report["diagnostics"])
 
 
 @pytest.mark.parametrize("listed_as", ["host", "namespace", "zero"])
-@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("entry", START_METHODS)
 def test_in_a_container_a_measured_process_is_recognized_whatever_its_pid_in_the_driver(container, entry, listed_as):
     report = container(listed_as).enter(entry)
     assert background_s(report) == 0
     assert not codes(report)
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("entry", START_METHODS)
 def test_a_driver_that_does_not_list_our_process_cannot_identify_other_processes(container, entry):
     report = container("nowhere").enter(entry)
     assert background_s(report) == 0
@@ -176,7 +176,7 @@ def test_a_driver_that_does_not_list_our_process_cannot_identify_other_processes
 
 def test_in_a_container_processes_older_than_the_command_are_background(container):
     machine = container("host")
-    machine.add_stranger()
+    machine.add_unknown_process()
     report = machine.enter("record")
     assert background_s(report) == pytest.approx(0.3 * report["elapsed_s"], rel=0.05)
     assert codes(report) == {"gpu_shared"}
@@ -185,7 +185,7 @@ def test_in_a_container_processes_older_than_the_command_are_background(containe
 @pytest.mark.parametrize("entry", ["record -p", "attach"])
 def test_in_a_container_processes_indistinguishable_from_the_program_are_reported_and_not_background(container, entry):
     machine = container("host")
-    machine.add_stranger()
+    machine.add_unknown_process()
     report = machine.enter(entry)
     assert background_s(report) == 0
     assert codes(report) == {"gpu_owner_unknown", "gpu_shared_untold"}

@@ -10,8 +10,8 @@ import pytest
 from fake_nvml.truth import FakeGpu, FakeNvml
 
 GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # UUID that the fake CUPTI reports
-SOMEBODY = 0x3FFFFFF0  # not the ID of any process
-FIRST_NAMESPACE = "pid:[4026531836]"
+UNKNOWN_PID = 0x3FFFFFF0  # not the ID of any process
+INITIAL_PID_NAMESPACE = "pid:[4026531836]"
 
 
 class SharedMachine:
@@ -57,7 +57,7 @@ def background(report: dict) -> list[dict]:
 @pytest.mark.parametrize("startup_s", [0, 0.4])
 def test_energy_of_other_processes_on_a_gpu_is_background(machine, startup_s):
     """Independent of load: the program's kernels fill at most half of any interval, other processes 40 % of it."""
-    shared = machine(f"process {SOMEBODY} 30", f"process {SOMEBODY + 1} 10")
+    shared = machine(f"process {UNKNOWN_PID} 30", f"process {UNKNOWN_PID + 1} 10")
     shared.record(startup_s=startup_s)
     for level in ("kernel", "region"):
         result = shared.report("--by", level, "--mode", "integral")
@@ -90,7 +90,7 @@ def test_without_other_processes_a_report_does_not_mention_them(machine):
 
 @pytest.mark.parametrize("what", ["denied", "unsupported"])
 def test_co_tenants_with_unreadable_utilization_are_reported_and_not_estimated(machine, what):
-    closed = machine(f"process {SOMEBODY} 40", f"{what} process_utilization")
+    closed = machine(f"process {UNKNOWN_PID} 40", f"{what} process_utilization")
     assert "gpu_shared_untold" in codes(closed.record("20"))
     result = closed.report("--by", "kernel")
     assert "gpu_shared_untold" in codes(result)
@@ -98,22 +98,22 @@ def test_co_tenants_with_unreadable_utilization_are_reported_and_not_estimated(m
 
 
 def test_a_driver_that_lists_no_process_causes_no_diagnostic(machine):
-    closed = machine(f"process {SOMEBODY} 40", "denied processes process_utilization")
+    closed = machine(f"process {UNKNOWN_PID} 40", "denied processes process_utilization")
     assert not {"gpu_shared", "gpu_shared_untold"} & codes(closed.record("20"))
     assert not background(closed.report("--by", "kernel"))
 
 
 def test_doctor_lists_the_processes_on_a_gpu(machine):
-    sensor = machine(f"process {SOMEBODY} 0").doctor()
+    sensor = machine(f"process {UNKNOWN_PID} 0").doctor()
     (found,) = [entry for entry in sensor["diagnostics"] if entry["code"] == "gpu_shared"]
-    assert str(SOMEBODY) in found["message"] and "background" in found["remedy"]
+    assert str(UNKNOWN_PID) in found["message"] and "background" in found["remedy"]
 
 
 @pytest.mark.skipif(
-    os.readlink("/proc/self/ns/pid") != FIRST_NAMESPACE, reason="in a container nobody who comes later is known"
+    os.readlink("/proc/self/ns/pid") != INITIAL_PID_NAMESPACE, reason="in a container nobody who comes later is known"
 )
 def test_a_process_that_starts_later_is_background_from_then_on(machine):
-    shared = machine(f"process {SOMEBODY} 40 3")
+    shared = machine(f"process {UNKNOWN_PID} 40 3")
     shared.record("750")
     result = shared.report("--by", "kernel")
     (row,) = background(result)
@@ -121,6 +121,6 @@ def test_a_process_that_starts_later_is_background_from_then_on(machine):
 
 
 def test_a_shared_gpu_adds_nothing_to_the_kernel_library(machine, tmp_path):
-    shared = machine(f"process {SOMEBODY} 40")
+    shared = machine(f"process {UNKNOWN_PID} 40")
     shared.record("300")
     assert not (tmp_path / "data" / "kernels.joule").exists()

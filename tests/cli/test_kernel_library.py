@@ -25,7 +25,9 @@ def record(binaries: Path, joulemap, tmp_path):
     """record("a.joule"): gemm and relu on a GPU at 300 W, too short to identify the power of each class."""
 
     def run(name: str, *flags: str, data: Path | None = None):
-        nvml = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(uuid=GPU, name=MODEL, power=[(0.0, 300.0)]))
+        nvml = FakeNvml(
+            tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(uuid=GPU, name=MODEL, power=[(0.0, 300.0)])
+        )
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("CUDA_", "NVTX_"))}
         environment |= nvml.environment | {"JOULEMAP_CUPTI": str(binaries / "libjoulemap-fake-cupti.so")}
         if data is not None:
@@ -57,7 +59,7 @@ def codes(result: dict) -> set[str]:
     return {entry["code"] for entry in result["diagnostics"]}
 
 
-def powers_for(file: Path, watts: dict[str, float], gpu: str = MODEL) -> list[Power]:
+def library_entries_for(file: Path, watts: dict[str, float], gpu: str = MODEL) -> list[Power]:
     """Library entries for the kernel classes of a recording."""
     powers = []
     for line in read_joule.dump(file.read_bytes()):
@@ -71,16 +73,16 @@ def powers_for(file: Path, watts: dict[str, float], gpu: str = MODEL) -> list[Po
 
 
 @pytest.fixture
-def taught(record, tmp_path):
+def recording_and_library(record, tmp_path):
     """A recording, and library entries in which gemm has three times the power of relu."""
     file, _ = record("first.joule", "--no-learn")
-    powers = powers_for(file, {"gemm": 450.0, "relu": 150.0})
+    powers = library_entries_for(file, {"gemm": 450.0, "relu": 150.0})
     assert len(powers) == 2
     return file, powers
 
 
-def test_a_named_kernel_library_provides_powers_that_a_short_run_cannot(taught, report, tmp_path):
-    file, powers = taught
+def test_a_named_kernel_library_provides_powers_that_a_short_run_cannot(recording_and_library, report, tmp_path):
+    file, powers = recording_and_library
     before, result = report(file), report(file, "--library", write_library(tmp_path / "library.joule", powers))
     assert {row["basis"] for row in rows_of(before).values()} == {"time-share"}
     gemm, relu = rows_of(result)["gemm"], rows_of(result)["relu"]
@@ -92,16 +94,16 @@ def test_a_named_kernel_library_provides_powers_that_a_short_run_cannot(taught, 
     assert total == pytest.approx(result["measured_j"], rel=1e-6)
 
 
-def test_a_kernel_library_of_another_gpu_changes_nothing(taught, report, tmp_path):
-    file, powers = taught
+def test_a_kernel_library_of_another_gpu_changes_nothing(recording_and_library, report, tmp_path):
+    file, powers = recording_and_library
     before = report(file)
     assert report(file, "--library", "none") == before
     other = [Power("Another", power.name, power.size, power.watts) for power in powers]
     assert report(file, "--library", write_library(tmp_path / "other.joule", other)) == before
 
 
-def test_known_kernel_powers_are_stored_in_the_recording(taught, record, report, tmp_path):
-    _, powers = taught
+def test_known_kernel_powers_are_stored_in_the_recording(recording_and_library, record, report, tmp_path):
+    _, powers = recording_and_library
     library = write_library(tmp_path / "known" / "kernels.joule", powers)
     file, _ = record("second.joule", "--no-learn", data=library.parent)
     result = report(file)
@@ -113,8 +115,10 @@ def test_known_kernel_powers_are_stored_in_the_recording(taught, record, report,
     assert rows_of(report(file, "--library", "none"))["gemm"]["basis"] == "time-share"
 
 
-def test_a_damaged_kernel_library_is_reported_and_loses_no_recording(taught, record, report, joulemap, tmp_path):
-    file, powers = taught
+def test_a_damaged_kernel_library_is_reported_and_loses_no_recording(
+    recording_and_library, record, report, joulemap, tmp_path
+):
+    file, powers = recording_and_library
     library = write_library(tmp_path / "known" / "kernels.joule", powers)
     data = bytearray(library.read_bytes())
     data[data.rfind(b"gemm")] ^= 1

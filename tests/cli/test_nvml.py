@@ -53,7 +53,7 @@ def true_joules(machine: FakeNvml, run: dict, gpu: int = 0) -> float:
     return machine.joules(begin, begin + run["elapsed_s"], gpu)
 
 
-def is_true(domain: dict, true_j: float) -> bool:
+def is_energy_accurate(domain: dict, true_j: float) -> bool:
     """True to 1 % or within the reported uncertainty: on a busy machine some readings come late."""
     return abs(domain["joules"] - true_j) <= max(0.01 * true_j, domain["uncertainty_j"])
 
@@ -130,7 +130,7 @@ def test_stat_measures_what_the_gpu_used(joulemap, fake_nvml):
     gpu = domains["gpu0"]
     truth = true_joules(machine, run)
     assert gpu["provenance"] == "measured" and gpu["counted"] is True
-    assert is_true(gpu, truth)
+    assert is_energy_accurate(gpu, truth)
     assert gpu["uncertainty_j"] < 0.2 * truth
     assert domains["gpu0-memory"]["counted"] is False
     assert run["measured_j"] == pytest.approx(gpu["joules"])
@@ -148,13 +148,13 @@ def test_a_card_without_a_counter_is_measured_by_its_power(joulemap, fake_nvml):
     machine = fake_nvml(FakeGpu(power=[(0, 300)], statements=["unsupported energy"]))
     assert "no_energy_counter" in codes(doctor(joulemap, machine)["diagnostics"])
     run, domains = stat(joulemap, machine, "sleep", "0.5")
-    assert is_true(domains["gpu0"], true_joules(machine, run))
+    assert is_energy_accurate(domains["gpu0"], true_joules(machine, run))
 
 
 def test_an_old_driver_provides_power_samples(joulemap, fake_nvml):
     machine = fake_nvml(FakeGpu(power=[(0, 300)]), old=True)
     run, domains = stat(joulemap, machine, "sleep", "0.5")
-    assert is_true(domains["gpu0"], true_joules(machine, run))
+    assert is_energy_accurate(domains["gpu0"], true_joules(machine, run))
 
 
 def test_a_gpu_lost_from_the_bus_keeps_its_data_so_far_and_other_gpus_keep_all(joulemap, fake_nvml, tmp_path):
@@ -169,7 +169,7 @@ def test_a_gpu_lost_from_the_bus_keeps_its_data_so_far_and_other_gpus_keep_all(j
     assert 0 < lost["joules"] < used_j + lost["uncertainty_j"]
     assert lost["joules"] + lost["uncertainty_j"] > true_joules(machine, run)  # it may have kept its power
     assert {"sensor_vanished", "energy_missing"} <= codes(run["diagnostics"])
-    assert is_true(domains["gpu1"], true_joules(machine, run, 1))
+    assert is_energy_accurate(domains["gpu1"], true_joules(machine, run, 1))
 
 
 def test_a_denied_gpu_gets_a_reason_and_a_remedy(joulemap, fake_nvml):

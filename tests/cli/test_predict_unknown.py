@@ -13,7 +13,7 @@ RESNET = ROOT / "tests" / "data" / "onnx" / "resnet18.onnx"
 
 
 @pytest.fixture
-def mystery(tmp_path: Path) -> Path:
+def model_with_unknown_operation(tmp_path: Path) -> Path:
     """A model of a convolution followed by an unknown operation."""
     nodes = [
         node("Conv", ["x", "w"], ["y"], ints("kernel_shape", [3, 3]), ints("pads", [1, 1, 1, 1])),
@@ -25,25 +25,25 @@ def mystery(tmp_path: Path) -> Path:
     return file
 
 
-def test_unknown_operations_are_listed(joulemap, mystery):
-    outcome = joulemap("predict", mystery, "--json")
+def test_unknown_operations_are_listed(joulemap, model_with_unknown_operation):
+    outcome = joulemap("predict", model_with_unknown_operation, "--json")
     result = outcome.json
     assert [one["op"] for one in result["unknown_ops"]] and all("reason" in one for one in result["unknown_ops"])
     sound = all(one["bounded"] for one in result["unknown_ops"])
     assert result["is_total_sound"] == sound and outcome.code == (0 if sound else 1)
     assert {"unknown_operations", "unbounded_operations"} & {one["code"] for one in result["diagnostics"]}
-    assert "Mystery" in joulemap("predict", mystery).out
+    assert "Mystery" in joulemap("predict", model_with_unknown_operation).out
 
 
-def test_a_total_with_an_unknown_operation_is_printed_as_a_lower_bound(joulemap, mystery):
-    outcome = joulemap("predict", mystery)
+def test_a_total_with_an_unknown_operation_is_printed_as_a_lower_bound(joulemap, model_with_unknown_operation):
+    outcome = joulemap("predict", model_with_unknown_operation)
     first = "\n".join(outcome.out.strip().splitlines()[:5])
     assert "WARNING" in first and "lower bound" in first and "com.acme.Mystery" in first
     assert ">= " in outcome.out and "warning" in outcome.err and "lower bound" in outcome.err
 
 
-def test_json_of_a_lower_bound_has_no_upper_bound_and_a_reason(joulemap, mystery):
-    outcome = joulemap("predict", mystery, "--json", "--steps", "10")
+def test_json_of_a_lower_bound_has_no_upper_bound_and_a_reason(joulemap, model_with_unknown_operation):
+    outcome = joulemap("predict", model_with_unknown_operation, "--json", "--steps", "10")
     result = outcome.json
     assert result["is_lower_bound"] and result["high_j"] is None and result["lifetime"]["high_j"] is None
     assert result["energy_j"] > 0 and result["low_j"] > 0

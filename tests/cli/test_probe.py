@@ -11,7 +11,7 @@ from fake_nvml.truth import FakeGpu, FakeNvml
 from support import read_joule
 
 # Does what joulemap/_torch_probe.py does, without PyTorch.
-PROBES = """
+PROBING_PROGRAM = """
 import os, sys, time
 from joulemap import _capture_interface as interface
 for _ in range(3):
@@ -52,7 +52,7 @@ def record(binaries: Path, joulemap, tmp_path):
 
 @pytest.mark.parametrize("end", ["tidy", "untidy"])
 def test_the_cost_of_probing_is_reported_separately(record, end):
-    report = record(sys.executable, "-c", PROBES, end)
+    report = record(sys.executable, "-c", PROBING_PROGRAM, end)
     for by in ("domain", "layer", "step"):
         result = report(by)
         assert result["overhead"]["probe_s"] >= 2, by
@@ -65,7 +65,7 @@ def test_the_cost_of_probing_is_reported_separately(record, end):
 
 
 def test_the_counter_is_read_at_its_steps_while_probing_goes_on(record, tmp_path):
-    record(sys.executable, "-c", PROBES, "tidy")
+    record(sys.executable, "-c", PROBING_PROGRAM, "tidy")
     lines = [line.split() for line in read_joule.dump((tmp_path / "run.joule").read_bytes())]
     counter = next(words[1] for words in lines if words[0] == "channel" and "gpu0-energy" in words)
     reads_ns = [int(words[2]) for words in lines if words[:2] == ["sample", counter]]

@@ -28,7 +28,7 @@ def recording(tmp_path) -> Path:
     return file
 
 
-def everything_in(folder: Path) -> dict[str, bytes]:
+def read_all_files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -50,12 +50,12 @@ READS = [
 def test_a_recording_is_never_overwritten_by_what_is_made_of_it(joulemap, recording, tmp_path, words):
     (tmp_path / "link").symlink_to("run.joule")
     (tmp_path / "hard").hardlink_to(recording)
-    before = everything_in(tmp_path)
+    before = read_all_files(tmp_path)
     for out in (recording, tmp_path / "link", tmp_path / "hard", f"{recording}.d/boot-1-1.joule", f"{recording}.d/new"):
         outcome = joulemap(*(word.format(run=recording, out=out) for word in words))
         assert outcome.code == 2, (out, outcome.err)
         assert "input" in outcome.err and "->" in outcome.err, outcome.err
-    assert everything_in(tmp_path) == before
+    assert read_all_files(tmp_path) == before
     assert (tmp_path / "link").is_symlink()
 
 
@@ -66,9 +66,9 @@ def test_a_recording_is_not_overwritten_by_a_plot(joulemap, recording, tmp_path)
 
 
 def test_the_folder_of_parts_is_not_used_for_tensorboard(joulemap, recording, tmp_path):
-    before = everything_in(tmp_path)
+    before = read_all_files(tmp_path)
     assert joulemap("export", recording, "--to", "tensorboard", "-o", f"{recording}.d").code == 2
-    assert everything_in(tmp_path) == before
+    assert read_all_files(tmp_path) == before
 
 
 def test_a_result_replaces_no_other_recording_either(joulemap, recording, tmp_path):
@@ -114,11 +114,11 @@ def test_files_of_an_experiment_are_not_overwritten_by_its_analysis(joulemap, tm
     power.write_text(POWER)
     made = joulemap("import", "csv", tmp_path, "--pattern", "run{run}-{variant}.csv", "-o", experiment)
     assert made.code == 0, made.err
-    before = everything_in(experiment)
+    before = read_all_files(experiment)
     for name in [*before, "rows/new"]:
         for flag in ("-o", "--html"):
             assert joulemap("experiment", "analyze", experiment, flag, experiment / name).code == 2, name
-    assert everything_in(experiment) == before
+    assert read_all_files(experiment) == before
     assert joulemap("experiment", "analyze", experiment, "-o", experiment / "analysis.txt").code == 0
 
 

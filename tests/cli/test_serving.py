@@ -47,7 +47,7 @@ jm.engine_event("nobody", "aborted")
 """
 
 # Dies in the middle of requests, once the capture has written steps.
-DYING = """
+CRASHING_PROGRAM = """
 import os, signal
 from pathlib import Path
 
@@ -170,7 +170,7 @@ def test_a_part_of_the_run_is_reported(joulemap, served):
 
 
 def test_an_engine_that_is_killed_mid_request_loses_no_written_step(joulemap, binaries, tmp_path):
-    file, process = record(binaries, tmp_path, DYING)
+    file, process = record(binaries, tmp_path, CRASHING_PROGRAM)
     assert process.returncode == 128 + 9
     report = joulemap("report", "--json", "--by", "request", file).json
     assert 1 <= report["serving"]["steps"] <= 39

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-WRONG_USAGE = 2
-AROUND_A_COMMAND = (("stat",), ("record",))
+USAGE_EXIT_CODE = 2
+VERBS_WITH_COMMAND = (("stat",), ("record",))
 # Value types in the help that are numbers.
-NUMBERS = ("B", "F", "G", "GRAMS", "MS", "N", "P", "PID", "S", "UNIX_NS", "W", "X")
+NUMERIC_VALUE_TYPES = ("B", "F", "G", "GRAMS", "MS", "N", "P", "PID", "S", "UNIX_NS", "W", "X")
 MAY_BE_NEGATIVE = ("--offset-ms",)
-EXAMPLE = Path(__file__).resolve().parent.parent / "data" / "recordings" / "v1.0.joule"
+EXAMPLE_RECORDING = Path(__file__).resolve().parent.parent / "data" / "recordings" / "v1.0.joule"
 
 
 class Program:
@@ -52,7 +52,7 @@ def program(binaries: Path) -> Program:
     return Program(binaries / "joulemap")
 
 
-def mistyped(option: str, known: dict[str, str]) -> str:
+def misspell_option(option: str, known: dict[str, str]) -> str:
     """The option without its last letter, or with one letter more if that is too short or another option."""
     shorter = option[:-1]
     return shorter if len(shorter) > 4 and shorter not in known else option + "x"
@@ -68,7 +68,7 @@ def test_every_verb_refuses_an_unknown_option(program, tmp_path):
     for verb in program.verbs():
         for unknown in ("--zzyzx-unknown", "--zzyzx-unknown=3", "-Z"):
             ended = program.run(*verb, unknown, cwd=tmp_path)
-            assert ended.returncode == WRONG_USAGE, (verb, unknown)
+            assert ended.returncode == USAGE_EXIT_CODE, (verb, unknown)
             assert f"joulemap {' '.join(verb)}: unknown option {unknown.partition('=')[0]}" in ended.stderr, ended.stderr
             assert ended.stdout == ""
     assert list(tmp_path.iterdir()) == []
@@ -78,17 +78,17 @@ def test_every_mistyped_option_is_refused_with_the_nearest_known_one(program, tm
     for verb in program.verbs():
         known = program.options(verb)
         for option, value in known.items():
-            wrong = mistyped(option, known)
+            wrong = misspell_option(option, known)
             ended = program.run(*verb, wrong, *(["1"] if value else []), cwd=tmp_path)
-            assert ended.returncode == WRONG_USAGE, (verb, wrong)
+            assert ended.returncode == USAGE_EXIT_CODE, (verb, wrong)
             assert f"unknown option {wrong}; did you mean --" in ended.stderr, (verb, wrong, ended.stderr)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_mistyped_gate_of_a_diff_does_not_pass(joulemap):
-    assert joulemap("diff", EXAMPLE, EXAMPLE, "--fail-over", "1%").code != WRONG_USAGE
-    ended = joulemap("diff", EXAMPLE, EXAMPLE, "--fail-ovr", "1%")
-    assert ended.code == WRONG_USAGE
+    assert joulemap("diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING, "--fail-over", "1%").code != USAGE_EXIT_CODE
+    ended = joulemap("diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING, "--fail-ovr", "1%")
+    assert ended.code == USAGE_EXIT_CODE
     assert ended.err.startswith("joulemap diff: unknown option --fail-ovr; did you mean --fail-over?\n")
 
 
@@ -103,28 +103,28 @@ def test_every_verb_but_those_around_a_command_refuses_surplus_words(program, tm
     }  # fmt: skip
     any_number = {("advise",), ("bundle",), ("diff",), ("export",), ("import",), ("open",), ("report",)}
     any_number |= {("model", "fit"), ("model", "eval"), ("experiment", "run-row")}
-    assert set(program.verbs()) == {*arguments, *any_number, *AROUND_A_COMMAND}
+    assert set(program.verbs()) == {*arguments, *any_number, *VERBS_WITH_COMMAND}
     for verb, words in arguments.items():
         for surplus in ("surplus", "doctor", "++"):
             ended = program.run(*verb, *words, surplus, cwd=tmp_path)
-            assert ended.returncode == WRONG_USAGE, (verb, surplus)
+            assert ended.returncode == USAGE_EXIT_CODE, (verb, surplus)
             assert f"joulemap {' '.join(verb)}: unexpected argument {surplus}" in ended.stderr, ended.stderr
     for verb in any_number:
         ended = program.run(*verb, "a", "b", "++", cwd=tmp_path)
-        assert ended.returncode == WRONG_USAGE and "unexpected argument ++" in ended.stderr, (verb, ended.stderr)
-    assert program.run("diff", "a", "b", "c", cwd=tmp_path).returncode == WRONG_USAGE
+        assert ended.returncode == USAGE_EXIT_CODE and "unexpected argument ++" in ended.stderr, (verb, ended.stderr)
+    assert program.run("diff", "a", "b", "c", cwd=tmp_path).returncode == USAGE_EXIT_CODE
 
 
 def test_every_verb_that_runs_no_command_refuses_words_after_dashes(program, tmp_path):
     for verb in program.verbs():
-        if verb in (*AROUND_A_COMMAND, ("experiment", "submit")):
+        if verb in (*VERBS_WITH_COMMAND, ("experiment", "submit")):
             continue
         words = {("operation",): ["Gemm"], ("diff",): ["a", "b"], ("doctor",): [], ("calibrate",): [],
                  ("bench", "serve"): []}.get(verb, ["a"])  # fmt: skip
         words += {("export",): ["--to", "csv"], ("import",): ["b", "-o", "c"]}.get(verb, [])
         words += ["-o", "c"] if verb in (("model", "fit"), ("share",)) else []
         ended = program.run(*verb, *words, "--", "true", cwd=tmp_path)
-        assert ended.returncode == WRONG_USAGE, verb
+        assert ended.returncode == USAGE_EXIT_CODE, verb
         assert "does not run a command" in ended.stderr, ended.stderr
 
 
@@ -132,11 +132,11 @@ def test_every_number_is_finite_and_in_its_range(program, tmp_path):
     tried = 0
     for verb in program.verbs():
         for option, value in program.options(verb).items():
-            if value not in NUMBERS:
+            if value not in NUMERIC_VALUE_TYPES:
                 continue
             for wrong in ("nan", "inf", "-inf", "banana", "", "1e999", *([] if option in MAY_BE_NEGATIVE else ["-1"])):
                 ended = program.run(*verb, option, wrong, cwd=tmp_path)
-                assert ended.returncode == WRONG_USAGE, (verb, option, wrong)
+                assert ended.returncode == USAGE_EXIT_CODE, (verb, option, wrong)
                 assert ended.stderr.splitlines()[0].startswith(f"joulemap {' '.join(verb)}: "), ended.stderr
                 assert option in ended.stderr, (verb, option, wrong, ended.stderr)
                 tried += 1
@@ -151,32 +151,32 @@ def test_no_option_takes_an_empty_value(program, tmp_path):
                 continue
             for words in ([option, ""], [f"{option}=", "run.joule"]):
                 ended = program.run(*verb, *words, cwd=tmp_path)
-                assert ended.returncode == WRONG_USAGE, (verb, words)
+                assert ended.returncode == USAGE_EXIT_CODE, (verb, words)
                 assert option in ended.stderr, (verb, words, ended.stderr)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_page_is_not_written_over_a_recording_whose_option_has_no_value(program, tmp_path):
     recording = tmp_path / "run.joule"
-    recording.write_bytes(EXAMPLE.read_bytes())
-    ended = program.run("report", "--html=", recording, EXAMPLE)
-    assert ended.returncode == WRONG_USAGE
+    recording.write_bytes(EXAMPLE_RECORDING.read_bytes())
+    ended = program.run("report", "--html=", recording, EXAMPLE_RECORDING)
+    assert ended.returncode == USAGE_EXIT_CODE
     assert ended.stderr.startswith("joulemap report: --html has an empty value\n")
-    assert recording.read_bytes() == EXAMPLE.read_bytes()
+    assert recording.read_bytes() == EXAMPLE_RECORDING.read_bytes()
 
 
 @pytest.mark.parametrize(
     ("words", "allowed"),
     [
-        (("diff", EXAMPLE, EXAMPLE, "--by", "nonsense"), "layer"),
-        (("diff", EXAMPLE, EXAMPLE, "--per", "hour"), "epoch"),
-        (("diff", EXAMPLE, EXAMPLE, "--fail-over", "banana"), "5%"),
-        (("diff", EXAMPLE, EXAMPLE, "--fail-over", "nan"), "5%"),
-        (("diff", EXAMPLE, EXAMPLE, "--fail-over", "-5%"), "5%"),
-        (("report", EXAMPLE, "--by", "nonsense"), "kernel"),
-        (("report", EXAMPLE, "--sort", "nonsense"), "energy"),
-        (("report", EXAMPLE, "--time", "nan,5"), "30,60"),
-        (("report", EXAMPLE, "--time", "9,5"), "30,60"),
+        (("diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING, "--by", "nonsense"), "layer"),
+        (("diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING, "--per", "hour"), "epoch"),
+        (("diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING, "--fail-over", "banana"), "5%"),
+        (("diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING, "--fail-over", "nan"), "5%"),
+        (("diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING, "--fail-over", "-5%"), "5%"),
+        (("report", EXAMPLE_RECORDING, "--by", "nonsense"), "kernel"),
+        (("report", EXAMPLE_RECORDING, "--sort", "nonsense"), "energy"),
+        (("report", EXAMPLE_RECORDING, "--time", "nan,5"), "30,60"),
+        (("report", EXAMPLE_RECORDING, "--time", "9,5"), "30,60"),
         (("record", "--period", "-5", "true"), "0.1 to 60000"),
         (("record", "--period", "nan", "true"), "0.1 to 60000"),
         (("record", "--trace", "nonsense", "true"), "kernels"),
@@ -189,7 +189,7 @@ def test_a_page_is_not_written_over_a_recording_whose_option_has_no_value(progra
 )
 def test_a_wrong_value_is_refused_with_those_that_are_allowed(joulemap, words, allowed, tmp_path):
     ended = joulemap(*words, cwd=tmp_path)
-    assert ended.code == WRONG_USAGE, ended.err
+    assert ended.code == USAGE_EXIT_CODE, ended.err
     assert allowed.lower() in ended.err.lower()
 
 
@@ -204,7 +204,7 @@ def test_a_wrong_verb_is_refused_with_the_nearest_one(joulemap):
         (("report", "a", "--replay", "b"), "joulemap report: --replay must precede the verb"),
     ):
         ended = joulemap(*words)
-        assert ended.code == WRONG_USAGE
+        assert ended.code == USAGE_EXIT_CODE
         assert message.replace("'", '"') in ended.err.replace("'", '"'), ended.err
 
 

@@ -65,7 +65,7 @@ template <class Theirs>
 KernelFacts read(const Theirs& record) {
   KernelFacts facts;
   const RecordLayout& layout = *layout_of_version(CUPTI_API_VERSION)->layout;
-  EXPECT_EQ(decode_record(layout, reinterpret_cast<const Record*>(&record), facts), DecodeOutcome::decoded_facts);
+  EXPECT_EQ(decode_record(layout, reinterpret_cast<const Record*>(&record), facts), DecodeOutcome::complete);
   EXPECT_EQ(facts.start_ns, 1000);
   EXPECT_EQ(facts.end_ns, 2000);
   EXPECT_EQ(facts.device_ordinal, 3U);

@@ -23,13 +23,13 @@ FakeGpu& gpu() {
 }
 
 template <class Call>
-CuptiResult unless_refused(const char* function, Call call) {
-  const CuptiResult outcome = gpu().entered(function);
+CuptiResult call_unless_refused(const char* function, Call call) {
+  const CuptiResult outcome = gpu().begin_call(function);
   if (outcome == CuptiResult::success) call();
   return outcome;
 }
 
-const FakeCupti kControls = {
+const FakeCupti kFakeCuptiControls = {
     .reset = [](std::uint32_t version) { gpu().reset(version); },
     .launch = [](const Launch& launch) { return gpu().launch(launch); },
     .launch_graph = [] { return gpu().launch_graph(); },
@@ -38,8 +38,8 @@ const FakeCupti kControls = {
     .clone_node = [](std::uint64_t original) { return gpu().clone_node(original); },
     .hold_records = [](bool on) { gpu().hold_records(on); },
     .release_records = [](bool reversed) { gpu().release_records(reversed); },
-    .unknown_record = [] { gpu().unknown_record(); },
-    .other_subscriber = [](bool present) { gpu().other_subscriber(present); },
+    .add_unknown_record = [] { gpu().add_unknown_record(); },
+    .set_other_subscriber = [](bool present) { gpu().set_other_subscriber(present); },
     .attach_other_profiler = [](bool with_clock) { gpu().attach_other_profiler(with_clock); },
     .detach_other_profiler = [] { gpu().detach_other_profiler(); },
     .return_foreign_buffer = [] { gpu().return_foreign_buffer(); },
@@ -56,61 +56,61 @@ const FakeCupti kControls = {
 
 }  // namespace
 
-EXPORTED const FakeCupti* fake_cupti() { return &kControls; }
+EXPORTED const FakeCupti* fake_cupti() { return &kFakeCuptiControls; }
 
 EXPORTED CuptiResult cuptiGetVersion(std::uint32_t* version) {
-  return unless_refused("cuptiGetVersion", [&] { *version = gpu().version(); });
+  return call_unless_refused("cuptiGetVersion", [&] { *version = gpu().version(); });
 }
 
 EXPORTED CuptiResult cuptiSubscribe(Subscriber* subscriber, Callback callback, void* user) {
-  const CuptiResult outcome = gpu().entered("cuptiSubscribe");
+  const CuptiResult outcome = gpu().begin_call("cuptiSubscribe");
   return outcome == CuptiResult::success ? gpu().subscribe(subscriber, callback, user) : outcome;
 }
 
 EXPORTED CuptiResult cuptiUnsubscribe(Subscriber subscriber) {
-  const CuptiResult outcome = gpu().entered("cuptiUnsubscribe");
+  const CuptiResult outcome = gpu().begin_call("cuptiUnsubscribe");
   return outcome == CuptiResult::success ? gpu().unsubscribe(subscriber) : outcome;
 }
 
 EXPORTED CuptiResult cuptiEnableCallback(std::uint32_t on, Subscriber subscriber, CallbackDomain domain,
                                          std::uint32_t id) {
-  const CuptiResult outcome = gpu().entered("cuptiEnableCallback");
+  const CuptiResult outcome = gpu().begin_call("cuptiEnableCallback");
   return outcome == CuptiResult::success ? gpu().enable_callback(on != 0, subscriber, domain, id) : outcome;
 }
 
 EXPORTED CuptiResult cuptiGetCallbackName(CallbackDomain domain, std::uint32_t id, const char** name) {
   if (domain != CallbackDomain::driver) return CuptiResult::invalid_parameter;
-  const CuptiResult outcome = gpu().entered("cuptiGetCallbackName");
+  const CuptiResult outcome = gpu().begin_call("cuptiGetCallbackName");
   return outcome == CuptiResult::success ? FakeGpu::callback_name(id, name) : outcome;
 }
 
 EXPORTED CuptiResult cuptiActivityRegisterCallbacks(BufferRequested requested, BufferCompleted completed) {
-  return unless_refused("cuptiActivityRegisterCallbacks", [&] { gpu().register_buffers(requested, completed); });
+  return call_unless_refused("cuptiActivityRegisterCallbacks", [&] { gpu().register_buffers(requested, completed); });
 }
 
 EXPORTED CuptiResult cuptiActivityEnable(RecordKind kind) {
-  return unless_refused("cuptiActivityEnable", [&] { gpu().set_kind(kind, true); });
+  return call_unless_refused("cuptiActivityEnable", [&] { gpu().set_kind(kind, true); });
 }
 
 EXPORTED CuptiResult cuptiActivityDisable(RecordKind kind) {
-  return unless_refused("cuptiActivityDisable", [&] { gpu().set_kind(kind, false); });
+  return call_unless_refused("cuptiActivityDisable", [&] { gpu().set_kind(kind, false); });
 }
 
 EXPORTED CuptiResult cuptiActivityFlushAll(std::uint32_t flags) {
-  return unless_refused("cuptiActivityFlushAll", [&] { gpu().flush((flags & kFlushForced) != 0); });
+  return call_unless_refused("cuptiActivityFlushAll", [&] { gpu().flush((flags & kFlushForced) != 0); });
 }
 
 EXPORTED CuptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid_size, Record** record) {
-  const CuptiResult outcome = gpu().entered("cuptiActivityGetNextRecord");
+  const CuptiResult outcome = gpu().begin_call("cuptiActivityGetNextRecord");
   return outcome == CuptiResult::success ? gpu().next_record(buffer, valid_size, record) : outcome;
 }
 
 EXPORTED CuptiResult cuptiActivityGetNumDroppedRecords(Context, std::uint32_t, std::size_t* dropped) {
-  return unless_refused("cuptiActivityGetNumDroppedRecords", [&] { *dropped = gpu().take_dropped(); });
+  return call_unless_refused("cuptiActivityGetNumDroppedRecords", [&] { *dropped = gpu().take_dropped(); });
 }
 
 EXPORTED CuptiResult cuptiGetTimestamp(std::uint64_t* timestamp) {
-  return unless_refused("cuptiGetTimestamp", [&] { *timestamp = gpu().now(); });
+  return call_unless_refused("cuptiGetTimestamp", [&] { *timestamp = gpu().now(); });
 }
 
 EXPORTED CuptiResult cuptiGetResultString(CuptiResult outcome, const char** text) {
@@ -121,15 +121,15 @@ EXPORTED CuptiResult cuptiGetResultString(CuptiResult outcome, const char** text
 
 #ifndef FAKE_CUPTI_OLD
 EXPORTED CuptiResult cuptiActivityRegisterTimestampCallback(TimestampFunction clock) {
-  return unless_refused("cuptiActivityRegisterTimestampCallback", [&] { gpu().register_clock(clock); });
+  return call_unless_refused("cuptiActivityRegisterTimestampCallback", [&] { gpu().register_clock(clock); });
 }
 
 EXPORTED CuptiResult cuptiFinalize() {
-  return unless_refused("cuptiFinalize", [] { gpu().finalize(); });
+  return call_unless_refused("cuptiFinalize", [] { gpu().finalize(); });
 }
 
 EXPORTED CuptiResult cuptiGetGraphNodeId(GraphNode node, std::uint64_t* id) {
-  return unless_refused("cuptiGetGraphNodeId", [&] { *id = reinterpret_cast<std::uint64_t>(node); });
+  return call_unless_refused("cuptiGetGraphNodeId", [&] { *id = reinterpret_cast<std::uint64_t>(node); });
 }
 #endif
 

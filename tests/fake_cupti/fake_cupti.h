@@ -50,10 +50,10 @@ struct FakeCupti {
   // Delivery of records.
   void (*hold_records)(bool on);           // delays records
   void (*release_records)(bool reversed);  // delivers the delayed records
-  void (*unknown_record)();
+  void (*add_unknown_record)();
 
   // Other profilers and tools.
-  void (*other_subscriber)(bool present);
+  void (*set_other_subscriber)(bool present);
   void (*attach_other_profiler)(bool with_clock);  // registers its own buffers (and clock)
   void (*detach_other_profiler)();                 // disables the kinds it enabled; its callbacks stay
   void (*return_foreign_buffer)();                 // to the tool that is registered now

@@ -18,7 +18,7 @@ constexpr const char* kDriverFunctions[] = {
 
 constexpr std::uint32_t kUnknownKind = 900;
 
-std::uint32_t id_of(std::string_view function) {
+std::uint32_t callback_id_of(std::string_view function) {
   for (std::uint32_t id = 1; id < std::size(kDriverFunctions); ++id) {
     if (function == kDriverFunctions[id]) return id;
   }
@@ -41,7 +41,7 @@ RecordKind kind_of(Work work) {
   return RecordKind::kernel;
 }
 
-const char* function_of(Work work) {
+const char* launch_function_of(Work work) {
   switch (work) {
     case Work::copy:
       return "cuMemcpyHtoDAsync_v2";
@@ -79,16 +79,16 @@ void FakeGpu::reset(std::uint32_t version) {
   other_subscriber_ = false;
   clock_offset_ns_ = 0;
   damaged_times_ = false;
-  held_.clear();
-  holds_ = false;
-  dropped_ = 0;
+  held_records_.clear();
+  holds_records_ = false;
+  dropped_records_ = 0;
   next_correlation_ = 1;
   next_node_ = 1;
   refusals_.clear();
   calls_.store(0);
 }
 
-CuptiResult FakeGpu::entered(const char* function) {
+CuptiResult FakeGpu::begin_call(const char* function) {
   calls_.fetch_add(1);
   const std::lock_guard hold(lock_);
   const auto refusal = refusals_.find(function);
@@ -115,9 +115,9 @@ std::uint32_t FakeGpu::launch(const Launch& launch) {
     const std::lock_guard hold(lock_);
     if (correlation == 0) correlation = next_correlation_++;
   }
-  if (launch.graph_node == 0) call_driver(function_of(launch.work), correlation);
+  if (launch.graph_node == 0) report_driver_call(launch_function_of(launch.work), correlation);
   const std::lock_guard hold(lock_);
-  if (kinds_.count(kind_of(launch.work)) != 0) add({record_of(launch, correlation), launch.keeps_running});
+  if (enabled_kinds_.count(kind_of(launch.work)) != 0) add({make_record(launch, correlation), launch.keeps_running});
   return correlation;
 }
 
@@ -127,28 +127,28 @@ std::uint32_t FakeGpu::launch_graph() {
     const std::lock_guard hold(lock_);
     correlation = next_correlation_++;
   }
-  call_driver("cuGraphLaunch", correlation);
+  report_driver_call("cuGraphLaunch", correlation);
   return correlation;
 }
 
-void FakeGpu::call_driver(const char* function, std::uint32_t correlation) {
+void FakeGpu::report_driver_call(const char* function, std::uint32_t correlation) {
   ApiCall call{};
   call.function_name = function;
   call.correlation = correlation;
   for (const std::uint32_t site : {kApiEnter, 1U}) {
     call.enter_or_exit = site;
-    call_back(CallbackDomain::driver, id_of(function), &call);
+    invoke_callback(CallbackDomain::driver, callback_id_of(function), &call);
   }
 }
 
-void FakeGpu::call_back(CallbackDomain domain, std::uint32_t id, const void* data) {
+void FakeGpu::invoke_callback(CallbackDomain domain, std::uint32_t id, const void* data) {
   Callback callback = nullptr;
   void* user = nullptr;
   {
     const std::lock_guard hold(lock_);
     if (!subscribed_ || enabled_callbacks_.count({domain, id}) == 0) return;
     callback = callback_;
-    user = user_;
+    user = callback_user_data_;
   }
   callback(user, domain, id, data);
 }
@@ -161,7 +161,7 @@ std::uint64_t FakeGpu::capture_node() {
   }
   const GraphChange graph{nullptr, nullptr, reinterpret_cast<GraphNode>(node), nullptr};
   const ResourceData change{nullptr, nullptr, &graph};
-  call_back(CallbackDomain::resource, kGraphNodeCreated, &change);
+  invoke_callback(CallbackDomain::resource, kGraphNodeCreated, &change);
   return node;
 }
 
@@ -173,13 +173,13 @@ std::uint64_t FakeGpu::clone_node(std::uint64_t original) {
   }
   const GraphChange graph{nullptr, nullptr, reinterpret_cast<GraphNode>(node), reinterpret_cast<GraphNode>(original)};
   const ResourceData change{nullptr, nullptr, &graph};
-  call_back(CallbackDomain::resource, kGraphNodeCloned, &change);
+  invoke_callback(CallbackDomain::resource, kGraphNodeCloned, &change);
   return node;
 }
 
 // ---- records
 
-std::size_t FakeGpu::size_of(RecordKind kind) const {
+std::size_t FakeGpu::record_kind(RecordKind kind) const {
   const bool is_newest = version_ >= 130'000;  // records have grown since CUDA 11.0
   switch (kind) {
     case RecordKind::copy:
@@ -197,9 +197,9 @@ std::size_t FakeGpu::size_of(RecordKind kind) const {
   return static_cast<std::uint32_t>(kind) == kUnknownKind ? 24 : is_newest ? 216 : 160;
 }
 
-std::vector<std::uint8_t> FakeGpu::record_of(const Launch& launch, std::uint32_t correlation) {
+std::vector<std::uint8_t> FakeGpu::make_record(const Launch& launch, std::uint32_t correlation) {
   const RecordKind kind = kind_of(launch.work);
-  std::vector<std::uint8_t> bytes(size_of(kind), 0);
+  std::vector<std::uint8_t> bytes(record_kind(kind), 0);
   write_at(bytes, 0, kind);
   const std::uint32_t context = 1;
   if (kind == RecordKind::concurrent_kernel) {
@@ -232,65 +232,66 @@ std::vector<std::uint8_t> FakeGpu::record_of(const Launch& launch, std::uint32_t
 }
 
 void FakeGpu::add(PendingRecord pending) {
-  if (holds_) {
-    held_.push_back(std::move(pending));
+  if (holds_records_) {
+    held_records_.push_back(std::move(pending));
   } else {
     put(pending);
   }
 }
 
 void FakeGpu::put(const PendingRecord& pending) {
-  if (!open_.empty() && open_.front().used + pending.bytes.size() > open_.front().size) {
-    full_.push_back(open_.front());
-    open_.clear();
+  if (!open_buffers_.empty() && open_buffers_.front().used + pending.bytes.size() > open_buffers_.front().size) {
+    full_buffers_.push_back(open_buffers_.front());
+    open_buffers_.clear();
     deliver(false, false);
   }
-  if (open_.empty() && requested_ != nullptr) {
+  if (open_buffers_.empty() && buffer_requested_ != nullptr) {
     Buffer fresh{nullptr, 0, 0};
     std::size_t most_records = 0;
-    requested_(&fresh.memory, &fresh.size, &most_records);
-    if (fresh.memory != nullptr && fresh.size >= pending.bytes.size()) open_.push_back(fresh);
+    buffer_requested_(&fresh.memory, &fresh.size, &most_records);
+    if (fresh.memory != nullptr && fresh.size >= pending.bytes.size()) open_buffers_.push_back(fresh);
   }
-  if (open_.empty()) {
-    ++dropped_;
+  if (open_buffers_.empty()) {
+    ++dropped_records_;
     return;
   }
-  Buffer& buffer = open_.front();
+  Buffer& buffer = open_buffers_.front();
   std::uint8_t* record = buffer.memory + buffer.used;
   std::memcpy(record, pending.bytes.data(), pending.bytes.size());
   buffer.used += pending.bytes.size();
-  if (pending.running) running_.push_back({record, now()});
+  if (pending.running) running_records_.push_back({record, now()});
 }
 
 void FakeGpu::end_running() {
   const std::lock_guard hold(lock_);
   const std::uint64_t end = now();
-  for (const auto& [record, start] : running_) write_times(record, start, end);
-  running_.clear();
+  for (const auto& [record, start] : running_records_) write_times(record, start, end);
+  running_records_.clear();
 }
 
 bool FakeGpu::Buffer::holds(const std::uint8_t* record) const { return record >= memory && record < memory + used; }
 
 void FakeGpu::deliver(bool with_open, bool forced) {
-  std::vector<Buffer> candidates = std::exchange(full_, {});
-  if (with_open) candidates.insert(candidates.end(), open_.begin(), open_.end());
-  if (with_open) open_.clear();
+  std::vector<Buffer> candidates = std::exchange(full_buffers_, {});
+  if (with_open) candidates.insert(candidates.end(), open_buffers_.begin(), open_buffers_.end());
+  if (with_open) open_buffers_.clear();
   for (const Buffer& buffer : candidates) {
     const auto in_buffer = [&](const RunningRecord& running) { return buffer.holds(running.record); };
-    if (!forced && std::any_of(running_.begin(), running_.end(), in_buffer)) {
-      full_.push_back(buffer);  // a real open buffer could still get records; here it counts as full
+    if (!forced && std::any_of(running_records_.begin(), running_records_.end(), in_buffer)) {
+      full_buffers_.push_back(buffer);  // a real open buffer could still get records; here it counts as full
       continue;
     }
-    running_.erase(std::remove_if(running_.begin(), running_.end(), in_buffer), running_.end());
-    read_.erase(buffer.memory);
-    if (completed_ != nullptr) completed_(nullptr, 0, buffer.memory, buffer.size, buffer.used);
+    running_records_.erase(std::remove_if(running_records_.begin(), running_records_.end(), in_buffer),
+                           running_records_.end());
+    read_offsets_.erase(buffer.memory);
+    if (buffer_completed_ != nullptr) buffer_completed_(nullptr, 0, buffer.memory, buffer.size, buffer.used);
   }
 }
 
 void FakeGpu::flush(bool forced) {
   {
     std::unique_lock hold(hang_lock_);
-    hang_ends_.wait(hold, [this] { return !hangs_; });
+    hang_ends_.wait(hold, [this] { return !flush_hangs_; });
   }
   const std::lock_guard hold(lock_);
   deliver(true, forced);
@@ -298,19 +299,19 @@ void FakeGpu::flush(bool forced) {
 
 CuptiResult FakeGpu::next_record(std::uint8_t* buffer, std::size_t valid_size, Record** record) {
   const std::lock_guard hold(lock_);
-  std::size_t& position = read_[buffer];
+  std::size_t& position = read_offsets_[buffer];
   if (position >= valid_size) {
-    read_.erase(buffer);
+    read_offsets_.erase(buffer);
     return CuptiResult::max_limit_reached;
   }
   RecordKind kind{};
   std::memcpy(&kind, buffer + position, sizeof kind);
   *record = reinterpret_cast<Record*>(buffer + position);
-  position += size_of(kind);
+  position += record_kind(kind);
   return CuptiResult::success;
 }
 
-void FakeGpu::unknown_record() {
+void FakeGpu::add_unknown_record() {
   const std::lock_guard hold(lock_);
   std::vector<std::uint8_t> bytes(24, 0);
   write_at(bytes, 0, kUnknownKind);
@@ -325,7 +326,7 @@ CuptiResult FakeGpu::callback_name(std::uint32_t id, const char** name) {
 
 bool FakeGpu::callback_is_on(const char* driver_function) {
   const std::lock_guard hold(lock_);
-  return subscribed_ && enabled_callbacks_.count({CallbackDomain::driver, id_of(driver_function)}) != 0;
+  return subscribed_ && enabled_callbacks_.count({CallbackDomain::driver, callback_id_of(driver_function)}) != 0;
 }
 
 }  // namespace joulemap::fake_cupti

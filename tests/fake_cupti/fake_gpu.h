@@ -36,8 +36,8 @@ class FakeGpu {
   std::uint64_t clone_node(std::uint64_t original);
   void hold_records(bool on);
   void release_records(bool reversed);
-  void unknown_record();
-  void other_subscriber(bool present);
+  void add_unknown_record();
+  void set_other_subscriber(bool present);
   void attach_other_profiler(bool with_clock);
   void detach_other_profiler();
   void return_foreign_buffer();
@@ -51,8 +51,8 @@ class FakeGpu {
   bool callback_is_on(const char* driver_function);
   std::uint64_t call_count() const { return calls_.load(); }
 
-  // CUPTI's functions. entered() counts the call and returns the outcome that the test has set.
-  CuptiResult entered(const char* function);
+  // CUPTI's functions. begin_call() counts the call and returns the outcome that the test has set.
+  CuptiResult begin_call(const char* function);
   std::uint32_t version();
   CuptiResult subscribe(Subscriber* subscriber, Callback callback, void* user);
   CuptiResult unsubscribe(Subscriber subscriber);
@@ -78,10 +78,10 @@ class FakeGpu {
     bool running;
   };
 
-  void call_back(CallbackDomain domain, std::uint32_t id, const void* data);
-  void call_driver(const char* function, std::uint32_t correlation);
-  std::vector<std::uint8_t> record_of(const Launch& launch, std::uint32_t correlation);
-  std::size_t size_of(RecordKind kind) const;
+  void invoke_callback(CallbackDomain domain, std::uint32_t id, const void* data);
+  void report_driver_call(const char* function, std::uint32_t correlation);
+  std::vector<std::uint8_t> make_record(const Launch& launch, std::uint32_t correlation);
+  std::size_t record_kind(RecordKind kind) const;
   void add(PendingRecord pending);
   void put(const PendingRecord& pending);
   void deliver(bool with_open, bool forced);
@@ -89,29 +89,29 @@ class FakeGpu {
   std::recursive_mutex lock_;
   std::uint32_t version_ = 130'001;
   Callback callback_ = nullptr;
-  void* user_ = nullptr;
+  void* callback_user_data_ = nullptr;
   std::uintptr_t subscription_ = 0;
   bool subscribed_ = false;
   bool other_subscriber_ = false;
   std::set<std::pair<CallbackDomain, std::uint32_t>> enabled_callbacks_;
-  std::set<RecordKind> kinds_;
-  BufferRequested requested_ = nullptr;
-  BufferCompleted completed_ = nullptr;
+  std::set<RecordKind> enabled_kinds_;
+  BufferRequested buffer_requested_ = nullptr;
+  BufferCompleted buffer_completed_ = nullptr;
   TimestampFunction clock_ = nullptr;
   std::int64_t clock_offset_ns_ = 0;
   bool damaged_times_ = false;
 
-  std::vector<Buffer> full_;
-  std::vector<Buffer> open_;  // at most one
+  std::vector<Buffer> full_buffers_;
+  std::vector<Buffer> open_buffers_;  // at most one
   struct RunningRecord {
     std::uint8_t* record;  // its times are not set yet
     std::uint64_t start;
   };
-  std::vector<RunningRecord> running_;
-  std::vector<PendingRecord> held_;
-  bool holds_ = false;
-  std::size_t dropped_ = 0;
-  std::map<std::uint8_t*, std::size_t> read_;  // offset of next_record in each buffer
+  std::vector<RunningRecord> running_records_;
+  std::vector<PendingRecord> held_records_;
+  bool holds_records_ = false;
+  std::size_t dropped_records_ = 0;
+  std::map<std::uint8_t*, std::size_t> read_offsets_;  // offset of next_record in each buffer
 
   std::uint32_t next_correlation_ = 1;
   std::uint64_t next_node_ = 1;
@@ -120,7 +120,7 @@ class FakeGpu {
 
   std::mutex hang_lock_;
   std::condition_variable hang_ends_;
-  bool hangs_ = false;
+  bool flush_hangs_ = false;
 };
 
 }  // namespace joulemap::fake_cupti

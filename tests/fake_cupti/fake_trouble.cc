@@ -44,7 +44,7 @@ CuptiResult FakeGpu::subscribe(Subscriber* subscriber, Callback callback, void* 
   if (subscribed_ || other_subscriber_) return CuptiResult::multiple_subscribers;
   subscribed_ = true;
   callback_ = callback;
-  user_ = user;
+  callback_user_data_ = user;
   enabled_callbacks_.clear();
   *subscriber = reinterpret_cast<Subscriber>(++subscription_);
   return CuptiResult::success;
@@ -72,8 +72,8 @@ CuptiResult FakeGpu::enable_callback(bool on, Subscriber subscriber, CallbackDom
 
 void FakeGpu::register_buffers(BufferRequested requested, BufferCompleted completed) {
   const std::lock_guard hold(lock_);
-  requested_ = requested;
-  completed_ = completed;
+  buffer_requested_ = requested;
+  buffer_completed_ = completed;
 }
 
 void FakeGpu::register_clock(TimestampFunction clock) {
@@ -84,29 +84,29 @@ void FakeGpu::register_clock(TimestampFunction clock) {
 void FakeGpu::set_kind(RecordKind kind, bool on) {
   const std::lock_guard hold(lock_);
   if (on) {
-    kinds_.insert(kind);
+    enabled_kinds_.insert(kind);
   } else {
-    kinds_.erase(kind);
+    enabled_kinds_.erase(kind);
   }
 }
 
 std::size_t FakeGpu::take_dropped() {
   const std::lock_guard hold(lock_);
-  return std::exchange(dropped_, 0);
+  return std::exchange(dropped_records_, 0);
 }
 
 void FakeGpu::hold_records(bool on) {
   const std::lock_guard hold(lock_);
-  holds_ = on;
+  holds_records_ = on;
 }
 
 void FakeGpu::release_records(bool reversed) {
   const std::lock_guard hold(lock_);
-  const std::vector<PendingRecord> held = std::exchange(held_, {});
+  const std::vector<PendingRecord> held = std::exchange(held_records_, {});
   for (std::size_t i = 0; i < held.size(); ++i) put(held[reversed ? held.size() - 1 - i : i]);
 }
 
-void FakeGpu::other_subscriber(bool present) {
+void FakeGpu::set_other_subscriber(bool present) {
   const std::lock_guard hold(lock_);
   other_subscriber_ = present;
 }
@@ -115,13 +115,14 @@ void FakeGpu::attach_other_profiler(bool with_clock) {
   const std::lock_guard hold(lock_);
   register_buffers(foreign_requested, foreign_completed);
   if (with_clock) clock_ = foreign_clock;
-  kinds_.insert(RecordKind::concurrent_kernel);
+  enabled_kinds_.insert(RecordKind::concurrent_kernel);
 }
 
 void FakeGpu::detach_other_profiler() {
   const std::lock_guard hold(lock_);
   deliver(true, true);
-  for (const RecordKind kind : {RecordKind::concurrent_kernel, RecordKind::copy, RecordKind::fill}) kinds_.erase(kind);
+  for (const RecordKind kind : {RecordKind::concurrent_kernel, RecordKind::copy, RecordKind::fill})
+    enabled_kinds_.erase(kind);
 }
 
 void FakeGpu::return_foreign_buffer() {
@@ -130,7 +131,7 @@ void FakeGpu::return_foreign_buffer() {
   std::size_t size = 0;
   std::size_t most_records = 0;
   foreign_requested(&buffer, &size, &most_records);
-  if (completed_ != nullptr) completed_(nullptr, 0, buffer, size, 216);
+  if (buffer_completed_ != nullptr) buffer_completed_(nullptr, 0, buffer, size, 216);
 }
 
 void FakeGpu::finalize() {
@@ -138,9 +139,9 @@ void FakeGpu::finalize() {
   deliver(true, true);
   subscribed_ = false;
   enabled_callbacks_.clear();
-  kinds_.clear();
-  requested_ = nullptr;
-  completed_ = nullptr;
+  enabled_kinds_.clear();
+  buffer_requested_ = nullptr;
+  buffer_completed_ = nullptr;
   clock_ = nullptr;
 }
 
@@ -156,7 +157,7 @@ void FakeGpu::damage_record_times(bool on) {
 
 void FakeGpu::hang_flush(bool on) {
   const std::lock_guard hold(hang_lock_);
-  hangs_ = on;
+  flush_hangs_ = on;
   hang_ends_.notify_all();
 }
 
@@ -167,7 +168,7 @@ bool FakeGpu::is_subscribed() {
 
 bool FakeGpu::kind_is_on(std::uint32_t kind) {
   const std::lock_guard hold(lock_);
-  return kinds_.count(static_cast<RecordKind>(kind)) != 0;
+  return enabled_kinds_.count(static_cast<RecordKind>(kind)) != 0;
 }
 
 }  // namespace joulemap::fake_cupti

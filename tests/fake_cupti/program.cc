@@ -25,7 +25,7 @@ namespace {
 using joulemap::fake_cupti::FakeCupti;
 
 constexpr std::int64_t kStep_ns = 20 * joulemap::kNanosecondsPerMillisecond;
-constexpr std::int64_t kLate_ns = kStep_ns / 20;
+constexpr std::int64_t kMaxLateness_ns = kStep_ns / 20;
 
 struct Library {
   void* handle = ::dlopen(std::getenv("CUDA_INJECTION64_PATH"), RTLD_NOW | RTLD_GLOBAL);
@@ -35,7 +35,7 @@ struct Library {
   }
 };
 
-void play_step(const Library& library, const FakeCupti& fake, int kernels) {
+void simulate_step(const Library& library, const FakeCupti& fake, int kernels) {
   const auto push = library.find<void(const char*)>("jmc_region_push");
   const auto pop = library.find<int()>("jmc_region_pop");
   const std::int64_t unit_ns = kStep_ns / 2 / (2 * kernels);  // the kernels fill half of the step
@@ -74,9 +74,9 @@ int main(int argc, char** argv) {
       if (::waitpid(child, &status, 0) != child || status != 0) return 5;
     }
     const std::int64_t begin_ns = joulemap::monotonic_ns();
-    play_step(library, fake, kernels);
+    simulate_step(library, fake, kernels);
     // Late steps are not caught up: on any machine, kernels fill at most half of the time.
-    if (begin_ns > deadline_ns + kLate_ns) deadline_ns = begin_ns;
+    if (begin_ns > deadline_ns + kMaxLateness_ns) deadline_ns = begin_ns;
     joulemap::sleep_until(deadline_ns += kStep_ns);
   }
   if (trouble == "quick-exit") ::_exit(0);

@@ -69,7 +69,7 @@ inline thread_local std::uint32_t current_scope = 0;
 inline thread_local std::uint32_t current_step = 0;
 
 inline Result<CuptiApi> open_fake(const char* path) {
-  CuptiSearch search;
+  CuptiSearchInputs search;
   search.requested_path = path;
   return CuptiApi::open(search);
 }

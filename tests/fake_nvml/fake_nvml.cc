@@ -80,7 +80,8 @@ ScriptedDevice device_of(Device handle) {
 NvmlReturn status_of(Device handle, const char* what) {
   const ScriptedDevice& device = state.script.devices[static_cast<std::size_t>(handle - state.handles.data())];
   if (device.lost_at_s && now_s() >= *device.lost_at_s) return NvmlReturn::gpu_is_lost;
-  if (!device.lost_when.empty() && ::access(device.lost_when.c_str(), F_OK) == 0) return NvmlReturn::gpu_is_lost;
+  if (!device.lost_trigger_path.empty() && ::access(device.lost_trigger_path.c_str(), F_OK) == 0)
+    return NvmlReturn::gpu_is_lost;
   if (device.fail_at_s && now_s() >= *device.fail_at_s) return NvmlReturn::unknown;
   if (device.unsupported.count(what) != 0) return NvmlReturn::not_supported;
   if (device.denied.count(what) != 0) return NvmlReturn::no_permission;
@@ -211,7 +212,7 @@ EXPORTED NvmlReturn nvmlDeviceGetVirtualizationMode(Device device, unsigned* mod
 
 namespace {
 
-constexpr double kLatch_s = 0.001;  // as on an H200: the value is that of the start of the call
+constexpr double kLatchDelay_s = 0.001;  // as on an H200: the value is that of the start of the call
 
 void spin(double duration_s) {
   const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(duration_s * 1e9);
@@ -227,7 +228,7 @@ EXPORTED NvmlReturn nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned 
       device_locks[static_cast<std::size_t>(device - state.handles.data()) % device_locks.size()]);
   const ScriptedDevice scripted = device_of(device);
   const double until_latch_s =
-      std::uniform_real_distribution<double>(0, std::min(scripted.counter_spin_s, kLatch_s))(random);
+      std::uniform_real_distribution<double>(0, std::min(scripted.counter_spin_s, kLatchDelay_s))(random);
   spin(until_latch_s);
   const double latched_s = now_s();
   spin(scripted.counter_spin_s - until_latch_s);

@@ -22,7 +22,7 @@ double joules_of_points(const std::vector<PowerCurve::Point>& points, double unt
 }
 
 // Hardware noise: it changes an average at every update, as on real GPUs.
-std::uint64_t with_noise(double watts, double update_s) {
+std::uint64_t noisy_power_mw(double watts, double update_s) {
   const double noise_mw = std::fmod(std::abs(update_s) * 7919, 41) - 20;
   return static_cast<std::uint64_t>(std::max(std::round(watts * 1000 + noise_mw), 0.0));
 }
@@ -46,7 +46,7 @@ bool parse_power(std::istringstream& words, PowerCurve& curve) {
   return !curve.points.empty();
 }
 
-bool read_rest(std::istringstream& words, std::string& rest) {
+bool read_rest_of_line(std::istringstream& words, std::string& rest) {
   return static_cast<bool>(std::getline(words >> std::ws, rest));
 }
 
@@ -56,7 +56,7 @@ bool read_scaled(std::istringstream& words, double scale, double& value) {
   return true;
 }
 
-bool read_moment(std::istringstream& words, std::optional<double>& moment) {
+bool read_time_s(std::istringstream& words, std::optional<double>& moment) {
   double value = 0;
   if (!(words >> value)) return false;
   moment = value;
@@ -94,8 +94,8 @@ bool parse_sensor_model(const std::string& verb, std::istringstream& words, Scri
 }
 
 bool parse_device_statement(const std::string& verb, std::istringstream& words, ScriptedDevice& device) {
-  if (verb == "name") return read_rest(words, device.name);
-  if (verb == "pci") return read_rest(words, device.pci);
+  if (verb == "name") return read_rest_of_line(words, device.name);
+  if (verb == "pci") return read_rest_of_line(words, device.pci);
   if (verb == "power") return parse_power(words, device.power);
   if (verb == "counter_period_ms") return read_scaled(words, 1e-3, device.counter_period_s);
   if (verb == "counter_phase_ms") return read_scaled(words, 1e-3, device.counter_phase_s);
@@ -103,28 +103,28 @@ bool parse_device_statement(const std::string& verb, std::istringstream& words, 
   if (verb == "counter_spin_us") return read_scaled(words, 1e-6, device.counter_spin_s);
   if (verb == "unsupported") return read_names(words, device.unsupported);
   if (verb == "denied") return read_names(words, device.denied);
-  if (verb == "lost_when") return read_rest(words, device.lost_when);
-  if (verb == "lost_at") return read_moment(words, device.lost_at_s);
-  if (verb == "fail_at") return read_moment(words, device.fail_at_s);
+  if (verb == "lost_when") return read_rest_of_line(words, device.lost_trigger_path);
+  if (verb == "lost_at") return read_time_s(words, device.lost_at_s);
+  if (verb == "fail_at") return read_time_s(words, device.fail_at_s);
   if (verb == "absent") return static_cast<bool>(words >> device.absent);
-  if (verb == "mig") return read_rest(words, device.mig_uuid);
+  if (verb == "mig") return read_rest_of_line(words, device.mig_uuid);
   if (verb == "process") return read_process(words, device.processes);
   if (verb == "unlisted") {
     const bool is_read = read_process(words, device.processes);
     if (is_read) device.processes.back().is_listed = false;
     return is_read;
   }
-  if (verb == "clients") return read_rest(words, device.clients_folder);
+  if (verb == "clients") return read_rest_of_line(words, device.clients_folder);
   if (verb == "throttle") return static_cast<bool>(words >> device.throttle);
   if (verb == "virtualization") return static_cast<bool>(words >> device.virtualization);
   return parse_sensor_model(verb, words, device);
 }
 
 bool parse_statement(const std::string& verb, std::istringstream& words, Script& script) {
-  if (verb == "origin") return read_moment(words, script.origin_s);
-  if (verb == "driver") return read_rest(words, script.driver);
+  if (verb == "origin") return read_time_s(words, script.origin_s);
+  if (verb == "driver") return read_rest_of_line(words, script.driver);
   if (verb == "init_error") return static_cast<bool>(words >> script.init_error);
-  if (verb == "device") return read_rest(words, script.devices.emplace_back().uuid);
+  if (verb == "device") return read_rest_of_line(words, script.devices.emplace_back().uuid);
   return !script.devices.empty() && parse_device_statement(verb, words, script.devices.back());
 }
 
@@ -136,7 +136,7 @@ double PowerCurve::joules_until(double time_s) const {
   return rounds * joules_of_points(points, *repeat_s) + joules_of_points(points, time_s - rounds * *repeat_s);
 }
 
-double PowerCurve::faded_w(double time_s, double time_constant_s) const {
+double PowerCurve::exponential_average_w(double time_s, double time_constant_s) const {
   double shown_w = points.front().watts;
   for (std::size_t i = 0; i < points.size() && points[i].from_s < time_s; ++i) {
     const double to_s = i + 1 < points.size() ? std::min(points[i + 1].from_s, time_s) : time_s;
@@ -156,17 +156,18 @@ std::uint64_t ScriptedDevice::counter_mj(double time_s) const {
 
 std::uint64_t ScriptedDevice::instant_mw(double time_s) const {
   const double update_s = last_update_s(time_s, power_phase_s);
-  return with_noise(instant_gain * power.mean_w(update_s - instant_window_s, update_s), update_s);
+  return noisy_power_mw(instant_gain * power.mean_w(update_s - instant_window_s, update_s), update_s);
 }
 
 std::uint64_t ScriptedDevice::average_mw(double time_s) const {
   const double update_s = last_update_s(time_s, power_phase_s);
-  return with_noise(power.mean_w(update_s - kAverageWindow_s, update_s), update_s);
+  return noisy_power_mw(power.mean_w(update_s - kAverageWindow_s, update_s), update_s);
 }
 
 std::uint64_t ScriptedDevice::history_mw(double time_s) const {
-  if (history_time_constant_s) return with_noise(power.faded_w(time_s, *history_time_constant_s), time_s);
-  return with_noise(power.mean_w(time_s - kHistoryWindow_s, time_s), time_s);
+  if (history_time_constant_s)
+    return noisy_power_mw(power.exponential_average_w(time_s, *history_time_constant_s), time_s);
+  return noisy_power_mw(power.mean_w(time_s - kHistoryWindow_s, time_s), time_s);
 }
 
 std::optional<Script> parse_script(const std::string& text) {

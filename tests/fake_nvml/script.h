@@ -57,7 +57,7 @@ struct PowerCurve {
 
   double joules_until(double time_s) const;  // J since second 0; negative before it
   // Exponential average with time constant time_constant_s; only for curves that do not repeat.
-  double faded_w(double time_s, double time_constant_s) const;
+  double exponential_average_w(double time_s, double time_constant_s) const;
   double mean_w(double from_s, double to_s) const {
     return (joules_until(to_s) - joules_until(from_s)) / (to_s - from_s);
   }
@@ -96,7 +96,7 @@ struct ScriptedDevice {
   std::set<std::string> unsupported;
   std::set<std::string> denied;
   std::optional<double> lost_at_s;
-  std::string lost_when;
+  std::string lost_trigger_path;
   std::optional<double> fail_at_s;
   int absent = 0;
   std::string mig_uuid;

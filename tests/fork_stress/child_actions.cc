@@ -27,7 +27,7 @@ char program[] = "/bin/true";
 char* const kArguments[] = {program, nullptr};
 
 // So that whoever notices first that something hangs is the one that can show it.
-constexpr int kGrandchildHangsAfter_s = kHangsAfter_s / 2;
+constexpr int kGrandchildTimeout_s = kHangTimeout_s / 2;
 
 thread_local constinit pid_t forked_in_handler = 0;
 
@@ -55,7 +55,7 @@ bool measure_on_threads() {
 bool fork_again() {
   const pid_t grandchild = ::fork();
   if (grandchild == 0) std::exit(measure_once() ? 0 : 1);
-  return has_ended_well(grandchild, "grandchild", false, kGrandchildHangsAfter_s) && measure_once();
+  return wait_for_success(grandchild, "grandchild", false, kGrandchildTimeout_s) && measure_once();
 }
 
 [[noreturn]] void measure_until_killed(int ready) {
@@ -75,11 +75,11 @@ bool kill_measuring_child() {
   char answer = '+';
   pollfd first{ready[0], POLLIN, 0};
   const bool waits = child % 2 == 0;
-  const bool hangs = waits && ::poll(&first, 1, kHangsAfter_s * 1000) == 0;
+  const bool hangs = waits && ::poll(&first, 1, kHangTimeout_s * 1000) == 0;
   if (waits && !hangs && ::read(ready[0], &answer, 1) != 1) answer = '-';
   if (!hangs) ::kill(child, SIGKILL);
   ::close(ready[0]);
-  return has_ended_well(child, "killed", true, hangs ? 0 : kHangsAfter_s) && answer == '+';
+  return wait_for_success(child, "killed", true, hangs ? 0 : kHangTimeout_s) && answer == '+';
 }
 
 bool spawn_children() {
@@ -90,14 +90,14 @@ bool spawn_children() {
     ::execve(program, kArguments, environ);
     ::_exit(127);
   }
-  const bool first = has_ended_well(spawned, "spawned");
-  return has_ended_well(child, "vfork", false) && first;
+  const bool first = wait_for_success(spawned, "spawned");
+  return wait_for_success(child, "vfork", false) && first;
 }
 
 bool fork_in_handler() {
   forked_in_handler = -1;
   ::pthread_kill(::pthread_self(), SIGUSR1);
-  return has_ended_well(forked_in_handler, "forked in a signal handler");
+  return wait_for_success(forked_in_handler, "forked in a signal handler");
 }
 
 // In the child.
@@ -105,9 +105,9 @@ bool fork_in_handler() {
   switch (action) {
     case ChildAction::measures:
       std::exit(measure_once() ? 0 : 1);
-    case ChildAction::measures_by_steps:
+    case ChildAction::starts_and_stops:
       std::exit(measure_by_steps() ? 0 : 1);
-    case ChildAction::has_threads:
+    case ChildAction::measures_on_threads:
       std::exit(measure_on_threads() ? 0 : 1);
     case ChildAction::forks_again:
       std::exit(fork_again() ? 0 : 1);
@@ -124,9 +124,9 @@ bool fork_in_handler() {
 }  // namespace
 
 const char* name_of(ChildAction action) {
-  constexpr const char* kNames[kActions] = {"exits",       "exits at once", "measures",    "measures by steps",
-                                            "calls exec",  "is killed",     "forks again", "ends its thread",
-                                            "has threads", "is cloned",     "is spawned",  "forks in a handler"};
+  constexpr const char* kNames[kActionCount] = {"exits",       "exits at once", "measures",    "measures by steps",
+                                                "calls exec",  "is killed",     "forks again", "ends its thread",
+                                                "has threads", "is cloned",     "is spawned",  "forks in a handler"};
   return kNames[static_cast<int>(action)];
 }
 
@@ -164,10 +164,10 @@ bool fork_child(ChildAction action, bool& ends_thread) {
     jmc_finish();  // does nothing here: no thread of ours is in this process
     ::_exit(0);
   }
-  if (child == 0 && action == ChildAction::ends_its_thread) {
+  if (child == 0 && action == ChildAction::ends_only_thread) {
     ends_thread = true;
     return true;
   }
   if (child == 0) perform_action(action);
-  return has_ended_well(child, name_of(action));
+  return wait_for_success(child, name_of(action));
 }

@@ -6,20 +6,20 @@
 #include <cstdint>
 
 enum class ChildAction : std::uint8_t {
-  exits,              // with exit(): handlers and destructors of the parent's thread run
-  exits_at_once,      // with _exit()
-  measures,           // a window and a region of its own, then exit()
-  measures_by_steps,  // jm_start and jm_stop, too, and waits for the energy
+  exits,             // with exit(): handlers and destructors of the parent's thread run
+  exits_at_once,     // with _exit()
+  measures,          // a window and a region of its own, then exit()
+  starts_and_stops,  // jm_start and jm_stop, too, and waits for the energy
   calls_exec,
-  is_killed,         // while it measures
-  forks_again,       // its child measures
-  ends_its_thread,   // the only one, which has state of the parent's
-  has_threads,       // that measure
-  is_cloned,         // without fork handlers
-  is_spawned,        // by vfork and posix_spawn
-  forks_in_handler,  // of a signal
+  is_killed,            // while it measures
+  forks_again,          // its child measures
+  ends_only_thread,     // the only one, which has state of the parent's
+  measures_on_threads,  // that measure
+  is_cloned,            // without fork handlers
+  is_spawned,           // by vfork and posix_spawn
+  forks_in_handler,     // of a signal
 };
-inline constexpr int kActions = 12;
+inline constexpr int kActionCount = 12;
 
 const char* name_of(ChildAction action);
 

@@ -51,7 +51,7 @@ bool ends_within(pid_t child, int limit_s) {
 
 }  // namespace
 
-bool has_ended_well(pid_t child, const char* what, bool is_killed, int limit_s) {
+bool wait_for_success(pid_t child, const char* what, bool is_killed, int limit_s) {
   if (child < 0) {
     std::perror(what);
     return false;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kForkers = 2;
 constexpr int kWorkers = 4;
-constexpr int kDeepest = 3;  // regions within regions
+constexpr int kMaxRegionDepth = 3;  // regions within regions
 
 struct Host {
   std::barrier<> start{kForkers + kWorkers};
@@ -44,7 +44,7 @@ void* run_forker(void* argument) {
   if (random() % 2 == 0 && !measure_once()) host.has_failed = true;
   while (host.forks_left.fetch_sub(1) > 0 && !host.has_failed) {
     bool ends_thread = false;
-    if (!fork_child(static_cast<ChildAction>(random() % kActions), ends_thread)) host.has_failed = true;
+    if (!fork_child(static_cast<ChildAction>(random() % kActionCount), ends_thread)) host.has_failed = true;
     if (ends_thread) return nullptr;  // in the child: the process ends with it
   }
   return nullptr;
@@ -69,10 +69,10 @@ void measure_windows(Host& host) {
 
 void open_regions(Host& host) {
   while (!host.is_over) {
-    for (int depth = 0; depth < kDeepest; ++depth) jm_region_push("nested");
+    for (int depth = 0; depth < kMaxRegionDepth; ++depth) jm_region_push("nested");
     jm_step(nullptr);
     jm_log("loss", 0.5);
-    for (int depth = 0; depth < kDeepest; ++depth) jm_region_pop();
+    for (int depth = 0; depth < kMaxRegionDepth; ++depth) jm_region_pop();
   }
 }
 

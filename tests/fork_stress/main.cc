@@ -24,9 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kForksOfAHost = 25;
+constexpr int kForksPerHost = 25;
 // Of all its children one after another, of which each may take as long as it may.
-constexpr int kHostHangsAfter_s = 5 * kHangsAfter_s;
+constexpr int kHostTimeout_s = 5 * kHangTimeout_s;
 
 constexpr std::string_view kGpus = "device GPU-0\n  counter_spin_us 1000\n";
 
@@ -58,17 +58,17 @@ void choose_environment(int host, const fs::path& folder) {
 
 bool run_hosts(const StressSettings& settings, char* self, const fs::path& folder) {
   std::ofstream(folder / "gpus") << kGpus;
-  for (int done = 0, host = 0; done < settings.forks; done += kForksOfAHost, ++host) {
+  for (int done = 0, host = 0; done < settings.forks; done += kForksPerHost, ++host) {
     fs::create_directory(folder / "parts");
     choose_environment(host, folder);
-    std::string forks = std::to_string(std::min(kForksOfAHost, settings.forks - done));
+    std::string forks = std::to_string(std::min(kForksPerHost, settings.forks - done));
     std::string seed = std::to_string(settings.seed + static_cast<std::uint64_t>(host));
     char* const arguments[] = {self,         const_cast<char*>("--host"), const_cast<char*>("--forks"),
                                forks.data(), const_cast<char*>("--seed"), seed.data(),
                                nullptr};
     pid_t child = -1;
     if (::posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments, environ) != 0) return false;
-    if (!has_ended_well(child, "host", false, kHostHangsAfter_s)) {
+    if (!wait_for_success(child, "host", false, kHostTimeout_s)) {
       std::fprintf(stderr, "after %d forks; again with: --forks %s --seed %s\n", done, forks.c_str(), seed.c_str());
       return false;
     }

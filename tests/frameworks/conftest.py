@@ -4,5 +4,5 @@ not collect the tests."""
 
 import importlib.util
 
-_NEEDED = ("keras", "jax", "flax", "onnxruntime")
-collect_ignore_glob = [] if all(map(importlib.util.find_spec, _NEEDED)) else ["test_*.py"]
+_REQUIRED_MODULES = ("keras", "jax", "flax", "onnxruntime")
+collect_ignore_glob = [] if all(map(importlib.util.find_spec, _REQUIRED_MODULES)) else ["test_*.py"]

@@ -31,7 +31,7 @@ class Recorded:
     def time_s(self, *start: str) -> float:
         return sum(row["time_s"] for row in self.report["rows"] if tuple(row["path"][: len(start)]) == start)
 
-    def placed_percent(self) -> float:
+    def scoped_time_percent(self) -> float:
         """Percentage of the operations' time in profiled steps that has a layer and a phase."""
         messages = [
             result["message"] for result in self.report["diagnostics"] if result["code"] == "layers_from_profiler"
@@ -73,7 +73,7 @@ def plain(program: str, *arguments: str) -> str:
 def test_keras_operations_have_a_layer_and_a_phase(recorded, network):
     run = recorded("keras_networks.py", network)
     assert "capture_failed" not in run.codes()
-    assert run.placed_percent() >= 95
+    assert run.scoped_time_percent() >= 95
     assert NETWORKS[network] <= run.modules("train", "forward")
     assert NETWORKS[network] - {"dropout"} <= run.modules("train", "backward")
     assert run.modules("train", "optimizer") & NETWORKS[network], "updates are told by layer"
@@ -93,7 +93,7 @@ def test_keras_evaluation_is_inference(recorded):
 
 def test_keras_compiled_by_xla_has_layers_too(recorded):
     run = recorded("keras_networks.py", "mlp", "--jit")
-    assert run.placed_percent() >= 95
+    assert run.scoped_time_percent() >= 95
     assert {"dense", "dense_1", "dropout"} <= run.modules("train", "forward")
 
 
@@ -107,7 +107,7 @@ def test_a_training_loop_of_tf_function_has_phases_layers_and_steps(recorded, ki
     run = recorded("tensorflow_loops.py", kind)
     assert "capture_failed" not in run.codes()
     assert run.printed == plain("tensorflow_loops.py", kind)
-    assert run.placed_percent() >= (80 if kind == "jit" else 95)
+    assert run.scoped_time_percent() >= (80 if kind == "jit" else 95)
     for phase in ("forward", "backward"):
         assert {"first", "second"} <= run.modules("train", phase), phase
     assert run.modules("train", "optimizer")
@@ -151,7 +151,7 @@ def test_eager_training_has_phases_and_says_what_has_no_layers(recorded):
 def test_jax_operations_have_a_layer_and_a_phase(recorded):
     run = recorded("flax_network.py")
     assert "capture_failed" not in run.codes()
-    assert run.placed_percent() >= 90
+    assert run.scoped_time_percent() >= 90
     assert {"Conv_0", "block_0.Dense_0", "block_1.Dense_1"} <= run.modules("train", "forward")
     assert {"Conv_0", "block_0.Dense_0", "block_1.Dense_1"} <= run.modules("train", "backward")
     assert any(module.startswith("block_1") for module in run.modules("train", "recompute"))

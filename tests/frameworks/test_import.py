@@ -45,7 +45,7 @@ class Imported:
 
 @pytest.fixture
 def imported(joulemap, tmp_path):
-    def bring_in(form: str, path: object) -> Imported:
+    def import_trace(form: str, path: object) -> Imported:
         file = tmp_path / f"{form}.joule"
         outcome = joulemap("import", form, path, "-o", file)
         if outcome.code == 2 and "import" in outcome.err and not file.exists():
@@ -53,7 +53,7 @@ def imported(joulemap, tmp_path):
         assert outcome.code == 0, outcome.err
         return Imported(joulemap, file)
 
-    return bring_in
+    return import_trace
 
 
 def layers_of(paths: set, *start: str) -> set:

@@ -7,10 +7,10 @@ import os
 import sys
 from pathlib import Path
 
-_NEEDED = ("keras", "lightning", "transformers", "mlflow", "wandb", "IPython")
+_REQUIRED_MODULES = ("keras", "lightning", "transformers", "mlflow", "wandb", "IPython")
 collect_ignore_glob = ["test_*.py"]
 
-if all(map(importlib.util.find_spec, _NEEDED)):
+if all(map(importlib.util.find_spec, _REQUIRED_MODULES)):
     collect_ignore_glob = []
     root = Path(__file__).resolve().parent.parent.parent
     sys.path.insert(0, str(root / os.environ.get("JOULEMAP_BUILD", "build") / "python"))

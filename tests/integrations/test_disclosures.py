@@ -10,12 +10,12 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from spdx_python_model import v3_0_1 as spdx
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "resnet50-h200.joule"
+EXAMPLE_RECORDING = Path(__file__).resolve().parents[2] / "examples" / "resnet50-h200.joule"
 OPTIONS = ("--model-name", "resnet50", "--stage", "training", "--gco2-per-kwh", "56", "--pue", "1.2")
 
 
 def disclosed(joulemap, format: str) -> str:
-    outcome = joulemap("report", EXAMPLE, "--by", "domain", "--disclose", format, *OPTIONS)
+    outcome = joulemap("report", EXAMPLE_RECORDING, "--by", "domain", "--disclose", format, *OPTIONS)
     assert outcome.code == 0, outcome.err
     return outcome.out
 

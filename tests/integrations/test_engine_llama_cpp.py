@@ -17,7 +17,7 @@ import numpy as np  # noqa: E402
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 from engine_entries import ABORTED, FINISHED, Entry, entries_of, models_of  # noqa: E402
-from recorded_program import run_alone, run_recorded  # noqa: E402
+from recorded_program import run_without_joulemap, run_recorded  # noqa: E402
 
 BUILD = ROOT / os.environ.get("JOULEMAP_BUILD", "build")
 PROGRAM = """
@@ -128,7 +128,7 @@ def test_results_do_not_change(recorded, model, tmp_path):
     def without_ids(text: str) -> list[str]:
         return [line[line.find("'choices'") :] for line in text.splitlines()]
 
-    assert without_ids(recorded.out) == without_ids(run_alone(tmp_path, PROGRAM, str(model)).stdout)
+    assert without_ids(recorded.out) == without_ids(run_without_joulemap(tmp_path, PROGRAM, str(model)).stdout)
 
 
 def test_a_completion_computes_its_prompt_in_chunks_and_a_token_in_each_step(recorded, entries):

@@ -17,7 +17,7 @@ transformers = pytest.importorskip("transformers")
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 from engine_entries import FINISHED, Entry, entries_of, models_of  # noqa: E402
-from recorded_program import run_alone, run_recorded  # noqa: E402
+from recorded_program import run_without_joulemap, run_recorded  # noqa: E402
 
 BUILD = ROOT / os.environ.get("JOULEMAP_BUILD", "build")
 PROGRAM = """
@@ -103,7 +103,7 @@ END = Entry(0, 0, 0, 0, 0, FINISHED)
 
 
 def test_results_do_not_change(recorded, model, tmp_path):
-    assert recorded.out == run_alone(tmp_path, PROGRAM, str(model)).stdout
+    assert recorded.out == run_without_joulemap(tmp_path, PROGRAM, str(model)).stdout
 
 
 def test_the_first_token_comes_with_the_prompt(recorded, entries):

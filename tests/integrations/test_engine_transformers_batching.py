@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 from engine_entries import ABORTED, FINISHED, PREEMPTED, Entry, entries_of, models_of  # noqa: E402
-from recorded_program import run_alone, run_recorded  # noqa: E402
+from recorded_program import run_without_joulemap, run_recorded  # noqa: E402
 
 BUILD = ROOT / os.environ.get("JOULEMAP_BUILD", "build")
 MODEL = """
@@ -51,7 +51,7 @@ def record(folder, program: str):
 def test_chunks_of_prompts_share_steps_with_decoding_and_results_do_not_change(tmp_path):
     program = "print(json.dumps(serve([list(range(3, 3 + n)) for n in (4, 40, 9)])))"
     recorded = record(tmp_path / "recorded", program)
-    alone = run_alone(tmp_path / "alone", MODEL + program)
+    alone = run_without_joulemap(tmp_path / "alone", MODEL + program)
     assert recorded.out == alone.stdout and len(json.loads(recorded.out)) == 3
     entries = entries_of(recorded.part)
     prompts = {id: [entry.prompt for entry in found if entry.prompt] for id, found in entries.items()}

@@ -16,7 +16,7 @@ import joulemap as jm
 from joulemap._recorder import joulemap_program
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-ON_A_GPU = Path(__file__).resolve().parent.parent.parent / "examples" / "resnet50-h200.joule"
+GPU_RECORDING = Path(__file__).resolve().parent.parent.parent / "examples" / "resnet50-h200.joule"
 
 WORK = """
 import joulemap as jm
@@ -82,7 +82,7 @@ def test_libraries_with_arrows_c_interface_accept_the_ledger(run):
 
 
 def test_layers_are_exported_per_step_as_means_and_as_sums(tmp_path):
-    run = jm.load(ON_A_GPU)
+    run = jm.load(GPU_RECORDING)
     full = run.to_pandas(per="step")
     column = full["gpu0 train backward layer4.0.conv1"]
     assert full.index.name == "step"
@@ -98,7 +98,7 @@ def test_layers_are_exported_per_step_as_means_and_as_sums(tmp_path):
 
 
 def test_tensorboard_reads_what_a_run_wrote_into_its_folder(tmp_path):
-    jm.load(ON_A_GPU).to_tensorboard(tmp_path / "runs")
+    jm.load(GPU_RECORDING).to_tensorboard(tmp_path / "runs")
     events = EventAccumulator(str(tmp_path / "runs"))
     events.Reload()
     tags = events.Tags()["scalars"]
@@ -107,7 +107,7 @@ def test_tensorboard_reads_what_a_run_wrote_into_its_folder(tmp_path):
 
 
 def test_lines_are_drawn_of_the_layers_that_were_chosen(tmp_path):
-    run = jm.load(ON_A_GPU)
+    run = jm.load(GPU_RECORDING)
     run.plot(tmp_path / "lines.svg", "lines", layers=["layer4.0.conv1", "fc"], smooth=5)
     drawn = (tmp_path / "lines.svg").read_text()
     assert "means over 5 points" in drawn

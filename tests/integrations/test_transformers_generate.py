@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
-from recorded_program import run_alone, run_recorded  # noqa: E402
+from recorded_program import run_without_joulemap, run_recorded  # noqa: E402
 
 PROGRAM = """
 import json, torch, transformers
@@ -75,7 +75,7 @@ def entries(recorded, call: int) -> dict[str, list[tuple[int, ...]]]:
 def test_results_do_not_change(recorded, tmp_path):
     assert recorded.code == 0, recorded.err
     assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of("diagnostic")
-    alone = run_alone(tmp_path, PROGRAM)
+    alone = run_without_joulemap(tmp_path, PROGRAM)
     assert json.loads(recorded.out.splitlines()[-1]) == json.loads(alone.stdout.splitlines()[-1])
 
 

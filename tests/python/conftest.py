@@ -24,7 +24,7 @@ sys.path.append(str(BUILD / "python"))  # the package, for tests that import it 
 collect_ignore = ["test_energy_provenance.py"] if HAS_SANITIZER else []
 
 # Start of every program.
-PRELUDE = """
+PROGRAM_PRELUDE = """
 import json, os, sys, time
 import joulemap as jm
 
@@ -61,7 +61,7 @@ def python(environment: dict):
     """Runs a program and returns the last line it prints, parsed as JSON."""
 
     def run(program: str, *before: object, **more: str):
-        command = [*map(str, before), sys.executable, "-c", PRELUDE + program]
+        command = [*map(str, before), sys.executable, "-c", PROGRAM_PRELUDE + program]
         process = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**environment, **more})
         assert process.returncode == 0, process.stderr + process.stdout
         assert process.stderr == ""

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from torch_version import since_torch
+from torch_version import requires_torch
 
 pytest.importorskip("torch")
 
@@ -174,7 +174,7 @@ print(json.dumps([ledger.is_complete, counts["worker"], counts["worker preproces
     assert result == [True, 2, 4, True]
 
 
-@since_torch(2, 1, "torch.compile hides optimizers")
+@requires_torch(2, 1, "torch.compile hides optimizers")
 def test_a_model_compiled_before_is_traced_without_a_warning(run):
     result = run(
         """

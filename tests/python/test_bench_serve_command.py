@@ -8,12 +8,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from fake_endpoint import DONE, GOOD, HEAD, listing_models, sending, serving, text_event
+from fake_endpoint import DONE, GOOD, HEAD, answer_with_models, answer_with_bytes, serving, text_event
 
 from joulemap._bench_serve import arguments, command, energy, http_stream
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "serving"
-FAST = ["--rate", "100", "--requests", "6", "--warm-up", "0"]
+SERVING_EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "serving"
+FAST_LOAD_OPTIONS = ["--rate", "100", "--requests", "6", "--warm-up", "0"]
 
 
 def bench(capsys, *words: object) -> dict:
@@ -30,7 +30,7 @@ def refused(capsys, *words: str) -> str:
 
 
 def test_levels_are_reported_in_the_order_of_the_rates(capsys):
-    with serving(listing_models(sending(GOOD))) as server:
+    with serving(answer_with_models(answer_with_bytes(GOOD))) as server:
         document = bench(capsys, "--endpoint", server.url, "--rate", "50,100", "--requests", 6, "--seed", 3)
     assert [level["rate_per_s"] for level in document["levels"]] == [50, 100]
     for level in document["levels"]:
@@ -47,8 +47,8 @@ def test_levels_are_reported_in_the_order_of_the_rates(capsys):
 def test_the_same_seed_sends_the_same_requests(capsys):
     sent = []
     for seed in (5, 5, 6):
-        with serving(sending(GOOD)) as server:
-            bench(capsys, "--endpoint", server.url, "--model", "m", "--seed", seed, *FAST)
+        with serving(answer_with_bytes(GOOD)) as server:
+            bench(capsys, "--endpoint", server.url, "--model", "m", "--seed", seed, *FAST_LOAD_OPTIONS)
         sent.append(sorted((request.body["prompt"], request.body["max_tokens"]) for request in server.requests))
     assert sent[0] == sent[1] != sent[2]
 
@@ -56,7 +56,7 @@ def test_the_same_seed_sends_the_same_requests(capsys):
 def test_a_trace_decides_arrivals_and_lengths(capsys, tmp_path):
     trace = tmp_path / "trace.csv"
     trace.write_text("arrival_s,prompt_tokens,output_tokens\n100,4,2\n100.01,5,3\n100.02,6,4\n")
-    with serving(sending(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD)) as server:
         document = bench(
             capsys, "--endpoint", server.url, "--model", "m", "--arrivals", "trace", trace, "--warm-up", "0"
         )
@@ -66,10 +66,10 @@ def test_a_trace_decides_arrivals_and_lengths(capsys, tmp_path):
 
 
 def test_a_server_elsewhere_has_no_energy_and_no_window_is_opened(capsys, monkeypatch):
-    monkeypatch.setattr(http_stream.Host, "is_loopback", False)
+    monkeypatch.setattr(http_stream.ResolvedHost, "is_loopback", False)
     monkeypatch.setattr(energy.WindowMeter, "begin", lambda self: pytest.fail("measured the wrong machine"))
-    with serving(sending(GOOD)) as server:
-        document = bench(capsys, "--endpoint", server.url, "--model", "m", *FAST)
+    with serving(answer_with_bytes(GOOD)) as server:
+        document = bench(capsys, "--endpoint", server.url, "--model", "m", *FAST_LOAD_OPTIONS)
     level = document["levels"][0]
     assert level["energy"]["energy_j"] is None and level["per_output_token"]["energy_j"] is None
     assert level["steady"]["arrivals"] == level["ttft_s"]["count"] > 1
@@ -81,7 +81,7 @@ def test_failures_are_counted_and_a_level_without_success_fails(capsys):
         connection.send(HEAD + text_event("a"))
 
     with serving(fail) as server:
-        assert command.main(["--endpoint", server.url, "--model", "m", *FAST, "--json"]) == 1
+        assert command.main(["--endpoint", server.url, "--model", "m", *FAST_LOAD_OPTIONS, "--json"]) == 1
     level = json.loads(capsys.readouterr().out)["levels"][0]
     assert level["requests"]["failed"] == 6
     assert [(one["kind"], one["count"]) for one in level["failures"]] == [("closed", 6)]
@@ -96,7 +96,7 @@ def test_a_part_of_failures_is_a_result(capsys):
         connection.send(GOOD if number % 3 else b"HTTP/1.1 500 Broken\r\n\r\n")
 
     with serving(fail_every_third) as server:
-        level = bench(capsys, "--endpoint", server.url, "--model", "m", *FAST)["levels"][0]
+        level = bench(capsys, "--endpoint", server.url, "--model", "m", *FAST_LOAD_OPTIONS)["levels"][0]
     assert level["requests"]["succeeded"] == 4
     assert level["failures"] == [{"kind": "status", "status": 500, "count": 2, "example": "500 Broken"}]
 
@@ -114,7 +114,7 @@ def test_the_time_limit_of_the_benchmark_leaves_out_later_levels(capsys):
 
 
 def test_a_server_that_is_not_there_fails_before_the_first_level(capsys):
-    with serving(sending(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD)) as server:
         url = server.url
     for words in (["--model", "m"], []):
         assert command.main(["--endpoint", url, *words]) == 1
@@ -123,8 +123,8 @@ def test_a_server_that_is_not_there_fails_before_the_first_level(capsys):
 
 
 def test_the_report_is_a_file_if_asked_for(capsys, tmp_path):
-    with serving(sending(GOOD)) as server:
-        words = ["--endpoint", server.url, "--model", "m", *FAST]
+    with serving(answer_with_bytes(GOOD)) as server:
+        words = ["--endpoint", server.url, "--model", "m", *FAST_LOAD_OPTIONS]
         assert command.main([*words, "-o", str(tmp_path / "table.txt"), "-q"]) == 0
         assert capsys.readouterr().out == ""
         text = (tmp_path / "table.txt").read_text()
@@ -171,16 +171,17 @@ def test_numbers_are_finite_and_in_their_range(capsys):
 
 
 def test_shares_and_lists_are_parsed():
-    options = arguments.parse(["--endpoint", "http://a/", "--ramp", "5%", "--rate", "1,2.5", "--tenant", "chat=3,search"])
+    words = ["--endpoint", "http://a/", "--ramp", "5%", "--rate", "1,2.5", "--tenant", "chat=3,search"]
+    options = arguments.parse_options(words)
     assert (options.ramp, options.rate, options.tenant) == (0.05, (1.0, 2.5), (("chat", 3.0), ("search", 1.0)))
-    assert arguments.parse(["--endpoint", "http://a/", "--ramp", "0.3"]).ramp == 0.3
+    assert arguments.parse_options(["--endpoint", "http://a/", "--ramp", "0.3"]).ramp == 0.3
 
 
 @pytest.fixture
 def example(monkeypatch):
     """Modules of examples/serving."""
     pytest.importorskip("torch")
-    monkeypatch.syspath_prepend(str(EXAMPLE))
+    monkeypatch.syspath_prepend(str(SERVING_EXAMPLE))
     yield
     for name in ("engine", "paged_attention", "http_server", "joulemap_bench_engine"):
         sys.modules.pop(name, None)
@@ -190,7 +191,7 @@ SMALL = ["--rate", "50", "--requests", "5", "--prompt-tokens", "4..20", "--outpu
 
 
 def test_the_example_engine_is_measured_in_this_process(capsys, example):
-    document = bench(capsys, "--engine", f"{EXAMPLE}/bench_engine.py:tiny", "--tenant", "chat", *SMALL)
+    document = bench(capsys, "--engine", f"{SERVING_EXAMPLE}/bench_engine.py:tiny", "--tenant", "chat", *SMALL)
     level = document["levels"][0]
     assert level["requests"]["succeeded"] == 5 and level["tenants"][0]["name"] == "chat"
     assert level["tpot_s"]["count"] > 0 and level["ttft_s"]["p50"] > 0 and document["target"]["kind"] == "engine"

@@ -7,48 +7,51 @@ import socket
 import threading
 
 import pytest
-from fake_endpoint import DONE, GOOD, HEAD, USAGE, event, listing_models, sending, serving, text_event
+from fake_endpoint import DONE, GOOD, HEAD, USAGE, event, answer_with_models, answer_with_bytes, serving, text_event
 
 from joulemap._bench_serve.endpoint import Endpoint, EndpointOptions
-from joulemap._bench_serve.http_stream import Host, exchange, parse_address
-from joulemap._bench_serve.load import _send
-from joulemap._bench_serve.outcome import BenchError, Outcome, RequestFailure
+from joulemap._bench_serve.http_stream import ResolvedHost, parse_address, send_http_request
+from joulemap._bench_serve.load import _send_request
+from joulemap._bench_serve.outcome import BenchError, RequestOutcome, RequestFailure
 from joulemap._bench_serve.plan import PlannedRequest
-from joulemap._bench_serve.sse import MAX_EVENT_BYTES, EventParser, parse_chunk
+from joulemap._bench_serve.sse import MAX_EVENT_BYTES, SseParser, parse_chunk
 
 REQUEST = PlannedRequest(0, 0.0, 11, 3, "chat", "prompt")
 CHUNKED = HEAD.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n")
 
 
-def send_to(url: str, timeout_s: float = 30, **options) -> Outcome:
+def send_request(url: str, timeout_s: float = 30, **options) -> RequestOutcome:
     """The outcome of one request."""
 
-    async def run() -> Outcome:
+    async def run() -> RequestOutcome:
         endpoint = Endpoint(url, parse_address(url), EndpointOptions(**{"model": "m", **options}))
         await endpoint.open(timeout_s)
         loop = asyncio.get_running_loop()
-        outcome = Outcome(REQUEST, loop.time())
-        await _send(outcome, endpoint.prepare(REQUEST), endpoint, timeout_s, loop.time() + 1000)
+        outcome = RequestOutcome(REQUEST, loop.time())
+        await _send_request(outcome, endpoint.prepare(REQUEST), endpoint, timeout_s, loop.time() + 1000)
         return outcome
 
     return asyncio.run(run())
 
 
-def kind_of(outcome: Outcome) -> object:
+def kind_of(outcome: RequestOutcome) -> object:
     return outcome.failure and outcome.failure.kind
 
 
 def test_a_stream_gives_times_and_lengths_of_the_server():
-    with serving(sending(GOOD)) as server:
-        outcome = send_to(server.url)
+    with serving(answer_with_bytes(GOOD)) as server:
+        outcome = send_request(server.url)
     assert outcome.is_success and outcome.prompt_tokens == 11 and outcome.output_tokens == 3
-    assert len(outcome.chunk_times_s) == 3 and outcome.due_s <= outcome.sent_s <= outcome.chunk_times_s[0] <= outcome.ended_s
+    assert (
+        len(outcome.chunk_times_s) == 3
+        and outcome.due_s <= outcome.sent_s <= outcome.chunk_times_s[0] <= outcome.ended_s
+    )
 
 
 def test_the_request_has_the_planned_prompt_and_lengths():
-    with serving(sending(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD)) as server:
         for _ in range(2):
-            send_to(server.url, ignores_eos=True, api_key="secret")
+            send_request(server.url, ignores_eos=True, api_key="secret")
         first, second = server.requests
     assert first.path == "/v1/completions" and first.body == second.body
     assert len(first.body.pop("prompt").split()) == 11
@@ -62,11 +65,13 @@ def test_the_request_has_the_planned_prompt_and_lengths():
 def test_a_chat_sends_messages_and_reads_deltas():
     first = event(choices=[{"delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
     parts = b"".join(event(choices=[{"delta": {"content": "x"}, "finish_reason": None}]) for _ in range(2))
-    with serving(sending(HEAD + first + parts + DONE)) as server:
-        outcome = send_to(server.url, is_chat=True)
+    with serving(answer_with_bytes(HEAD + first + parts + DONE)) as server:
+        outcome = send_request(server.url, is_chat=True)
     assert outcome.is_success and len(outcome.chunk_times_s) == 2  # the first event has no text
     assert server.requests[0].path == "/v1/chat/completions"
-    assert server.requests[0].body["messages"][0]["role"] == "user" and "authorization" not in server.requests[0].headers
+    assert (
+        server.requests[0].body["messages"][0]["role"] == "user" and "authorization" not in server.requests[0].headers
+    )
 
 
 def test_a_stream_may_come_in_pieces_of_any_size():
@@ -78,13 +83,13 @@ def test_a_stream_may_come_in_pieces_of_any_size():
         connection.send(b"0\r\n\r\n")
 
     with serving(by_byte) as server:
-        outcome = send_to(server.url)
+        outcome = send_request(server.url)
     assert outcome.is_success and len(outcome.chunk_times_s) == 2 and outcome.output_tokens == 3
 
 
 def test_a_stream_without_a_last_event_is_complete_if_it_says_why_it_ended():
-    with serving(sending(HEAD + text_event("a") + text_event("b", "stop"))) as server:
-        assert send_to(server.url).is_success
+    with serving(answer_with_bytes(HEAD + text_event("a") + text_event("b", "stop"))) as server:
+        assert send_request(server.url).is_success
 
 
 FAULTS = {
@@ -92,7 +97,10 @@ FAULTS = {
     "closes in the head": (b"HTTP/1.1 200 OK\r\nContent-", "closed"),
     "closes in the middle of the stream": (HEAD + text_event("a"), "closed"),
     "closes in the middle of a chunk": (CHUNKED + b"1000\r\n" + text_event("a"), "closed"),
-    "shorter than its length": (HEAD.replace(b"\r\n\r\n", b"\r\nContent-Length: 999\r\n\r\n") + text_event("a"), "closed"),
+    "shorter than its length": (
+        HEAD.replace(b"\r\n\r\n", b"\r\nContent-Length: 999\r\n\r\n") + text_event("a"),
+        "closed",
+    ),
     "an error": (b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nfull", "status"),
     "an endless error": (b"HTTP/1.1 500 Broken\r\n\r\n" + b"x" * 100_000, "status"),
     "an error in the stream": (HEAD + text_event("a") + event(error={"message": "out of memory"}), "error_event"),
@@ -115,15 +123,17 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_server_that_fails_is_a_failure_of_its_kind(name):
     data, kind = FAULTS[name]
-    with serving(sending(data)) as server:
-        outcome = send_to(server.url)
+    with serving(answer_with_bytes(data)) as server:
+        outcome = send_request(server.url)
     assert kind_of(outcome) == kind, outcome.failure
     assert not outcome.is_success and outcome.ended_s is not None
 
 
 def test_a_status_is_reported_with_the_explanation_of_the_server():
-    with serving(sending(b"HTTP/1.1 429 Slow down\r\nContent-Length: 14\r\n\r\n\x1b[31mtoo \nmany")) as server:
-        failure = send_to(server.url).failure
+    with serving(
+        answer_with_bytes(b"HTTP/1.1 429 Slow down\r\nContent-Length: 14\r\n\r\n\x1b[31mtoo \nmany")
+    ) as server:
+        failure = send_request(server.url).failure
     assert failure.status == 429 and failure.detail == "429 Slow down [31mtoo many"
 
 
@@ -134,7 +144,7 @@ def test_a_server_that_hangs_is_a_timeout(before):
         connection.wait_for_client()
 
     with serving(hang) as server:
-        assert kind_of(send_to(server.url, timeout_s=0.2)) == "timeout"
+        assert kind_of(send_request(server.url, timeout_s=0.2)) == "timeout"
 
 
 def test_the_connection_of_a_timeout_is_closed_while_others_go_on():
@@ -148,7 +158,9 @@ def test_the_connection_of_a_timeout_is_closed_while_others_go_on():
         endpoint = Endpoint(url, parse_address(url), EndpointOptions(model="m"))
         await endpoint.open(1)
         loop = asyncio.get_running_loop()
-        await _send(Outcome(REQUEST, loop.time()), endpoint.prepare(REQUEST), endpoint, 0.05, loop.time() + 1000)
+        await _send_request(
+            RequestOutcome(REQUEST, loop.time()), endpoint.prepare(REQUEST), endpoint, 0.05, loop.time() + 1000
+        )
         return await loop.run_in_executor(None, has_closed.wait, 60)
 
     with serving(hang) as server:
@@ -162,37 +174,37 @@ def test_a_server_that_sends_a_byte_now_and_then_is_a_timeout():
             connection.send(b":\n")
 
     with serving(drip) as server:
-        assert kind_of(send_to(server.url, timeout_s=0.2)) == "timeout"
+        assert kind_of(send_request(server.url, timeout_s=0.2)) == "timeout"
 
 
 def test_a_port_without_a_server_refuses():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        outcome = send_to(f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
+        outcome = send_request(f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
     assert kind_of(outcome) == "refused"
 
 
 def test_an_address_of_the_host_without_a_server_is_tried_once():
     async def ips_after(url: str) -> list[str]:
-        host = Host(parse_address(url), ["127.0.0.2", "127.0.0.1"], None)
-        async with exchange(host, "GET", "/models", {}) as response:
+        host = ResolvedHost(parse_address(url), ["127.0.0.2", "127.0.0.1"], None)
+        async with send_http_request(host, "GET", "/models", {}) as response:
             assert response.status == 200
         return host.ips
 
-    with serving(sending(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD)) as server:
         assert asyncio.run(ips_after(server.url)) == ["127.0.0.1", "127.0.0.2"]
 
 
 def test_the_first_model_is_used_if_none_is_named():
-    with serving(listing_models(sending(GOOD))) as server:
-        assert send_to(server.url, model=None).is_success
+    with serving(answer_with_models(answer_with_bytes(GOOD))) as server:
+        assert send_request(server.url, model=None).is_success
     assert server.requests[1].body["model"] == "listed"
 
 
 @pytest.mark.parametrize("answer", [b"404 No\r\n\r\n", b"200 OK\r\n\r\n{}", b'200 OK\r\n\r\n{"data":[]}'])
 def test_a_server_without_a_list_of_models_needs_a_name(answer):
-    with serving(sending(b"HTTP/1.1 " + answer)) as server, pytest.raises(BenchError) as raised:
-        send_to(server.url, model=None)
+    with serving(answer_with_bytes(b"HTTP/1.1 " + answer)) as server, pytest.raises(BenchError) as raised:
+        send_request(server.url, model=None)
     assert raised.value.remedy == "pass --model"
 
 
@@ -219,9 +231,11 @@ def test_addresses_are_checked():
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_events_end_with_any_kind_of_line_end(end):
-    stream = end.join([b": comment", b"event: x", b"data: one", b"data:two", b"", b"id: 7", b"", b"data: three", b"", b""])
+    stream = end.join(
+        [b": comment", b"event: x", b"data: one", b"data:two", b"", b"id: 7", b"", b"data: three", b"", b""]
+    )
     for size in (1, 2, 3, 1000):
-        parser = EventParser()
+        parser = SseParser()
         found = [data for at in range(0, len(stream), size) for data in parser.feed(stream[at : at + size])]
         found += parser.feed(b"data: end\n\n") if end == b"\r" else []
         assert found[:2] == ["one\ntwo", "three"], size

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from joulemap._bench_serve.engine import EngineTarget, load_engine
-from joulemap._bench_serve.load import _send
-from joulemap._bench_serve.outcome import BenchError, Outcome
+from joulemap._bench_serve.load import _send_request
+from joulemap._bench_serve.outcome import BenchError, RequestOutcome
 from joulemap._bench_serve.plan import PlannedRequest
 
 
@@ -50,7 +50,7 @@ class Engine:
         self.running = [entry for entry in self.running if entry[0].id != id]
 
 
-class Endless(Engine):
+class NeverGeneratingEngine(Engine):
     """Generates nothing until a request is aborted."""
 
     def generate(self, entry) -> None:
@@ -62,15 +62,15 @@ def request_of(number: int, tenant: str = "chat") -> PlannedRequest:
     return PlannedRequest(number, 0.0, 20, 3, tenant, f"seed {number}")
 
 
-def serve(engine: Engine, *requests: PlannedRequest, timeouts_s: tuple[float, ...] = ()) -> list[Outcome]:
-    async def run() -> list[Outcome]:
+def serve_requests(engine: Engine, *requests: PlannedRequest, timeouts_s: tuple[float, ...] = ()) -> list[RequestOutcome]:
+    async def run() -> list[RequestOutcome]:
         target = EngineTarget("engine.py:make", engine)
         await target.open(1)
         loop = asyncio.get_running_loop()
-        outcomes = [Outcome(request, loop.time()) for request in requests]
+        outcomes = [RequestOutcome(request, loop.time()) for request in requests]
         limits_s = timeouts_s or [60.0] * len(outcomes)
         sends = [
-            _send(one, target.prepare(one.request), target, limit_s, loop.time() + 1000)
+            _send_request(one, target.prepare(one.request), target, limit_s, loop.time() + 1000)
             for one, limit_s in zip(outcomes, limits_s)
         ]
         await asyncio.gather(*sends)
@@ -82,7 +82,7 @@ def serve(engine: Engine, *requests: PlannedRequest, timeouts_s: tuple[float, ..
 
 def test_an_engine_receives_prompts_of_its_vocabulary_and_tokens_are_timed():
     engine = Engine()
-    outcomes = serve(engine, request_of(0), request_of(1))
+    outcomes = serve_requests(engine, request_of(0), request_of(1))
     assert all(outcome.is_success and outcome.output_tokens == 3 and outcome.prompt_tokens == 20 for outcome in outcomes)
     assert outcomes[0].due_s <= outcomes[0].chunk_times_s[0] <= outcomes[0].chunk_times_s[2] <= outcomes[0].ended_s
     first = engine.submitted[0]
@@ -93,19 +93,19 @@ def test_an_engine_receives_prompts_of_its_vocabulary_and_tokens_are_timed():
 
 def test_one_thread_calls_the_engine_and_it_is_not_the_one_that_sends():
     engine = Engine()
-    serve(engine, *map(request_of, range(5)))
+    serve_requests(engine, *map(request_of, range(5)))
     assert len(engine.threads) == 1 and threading.get_ident() not in engine.threads
 
 
 def test_a_request_that_times_out_is_aborted_and_others_go_on():
-    engine = Endless()
-    late, other = serve(engine, request_of(0), request_of(1), timeouts_s=(0.05, 60))
+    engine = NeverGeneratingEngine()
+    late, other = serve_requests(engine, request_of(0), request_of(1), timeouts_s=(0.05, 60))
     assert late.failure.kind == "timeout" and late.chunk_times_s == []
     assert other.is_success and engine.aborted == ["request-1"]
 
 
 def test_a_request_that_the_engine_refuses_fails_alone():
-    refused, served = serve(Engine(), request_of(0, "refused"), request_of(1))
+    refused, served = serve_requests(Engine(), request_of(0, "refused"), request_of(1))
     assert refused.failure.kind == "engine" and "the prompt is too long" in refused.failure.detail
     assert served.is_success
 
@@ -115,7 +115,7 @@ def test_an_engine_that_raises_fails_all_requests_at_once():
         def step(self) -> None:
             raise RuntimeError("CUDA out of memory")
 
-    outcomes = serve(Broken(), request_of(0), request_of(1))
+    outcomes = serve_requests(Broken(), request_of(0), request_of(1))
     assert [one.failure.kind for one in outcomes] == ["engine"] * 2
     assert outcomes[0].failure.detail == "RuntimeError: CUDA out of memory"
 

@@ -10,12 +10,12 @@ from virtual_loop import run
 
 from joulemap._bench_serve import load
 from joulemap._bench_serve.lengths import parse_lengths
-from joulemap._bench_serve.load import LEAD_S, run_level, warm_up
+from joulemap._bench_serve.load import LEVEL_START_DELAY_S, run_level, warm_up
 from joulemap._bench_serve.outcome import BenchError, RequestFailure
 from joulemap._bench_serve.plan import Workload, plan_level, plan_warm_up
-from joulemap._bench_serve.result import LATE_S, summarize
+from joulemap._bench_serve.result import MIN_LATENESS_S, summarize
 
-BEGIN_S = 1000.0 + LEAD_S  # of a level, in virtual time
+BEGIN_S = 1000.0 + LEVEL_START_DELAY_S  # of a level, in virtual time
 WORKLOAD = Workload(1, parse_lengths("4"), parse_lengths("3"), requests=20)
 
 
@@ -103,7 +103,7 @@ def test_a_busy_machine_sends_late_which_is_counted_and_part_of_the_latency():
     _, done = run_with(answer)
     result = summarize(done, None, False)
     due_s = [r.arrival_s for r in level_of().requests]
-    blocked = [time_s for time_s in due_s if due_s[5] < time_s < due_s[5] + 3 - LATE_S]
+    blocked = [time_s for time_s in due_s if due_s[5] < time_s < due_s[5] + 3 - MIN_LATENESS_S]
     assert result.late == len(blocked) > 1
     assert result.late_max_s == pytest.approx(due_s[5] + 3 - blocked[0])
     assert done.outcomes[6].ttft_s == pytest.approx(1 + due_s[5] + 3 - due_s[6])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+STRICT_WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 HOSTILE = r"""
 #include <joulemap/joulemap.h>
@@ -66,7 +66,16 @@ def compile_and_run(binaries: Path, tmp_path: Path):
     def run(source: Path, *flags: str, **environment: str) -> str:
         compiler = "g++" if source.suffix == ".cc" else "cc"
         program = tmp_path / source.stem
-        command = [compiler, *STRICT, *flags, f"-I{ROOT / 'include'}", str(source), f"-L{library}", "-ljoulemap", "-lm"]
+        command = [
+            compiler,
+            *STRICT_WARNINGS,
+            *flags,
+            f"-I{ROOT / 'include'}",
+            str(source),
+            f"-L{library}",
+            "-ljoulemap",
+            "-lm",
+        ]
         subprocess.run([*command, f"-Wl,-rpath,{library}", "-o", str(program)], check=True)
         env = {**os.environ, **environment}
         process = subprocess.run([program], capture_output=True, text=True, timeout=60, env=env)

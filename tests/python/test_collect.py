@@ -33,7 +33,7 @@ from _collect import (  # noqa: E402
     summary,
     tables,
 )
-from _collect.measure import NotCapturable, RunResult  # noqa: E402
+from _collect.measure import NotCapturableError, RunResult  # noqa: E402
 
 SEED_LAYERS = {
     *("dense", "convolution", "pooling", "input", "padding", "normalization", "activation", "rescaling", "reshape"),
@@ -141,7 +141,9 @@ def test_measured_rows_have_costs_by_current_conventions(plan):
         assert design.recompute_cost(entry) == command.row_identity(row)
 
 
-def shown(watts: float, before: float, length_ns: int, phase_ns: int, noise: random.Random) -> list[power.PowerSample]:
+def displayed_samples(
+    watts: float, before: float, length_ns: int, phase_ns: int, noise: random.Random
+) -> list[power.PowerSample]:
     """Power samples that a driver shows for a load that starts at 0 and is followed by idle."""
     samples = []
     for at_ns in range(phase_ns, length_ns + 60_000_000, 20_000_000):
@@ -156,7 +158,9 @@ def shown(watts: float, before: float, length_ns: int, phase_ns: int, noise: ran
 def test_the_power_of_a_row_is_found_whatever_was_before_it(seed):
     chance = random.Random(seed)
     watts, before, length_ns = chance.uniform(130, 700), chance.uniform(110, 700), 160_000_000
-    found = power.steady_power(shown(watts, before, length_ns, chance.randrange(20_000_000), chance), 0, length_ns)
+    found = power.steady_power(
+        displayed_samples(watts, before, length_ns, chance.randrange(20_000_000), chance), 0, length_ns
+    )
     assert found is not None
     assert found.watts == pytest.approx(watts, rel=0.025), f"seed {seed}"
 
@@ -203,7 +207,7 @@ def test_a_gpu_reports_power_clocks_and_limit_reasons(binaries, tmp_path):
     assert limit_w == 700 and versions["gpu"] == "Fake H200"
 
 
-class MadeUpRunner:
+class FakeRunner:
     """A runner that takes no time: each row advances its clock by the planned duration."""
 
     device = "made-up"
@@ -222,7 +226,7 @@ class MadeUpRunner:
         if self.fails and len(self.in_graph) == 2:
             raise RuntimeError(self.fails)
         if self.cannot_capture and in_graph:
-            raise NotCapturable(self.cannot_capture)
+            raise NotCapturableError(self.cannot_capture)
         return RunResult(begin_ns, self.now_ns, 10, 0.016, 0.017, "graph", power.GpuState(40, 1980, False))
 
     def release_memory(self) -> None:
@@ -236,7 +240,7 @@ def collect(tmp_path, monkeypatch):
     backends.cudnn = SimpleNamespace(allow_tf32=True, version=lambda: 1)
     torch = SimpleNamespace(backends=backends, __version__="made up", version=SimpleNamespace(cuda=None))
 
-    def run(runner: MadeUpRunner, *more: str):
+    def run(runner: FakeRunner, *more: str):
         gpu = power.SimulatedGpu(lambda: runner.now_ns)
         monkeypatch.setattr(command, "open_device", lambda options: (torch, runner, gpu))
         monkeypatch.setattr(command.CollectorRun, "warm_up", lambda session: None)
@@ -248,8 +252,8 @@ def collect(tmp_path, monkeypatch):
 
 
 def test_a_second_run_goes_on_with_what_is_missing(collect, tmp_path):
-    _, first = collect(MadeUpRunner(), "--kinds", "add")
-    _, both = collect(MadeUpRunner())
+    _, first = collect(FakeRunner(), "--kinds", "add")
+    _, both = collect(FakeRunner())
     measured = Counter(line["key"] for line in both if "energy_j" in line)
     added = {line["key"] for line in first if "energy_j" in line}
     assert set(measured) == {row.key for row in design.plan_designed_rows(["add", "embedding"], 0.03)} and added < set(
@@ -262,24 +266,24 @@ def test_a_second_run_goes_on_with_what_is_missing(collect, tmp_path):
 
 
 def test_a_row_that_cannot_be_measured_is_reported_and_not_retried(collect):
-    _, result = collect(MadeUpRunner(fails="no such kernel"))
+    _, result = collect(FakeRunner(fails="no such kernel"))
     failed = [line for line in result if "failed" in line]
     assert [line["failed"] for line in failed] == ["RuntimeError: no such kernel"]
-    _, result = collect(MadeUpRunner())
+    _, result = collect(FakeRunner())
     assert not [line for line in result if line.get("key") == failed[0]["key"] and "energy_j" in line]
 
 
 def test_a_row_that_ends_the_process_is_skipped_the_next_time(collect, tmp_path):
     first = design.plan_designed_rows(["add", "embedding"], 0.03)[0].key
     rows.RowStore(tmp_path).begin_row(first)
-    _, result = collect(MadeUpRunner())
+    _, result = collect(FakeRunner())
     assert [line["failed"] for line in result if line.get("key") == first] == ["the process that measured it ended"]
 
 
 def test_uncapturable_operations_run_without_a_graph_in_a_new_process(collect):
     with pytest.raises(SystemExit, match="cannot be captured"):
-        collect(MadeUpRunner(cannot_capture="it waits"), "--kinds", "embedding")
-    runner = MadeUpRunner()
+        collect(FakeRunner(cannot_capture="it waits"), "--kinds", "embedding")
+    runner = FakeRunner()
     collect(runner, "--kinds", "embedding")
     assert False in runner.in_graph
 
@@ -294,7 +298,7 @@ def test_a_row_that_was_wrongly_run_without_a_graph_is_measured_again(tmp_path):
     row = {"key": "a", "kind": "add", "parameters": "form=same", "pass": "forward", "energy_j": 1.0, "way": "eager"}
     (tmp_path / "rows.jsonl").write_text(json.dumps({**row, "time_s": 1e-4}) + "\n")
     assert not rows.RowStore(tmp_path).is_settled("a")
-    rows.RowStore(tmp_path).add_not_in_graph("add same forward", "it cannot be")
+    rows.RowStore(tmp_path).add_uncapturable_group("add same forward", "it cannot be")
     assert rows.RowStore(tmp_path).is_settled("a")
 
 
@@ -330,7 +334,7 @@ def test_a_network_is_found_again_in_a_table(tmp_path):
 
 
 def test_a_table_has_a_line_for_every_measurement(collect, tmp_path):
-    _, result = collect(MadeUpRunner())
+    _, result = collect(FakeRunner())
     command.main(["--out", str(tmp_path), "--tables", str(tmp_path / "tables")])
     with gzip.open(tmp_path / "tables" / "operations.csv.gz", "rt", newline="") as file:
         table = list(csv.DictReader(file))

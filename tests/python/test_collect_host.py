@@ -64,7 +64,7 @@ def test_a_process_goes_where_launches_are_quickest(monkeypatch):
     assert (
         undisturbed.move_to_fastest_processors() == pytest.approx(8e-6)
         and 2 in at[0]
-        and len(at[0]) == host.KEPT_PROCESSORS
+        and len(at[0]) == host.LAUNCH_PROCESSOR_COUNT
     )
     assert os.getpid() in moved and undisturbed.fastest_launch_s == pytest.approx(8e-6)
 

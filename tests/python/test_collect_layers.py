@@ -47,7 +47,7 @@ TRACE = [
 
 
 def test_kernels_belong_to_the_outermost_operation_that_is_not_a_wrapper():
-    result = layers.sum_by_operation(TRACE)
+    result = layers.sum_trace_by_operation(TRACE)
     by_phase = {row[0]: row for row in result["operations"]}
     assert by_phase["forward"][1] == "aten::convolution"
     assert by_phase["forward"][-3:] == [1, 9.0, 2]
@@ -55,14 +55,14 @@ def test_kernels_belong_to_the_outermost_operation_that_is_not_a_wrapper():
 
 
 def test_a_gradient_is_identified_by_its_forward_operation():
-    by_phase = {row[0]: row for row in layers.sum_by_operation(TRACE)["operations"]}
+    by_phase = {row[0]: row for row in layers.sum_trace_by_operation(TRACE)["operations"]}
     assert by_phase["backward"][1] == "aten::convolution" and by_phase["backward"][6] == "ConvolutionBackward0"
     assert by_phase["backward"][-2] == 20
     assert by_phase["optimizer"][-2] == 4
 
 
 def test_operations_of_networks_become_rows_of_the_kinds_that_are_measured_alone():
-    line = {"layers_of": "network torchvision/resnet18 8x224 default training", **layers.sum_by_operation(TRACE)}
+    line = {"layers_of": "network torchvision/resnet18 8x224 default training", **layers.sum_trace_by_operation(TRACE)}
     rows = {layer.row.pass_name: layer for layer in layer_rows.read_network_operations(line) if layer.row}
     forward = rows["forward"].row
     assert forward.kind == "convolution" and forward.dtype == "tf32"
@@ -74,7 +74,7 @@ def test_the_table_has_a_row_for_each_operation_of_a_family(tmp_path):
     line = {
         "layers_of": "network torchvision/resnet18 8x224 default training",
         "slice": "s",
-        **layers.sum_by_operation(TRACE),
+        **layers.sum_trace_by_operation(TRACE),
     }
     assert layer_tables.write_layer_tables([line], tmp_path, tmp_path) == {"layers": 2, "busy": 1}
     assert [result["layers_of"] for result in tables.read_rows(tmp_path)] == [line["layers_of"]]  # not profiled again
@@ -83,7 +83,7 @@ def test_the_table_has_a_row_for_each_operation_of_a_family(tmp_path):
 
 
 def test_a_later_profile_adds_to_the_tables_and_counts_nothing_twice(tmp_path):
-    result = layers.sum_by_operation(TRACE)
+    result = layers.sum_trace_by_operation(TRACE)
     first, second = ({"layers_of": f"network torchvision/resnet18 {batch}x224 default training"} for batch in (8, 16))
     layer_tables.write_layer_tables([{**first, "slice": "s", **result}], tmp_path, tmp_path)
     again = [{**line, "slice": "s", **result} for line in (first, second)]

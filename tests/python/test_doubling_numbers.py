@@ -16,8 +16,8 @@ sys.path.append(str(ROOT / "python" / "joulemap"))
 
 import _validate_statistics as numbers  # noqa: E402  as the benchmark reads it: without the package
 
-BLOCKS_J = {"a": 0.4, "b": 0.25, "c": 0.05}
-REST_J = 0.1
+BLOCK_ENERGY_J = {"a": 0.4, "b": 0.25, "c": 0.05}
+REMAINING_ENERGY_J = 0.1
 WATTS = 500.0
 LOOP_NS = 800_000_000
 
@@ -26,12 +26,12 @@ def measured(pass_j: float, extra: numbers.ExtraEnergy) -> numbers.MeasuredBlock
     return numbers.MeasuredBlocks(pass_j, 0.01, [extra])
 
 
-def played(rounds: int = 3, drift: float = 0.0, noise: float = 0.0, seed: int = 1, control_j: float = 0.0) -> list:
+def simulate_loops(rounds: int = 3, drift: float = 0.0, noise: float = 0.0, seed: int = 1, control_j: float = 0.0) -> list:
     """Interleaved loops in the order of Rounds; power drifts by the fraction `drift` per loop and has noise."""
-    chance, loops, plain_j = random.Random(seed), [], sum(BLOCKS_J.values()) + REST_J
+    chance, loops, plain_j = random.Random(seed), [], sum(BLOCK_ENERGY_J.values()) + REMAINING_ENERGY_J
 
     def run_rounds(block, is_control, number):
-        extra_j = 0.0 if block is None else control_j + (0.0 if is_control else BLOCKS_J[block])
+        extra_j = 0.0 if block is None else control_j + (0.0 if is_control else BLOCK_ENERGY_J[block])
         pass_s = (plain_j + extra_j) / WATTS
         passes = round(LOOP_NS * 1e-9 / pass_s)
         begin_ns = loops[-1].end_ns if loops else 0
@@ -41,7 +41,7 @@ def played(rounds: int = 3, drift: float = 0.0, noise: float = 0.0, seed: int = 
         loops.append(numbers.PassLoop(block, is_control, number, passes, begin_ns, end_ns, joules))
 
     for number in range(rounds):
-        order = [(block, False) for block in BLOCKS_J] + ([("c", True)] if control_j else [])
+        order = [(block, False) for block in BLOCK_ENERGY_J] + ([("c", True)] if control_j else [])
         chance.shuffle(order)
         for at, (block, is_control) in enumerate(order):
             if at % 2 == 0:
@@ -56,35 +56,35 @@ def found(loops: list) -> dict:
 
 
 def test_a_steady_machine_gives_each_block_exactly():
-    for block, extra in found(played()).items():
-        assert extra.joules == pytest.approx(BLOCKS_J[block], rel=1e-9)
-        assert extra.seconds == pytest.approx(BLOCKS_J[block] / WATTS, rel=1e-6)
-    assert numbers.plain_pass(played())[0] == pytest.approx(0.8)
+    for block, extra in found(simulate_loops()).items():
+        assert extra.joules == pytest.approx(BLOCK_ENERGY_J[block], rel=1e-9)
+        assert extra.seconds == pytest.approx(BLOCK_ENERGY_J[block] / WATTS, rel=1e-6)
+    assert numbers.mean_plain_pass(simulate_loops())[0] == pytest.approx(0.8)
 
 
 def test_drift_of_the_machine_cancels_because_adjacent_loops_are_compared():
     """Power drifts by 2 % over the run; against the mean of all plain loops the smallest block would be 20 % off."""
-    loops = played(drift=0.02 / 20)
+    loops = simulate_loops(drift=0.02 / 20)
     for block, extra in found(loops).items():
-        assert extra.joules == pytest.approx(BLOCKS_J[block], rel=0.025), block
+        assert extra.joules == pytest.approx(BLOCK_ENERGY_J[block], rel=0.025), block
 
 
 def test_the_cost_of_copies_is_subtracted_for_blocks_that_need_them():
-    loops = [loop for loop in played(control_j=0.02) if loop.block in (None, "c")]
-    assert found(loops)["c"].joules == pytest.approx(BLOCKS_J["c"], rel=1e-9)
+    loops = [loop for loop in simulate_loops(control_j=0.02) if loop.block in (None, "c")]
+    assert found(loops)["c"].joules == pytest.approx(BLOCK_ENERGY_J["c"], rel=1e-9)
 
 
 def test_nine_of_ten_intervals_cover_the_true_value():
     held = tries = 0
     for seed in range(400):
-        for block, extra in found(played(noise=0.002, seed=seed)).items():
+        for block, extra in found(simulate_loops(noise=0.002, seed=seed)).items():
             tries += 1
-            held += abs(extra.joules - BLOCKS_J[block]) <= extra.half_width_j
+            held += abs(extra.joules - BLOCK_ENERGY_J[block]) <= extra.half_width_j
     assert 0.86 <= held / tries <= 0.95, held / tries
 
 
 def test_one_round_has_no_interval():
-    assert all(extra.half_width_j is None for extra in numbers.extra_energies(played(rounds=1)))
+    assert all(extra.half_width_j is None for extra in numbers.extra_energies(simulate_loops(rounds=1)))
 
 
 def row(layer: str, joules: float, seconds: float, phase: str = "forward", mode: str = "train") -> dict:
@@ -153,7 +153,7 @@ def test_a_block_that_costs_nothing_has_no_error():
     known = measured(1.0, numbers.ExtraEnergy("c", -0.001, 0.01, 0.0, []))
     compared = numbers.compare_blocks(known, stretch, 1, {"said": stretch})
     assert compared[0].attributed["said"].error is None
-    assert numbers.errors_of(compared, "said", -1) == []
+    assert numbers.attribution_errors(compared, "said", -1) == []
 
 
 def test_nested_blocks_do_not_add_up():
@@ -183,7 +183,7 @@ def collected(tmp_path: Path):
     entry = {"network": "net", "mode": "train", "device": "gpu0", "groups": GROUPS, "refused": {"x": "it is shared"},
             "recorded": {"begin_ns": 10**10, "end_ns": 2 * 10**10, "passes": 100},
             "probed": {"begin_ns": 10**10, "end_ns": 3 * 10**10},
-            "loops": [list(loop) for loop in played()], "joules_by_windows": None}  # fmt: skip
+            "loops": [list(loop) for loop in simulate_loops()], "joules_by_windows": None}  # fmt: skip
     (tmp_path / "net-train.json").write_text(json.dumps(entry))
     (tmp_path / "net.joule").write_text("")
     program = tmp_path / "joulemap"

@@ -44,7 +44,7 @@ def updates_until_stop(machine: Machine, stop, loss_at, most: int = 150) -> int:
     return most
 
 
-def first_that_does_not_pay(slope_at, price: float) -> int:
+def first_unprofitable_step(slope_at, price: float) -> int:
     return next(number for number in range(1, 1000) if slope_at(10.0 * number) * price < 1)
 
 
@@ -69,7 +69,7 @@ def test_while_it_waits_for_confirmation_the_reason_counts_the_updates_that_agre
 @pytest.mark.parametrize("name", CURVES)
 def test_it_stops_where_a_unit_of_loss_begins_to_cost_more_than_the_price(machine, name):
     loss_at, slope_at = CURVES[name]
-    ideal = first_that_does_not_pay(slope_at, 2000)
+    ideal = first_unprofitable_step(slope_at, 2000)
     stop = jm.EarlyStop(joules_per_loss=2000)
     assert ideal <= updates_until_stop(machine, stop, loss_at) <= 1.2 * ideal + 2
     assert stop.stopped and stop.reason.startswith("stops after") and "the limit is 2000 J" in stop.reason
@@ -79,7 +79,7 @@ def test_it_stops_where_a_unit_of_loss_begins_to_cost_more_than_the_price(machin
 @pytest.mark.parametrize("name", CURVES)
 def test_noise_delays_the_stop_rather_than_bringing_it_forward(machine, name):
     loss_at, slope_at = CURVES[name]
-    ideal = first_that_does_not_pay(slope_at, 2000)
+    ideal = first_unprofitable_step(slope_at, 2000)
     early, stops = 0, []
     for seed in range(8):
         source = random.Random(seed)

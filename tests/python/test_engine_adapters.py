@@ -295,7 +295,7 @@ def test_the_plugin_of_vllm_installs_the_adapter_where_sitecustomize_does_not_ru
         + VLLM
         + "import types, os\nsys.modules['vllm.v1.engine.core'] = types.ModuleType('core')\n"
         + "sys.path.append(os.environ['TEST_PACKAGES'])\n"
-        + "from joulemap._engine_plugin import vllm\nvllm()\nvllm()\n"
+        + "from joulemap._engine_plugin import install_vllm_adapter\ninstall_vllm_adapter()\ninstall_vllm_adapter()\n"
         + "s = Scheduler()\ns.add_request(Request('a', 4, 1))\nserve(s)"
     )
     recorded = record(program, TEST_PACKAGES=str(PACKAGES))
@@ -306,7 +306,8 @@ def test_the_wheel_declares_the_plugins():
     entry_points = configparser.ConfigParser()
     entry_points.read_string(make_wheel.ENTRY_POINTS)
     plugin = (ROOT / "python" / "joulemap" / "_engine_plugin.py").read_text()
-    for group, function in (("vllm.general_plugins", "vllm"), ("sglang.srt.plugins", "sglang")):
+    functions = {"vllm.general_plugins": "install_vllm_adapter", "sglang.srt.plugins": "install_sglang_adapter"}
+    for group, function in functions.items():
         assert entry_points[group]["joulemap"] == f"joulemap._engine_plugin:{function}"
         assert f"def {function}() -> None:" in plugin
 
@@ -315,8 +316,8 @@ def test_outside_of_a_recording_the_plugins_do_nothing(python):
     program = """
 from joulemap import _engine_plugin
 sys.modules["vllm.v1.engine.core"] = sys.modules["sglang.srt.managers.scheduler"] = None
-_engine_plugin.vllm()
-_engine_plugin.sglang()
+_engine_plugin.install_vllm_adapter()
+_engine_plugin.install_sglang_adapter()
 print(json.dumps([name for name in sys.modules if name.startswith("joulemap._") and "capture" in name]))
 """
     assert python(program) == []

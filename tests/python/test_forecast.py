@@ -95,7 +95,7 @@ class Training:
         return energy.joules, energy.seconds
 
 
-EVERY = {"evaluation": 100, "checkpoint": 200}
+PAUSE_INTERVALS = {"evaluation": 100, "checkpoint": 200}
 
 
 def test_after_5_percent_the_total_is_known_although_the_first_steps_are_slower(machine):
@@ -117,7 +117,7 @@ def test_after_5_percent_the_total_is_known_although_the_first_steps_are_slower(
 
 def test_each_evaluation_and_checkpoint_is_counted_once_one_was_seen(machine):
     training = Training(machine)
-    forecast = jm.predict_total(1000, every=EVERY)
+    forecast = jm.predict_total(1000, every=PAUSE_INTERVALS)
     training.run(forecast, 210)
     total = forecast.total()
     joules, seconds = training.finish(forecast, 210)
@@ -132,7 +132,7 @@ def test_each_evaluation_and_checkpoint_is_counted_once_one_was_seen(machine):
 
 def test_work_that_did_not_occur_yet_is_noted_and_widens_the_interval_upwards(machine):
     training = Training(machine)
-    forecast = jm.predict_total(1000, every=EVERY)
+    forecast = jm.predict_total(1000, every=PAUSE_INTERVALS)
     training.run(forecast, 50)
     total = forecast.total()
     joules, _ = training.finish(forecast, 50)
@@ -175,7 +175,7 @@ def test_random_pauses_are_part_of_the_rate(machine):
     assert total.low_j < joules < total.high_j
 
 
-def autocorrelated(seed: int):
+def autocorrelated_step_times(seed: int):
     """Steps of 20 ms with noise whose correlation decays over 20 steps: 10 % of a step."""
     source, state = random.Random(seed), [0.0]
 
@@ -189,8 +189,8 @@ def autocorrelated(seed: int):
 def test_the_interval_covers_the_total_under_autocorrelated_noise_and_narrows(machine):
     covered, widths = 0, {50: [], 250: [], 500: []}
     for seed in range(60):
-        training = Training(machine, autocorrelated(seed))
-        forecast = jm.predict_total(1000, every=EVERY, evaluation_steps=40)
+        training = Training(machine, autocorrelated_step_times(seed))
+        forecast = jm.predict_total(1000, every=PAUSE_INTERVALS, evaluation_steps=40)
         totals, first = [], 0
         for until in widths:
             training.run(forecast, until, first)

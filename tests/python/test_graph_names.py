@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from joulemap._graph_names import GraphNames, is_gradient
+from joulemap._graph_names import GraphNames, is_gradient_operation
 
 
 def test_sizes_that_differ_between_traces_of_a_function_are_unknown():
@@ -30,7 +30,7 @@ def test_an_operation_belongs_to_the_innermost_scope_around_it():
 
 
 def test_gradients_are_recognized_by_their_scopes():
-    assert is_gradient("gradient_tape/net/ReluGrad")
-    assert is_gradient("train/gradients_1/net/MatMul_grad/MatMul")
-    assert not is_gradient("net/gradients")
-    assert not is_gradient("net/dense/MatMul")
+    assert is_gradient_operation("gradient_tape/net/ReluGrad")
+    assert is_gradient_operation("train/gradients_1/net/MatMul_grad/MatMul")
+    assert not is_gradient_operation("net/gradients")
+    assert not is_gradient_operation("net/dense/MatMul")

@@ -33,7 +33,7 @@ def profiled(network: str) -> str:
     return program.replace(begin, PROFILED + begin).replace(end, SAVED + end)
 
 
-class BothWays:
+class CapturedAndImported:
     """A program recorded with `record`, and its own trace imported."""
 
     def __init__(self, binaries: Path, folder: Path, program: str) -> None:
@@ -55,18 +55,18 @@ class BothWays:
 
 
 @pytest.fixture(scope="module", params=["convnet", "transformer"])
-def both(request, binaries: Path, tmp_path_factory) -> BothWays:
-    return BothWays(binaries, tmp_path_factory.mktemp(request.param), profiled(request.param))
+def both(request, binaries: Path, tmp_path_factory) -> CapturedAndImported:
+    return CapturedAndImported(binaries, tmp_path_factory.mktemp(request.param), profiled(request.param))
 
 
-def told_by_both(rows: dict[tuple, dict]) -> dict[tuple, dict]:
+def rows_comparable_between_both(rows: dict[tuple, dict]) -> dict[tuple, dict]:
     """Rows within phases. Live capture has time between phases only from the first backward pass on: not compared."""
     phases = {"forward", "backward", "recompute", "optimizer", "zero_grad"}
     return {path: row for path, row in rows.items() if path[0] == "train" and len(path) > 1 and path[1] in phases}
 
 
 def test_layers_are_the_same_and_are_called_as_often(both):
-    live, imported = (told_by_both(both.rows(file, "layer")) for file in ("live", "imported"))
+    live, imported = (rows_comparable_between_both(both.rows(file, "layer")) for file in ("live", "imported"))
     assert set(live) == set(imported)
     layers = [path for path in live if len(path) > 2]
     assert len(layers) > 20
@@ -113,7 +113,7 @@ profiler.export_chrome_trace("trace.json")
 jm.save_module_names(net, "modules.json", torch.randn(2, 4))
 assert jm.module_names(net) == {"Net": ["Net"], "Linear": ["last", "first", "held.0"]}
 """
-    result = BothWays(binaries, tmp_path, program)
+    result = CapturedAndImported(binaries, tmp_path, program)
     assert json.loads((tmp_path / "modules.json").read_text()) == {"Net": ["Net"], "Linear": ["first", "held.0", "last"]}
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     calls = sorted((e["ts"], e["name"]) for e in events if e["name"].startswith("nn.Module: Linear"))

@@ -114,7 +114,7 @@ def test_a_terminated_program_dies_of_the_signal_and_loses_moments(binaries, tmp
 
 
 # The worker's loop and its batches are modules, so that each has a row; by region they are regions.
-IN_WORKER = ("train", "dataloader", "worker", "worker", "worker.preprocessing")
+WORKER_PREPROCESSING_PATH = ("train", "dataloader", "worker", "worker", "worker.preprocessing")
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
@@ -138,7 +138,7 @@ if __name__ == "__main__":
     )
     workers = [part for part in recorded.parts if part.count("train", "dataloader", "worker")]
     assert len(workers) == 4
-    assert sum(part.count(*IN_WORKER, "preprocessing") for part in workers) == 16
+    assert sum(part.count(*WORKER_PREPROCESSING_PATH, "preprocessing") for part in workers) == 16
     for part in workers:
         assert len(part.of("end")) == 1
         assert not [path for path in part.times if "forward" in path]

@@ -202,7 +202,7 @@ for sparse in (False, True):
         stateful.by_call == {} and stateful.seen == set(),
     ]
 
-with _layer_skip.ModelRestored(torch, stateful) as restored:
+with _layer_skip.ModelStateRestorer(torch, stateful) as restored:
     original = _layer_skip._restore_tensor
     def fails_once(torch, tensor, copy):
         if tensor is stateful.index.weight:

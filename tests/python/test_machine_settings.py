@@ -17,7 +17,7 @@ jm = pytest.importorskip("joulemap", reason="the build has a sanitizer inside, P
 from joulemap import JoulemapError, _machine_settings  # noqa: E402
 from joulemap._machine_settings import MachineSettings  # noqa: E402
 
-LIMIT = "sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw"
+POWER_LIMIT_FILE = "sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw"
 CLOCK = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_max_freq"
 GOVERNOR = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
 
@@ -25,7 +25,7 @@ GOVERNOR = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
 @pytest.fixture
 def root(tmp_path) -> Path:
     files = {
-        "sys/class/powercap/intel-rapl:0/name": "package-0", LIMIT: "200000000",
+        "sys/class/powercap/intel-rapl:0/name": "package-0", POWER_LIMIT_FILE: "200000000",
         "sys/class/powercap/intel-rapl:0/constraint_0_max_power_uw": "250000000",
         "sys/class/powercap/intel-rapl:0:0/name": "dram",
         "sys/class/powercap/intel-rapl:0:0/constraint_0_power_limit_uw": "40000000",
@@ -50,31 +50,31 @@ def read(root: Path, name: str) -> str:
     return (root / name).read_text().strip()
 
 
-WANTED = {"cpu_power_limit_w": 150, "cpu_max_mhz": 2000, "cpu_governor": "powersave"}
-BEFORE = {LIMIT: "200000000", CLOCK.format(1): "3000000", GOVERNOR.format(0): "performance"}
-DURING = {LIMIT: "150000000", CLOCK.format(1): "2000000", GOVERNOR.format(0): "powersave"}
+REQUESTED_SETTINGS = {"cpu_power_limit_w": 150, "cpu_max_mhz": 2000, "cpu_governor": "powersave"}
+VALUES_BEFORE = {POWER_LIMIT_FILE: "200000000", CLOCK.format(1): "3000000", GOVERNOR.format(0): "performance"}
+VALUES_DURING = {POWER_LIMIT_FILE: "150000000", CLOCK.format(1): "2000000", GOVERNOR.format(0): "powersave"}
 
 
 def test_settings_are_changed_inside_the_block_and_restored_after_it(root, backup):
     with MachineSettings(str(root), str(backup)) as settings:
-        settings.apply(WANTED)
-        assert {name: read(root, name) for name in DURING} == DURING
+        settings.apply(REQUESTED_SETTINGS)
+        assert {name: read(root, name) for name in VALUES_DURING} == VALUES_DURING
         # DRAM is not a package.
         assert read(root, "sys/class/powercap/intel-rapl:0:0/constraint_0_power_limit_uw") == "40000000"
         settings.apply({"cpu_power_limit_w": 100})
         # The format of experiments: path, before, after.
-        assert f"{root}/{LIMIT},200000000,100000000" in backup.read_text()
+        assert f"{root}/{POWER_LIMIT_FILE},200000000,100000000" in backup.read_text()
         settings.apply({"cpu_power_limit_w": None})
-        assert read(root, LIMIT) == "200000000"
-    assert {name: read(root, name) for name in BEFORE} == BEFORE
+        assert read(root, POWER_LIMIT_FILE) == "200000000"
+    assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
     assert not backup.exists() and settings.notes == []
 
 
 def test_an_exception_restores_settings(root, backup):
     with pytest.raises(KeyboardInterrupt), MachineSettings(str(root), str(backup)) as settings:
-        settings.apply(WANTED)
+        settings.apply(REQUESTED_SETTINGS)
         raise KeyboardInterrupt
-    assert {name: read(root, name) for name in BEFORE} == BEFORE
+    assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
 KILLED = """
@@ -104,11 +104,11 @@ def wait_for_end(descriptor: int) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_program_leaves_no_setting_changed(root, backup, environment, number):
     program, watcher = start_program(root, backup, environment)
-    assert {name: read(root, name) for name in DURING} == DURING
+    assert {name: read(root, name) for name in VALUES_DURING} == VALUES_DURING
     program.send_signal(number)
     program.communicate()
     wait_for_end(watcher)
-    assert {name: read(root, name) for name in BEFORE} == BEFORE
+    assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
     assert not backup.exists()
 
 
@@ -118,9 +118,9 @@ def test_if_the_watcher_is_killed_too_the_next_program_restores(root, backup, en
     wait_for_end(watcher)
     program.kill()
     program.communicate()
-    assert read(root, LIMIT) == "150000000"
+    assert read(root, POWER_LIMIT_FILE) == "150000000"
     with MachineSettings(str(root), str(backup)) as settings:
-        assert {name: read(root, name) for name in BEFORE} == BEFORE
+        assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
     assert settings.notes == [] and not backup.exists()
 
 
@@ -136,8 +136,8 @@ def kill_with_watcher(program: subprocess.Popen, watcher: int) -> None:
     program.communicate()
 
 
-def leave_changed(root: Path, backup: Path, environment: dict) -> None:
-    """Leaves the settings of WANTED, and their previous values in the file."""
+def leave_settings_changed(root: Path, backup: Path, environment: dict) -> None:
+    """Leaves the settings of REQUESTED_SETTINGS, and their previous values in the file."""
     kill_with_watcher(*start_program(root, backup, environment))
 
 
@@ -148,47 +148,47 @@ def restore(root: Path, backup: Path) -> list:
 
 
 def test_what_cannot_be_restored_stays_in_the_file_for_a_later_program(root, backup, environment, monkeypatch):
-    leave_changed(root, backup, environment)
+    leave_settings_changed(root, backup, environment)
     lines = {line.split(",")[0]: line for line in backup.read_text().splitlines()}
     with monkeypatch.context() as patch:
-        write = _machine_settings._Machine.write
+        write = _machine_settings._SettingStore.write
 
         def fail(self, path, value):
             if path.endswith("_uw"):
                 raise PermissionError(13, "Permission denied", path)
             write(self, path, value)
 
-        patch.setattr(_machine_settings._Machine, "write", fail)
+        patch.setattr(_machine_settings._SettingStore, "write", fail)
         notes = restore(root, backup)
-        assert len(notes) == 1 and f"{root}/{LIMIT}' should be '200000000' (" in notes[0]
-        assert backup.read_text().splitlines() == [lines[f"{root}/{LIMIT}"]]  # the others are restored
+        assert len(notes) == 1 and f"{root}/{POWER_LIMIT_FILE}' should be '200000000' (" in notes[0]
+        assert backup.read_text().splitlines() == [lines[f"{root}/{POWER_LIMIT_FILE}"]]  # the others are restored
         assert read(root, CLOCK.format(1)) == "3000000"
     assert restore(root, backup) == [] and not backup.exists()
-    assert {name: read(root, name) for name in BEFORE} == BEFORE
+    assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
 def test_a_value_that_was_not_restored_is_the_previous_value_of_the_next_change(root, backup, environment, monkeypatch):
-    leave_changed(root, backup, environment)
+    leave_settings_changed(root, backup, environment)
     with monkeypatch.context() as patch:
-        patch.setattr(_machine_settings._Machine, "write_checked", lambda *_: (_ for _ in ()).throw(OSError(5, "EIO")))
+        patch.setattr(_machine_settings._SettingStore, "restore_value", lambda *_: (_ for _ in ()).throw(OSError(5, "EIO")))
         settings = MachineSettings(str(root), str(backup)).__enter__()
         settings.apply({"cpu_power_limit_w": 100})
-        assert f"{root}/{LIMIT},200000000,100000000" in backup.read_text()  # not the 150 W of the killed program
+        assert f"{root}/{POWER_LIMIT_FILE},200000000,100000000" in backup.read_text()  # not the 150 W of the killed program
         assert len(backup.read_text().splitlines()) == 5
         settings.__exit__(None, None, None)
-    assert read(root, LIMIT) == "200000000" and read(root, CLOCK.format(1)) == "2000000"
+    assert read(root, POWER_LIMIT_FILE) == "200000000" and read(root, CLOCK.format(1)) == "2000000"
     assert restore(root, backup) == [] and not backup.exists()
-    assert {name: read(root, name) for name in BEFORE} == BEFORE
+    assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
 def test_a_write_that_fails_at_the_end_keeps_only_its_line(root, backup, monkeypatch, capsys):
     with pytest.raises(KeyboardInterrupt), MachineSettings(str(root), str(backup)) as settings:
-        settings.apply(WANTED)
+        settings.apply(REQUESTED_SETTINGS)
         (root / GOVERNOR.format(0)).unlink()  # the CPU is switched off
         raise KeyboardInterrupt
     assert backup.read_text() == f"{root}/{GOVERNOR.format(0)},performance,powersave\n"
     assert "should be 'performance'" in capsys.readouterr().err  # an exception has no result with notes
-    assert read(root, LIMIT) == "200000000"
+    assert read(root, POWER_LIMIT_FILE) == "200000000"
 
 
 def test_the_watcher_prints_what_it_could_not_restore(root, backup, environment):
@@ -214,15 +214,15 @@ def test_the_watcher_loads_nothing_from_the_current_folder(root, backup, environ
     program.communicate()
     wait_for_end(watcher)
     assert not (tmp_path / "executed").exists()
-    assert {name: read(root, name) for name in BEFORE} == BEFORE and not backup.exists()
+    assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE and not backup.exists()
 
 
 def test_a_previous_limit_above_the_reported_maximum_is_restored(root, backup, environment):
-    (root / LIMIT).write_text("253000000\n")
+    (root / POWER_LIMIT_FILE).write_text("253000000\n")
     (root / CLOCK.format(1)).write_text("3600000\n")  # boost
-    leave_changed(root, backup, environment)
+    leave_settings_changed(root, backup, environment)
     assert restore(root, backup) == [] and not backup.exists()
-    assert (read(root, LIMIT), read(root, CLOCK.format(1))) == ("253000000", "3600000")
+    assert (read(root, POWER_LIMIT_FILE), read(root, CLOCK.format(1))) == ("253000000", "3600000")
 
 
 def test_the_next_program_waits_until_the_watcher_has_restored(root, backup, environment, no_wait, monkeypatch):
@@ -249,20 +249,20 @@ def test_the_next_program_waits_until_the_watcher_has_restored(root, backup, env
 
     monkeypatch.setattr(_machine_settings, "_try_lock", try_lock_and_continue)
     with next_program as settings:
-        assert attempts[0] is False and {name: read(root, name) for name in BEFORE} == BEFORE
+        assert attempts[0] is False and {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
         wait_for_end(watcher)
         settings.apply({"cpu_power_limit_w": 100})
-        assert read(root, LIMIT) == "100000000" and backup.exists()
-    assert read(root, LIMIT) == "200000000" and settings.notes == []
+        assert read(root, POWER_LIMIT_FILE) == "100000000" and backup.exists()
+    assert read(root, POWER_LIMIT_FILE) == "200000000" and settings.notes == []
 
 
 def test_a_file_that_disappears_is_no_error(root, backup, environment, monkeypatch):
-    leave_changed(root, backup, environment)
-    write = _machine_settings._Machine.write
-    monkeypatch.setattr(_machine_settings._Machine, "write",
+    leave_settings_changed(root, backup, environment)
+    write = _machine_settings._SettingStore.write
+    monkeypatch.setattr(_machine_settings._SettingStore, "write",
                         lambda *arguments: (backup.unlink(missing_ok=True), write(*arguments)))  # fmt: skip
     assert restore(root, backup) == []
-    assert {name: read(root, name) for name in BEFORE} == BEFORE
+    assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
 def test_programs_with_different_data_folders_share_the_lock_of_the_machine(root, tmp_path, no_wait):
@@ -281,12 +281,12 @@ def test_another_machine_that_shares_the_data_folder_restores_nothing(root, tmp_
     boot.parent.mkdir(parents=True)
     boot.write_text("first-boot\n")
     with MachineSettings(str(root)) as settings:
-        settings.apply(WANTED)
+        settings.apply(REQUESTED_SETTINGS)
         assert (tmp_path / "shared/machine-settings-first-boot.csv").exists()
         boot.write_text("second-boot\n")
         with MachineSettings(str(root)) as settings:  # its lock is beside its file, as the root has no /run/lock
-            assert settings.notes == [] and read(root, LIMIT) == "150000000"
-    assert {name: read(root, name) for name in BEFORE} == BEFORE
+            assert settings.notes == [] and read(root, POWER_LIMIT_FILE) == "150000000"
+    assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
 def test_a_forked_child_does_not_keep_the_lock(root, backup, no_wait):
@@ -316,7 +316,7 @@ def test_a_forked_child_of_a_killed_program_does_not_keep_the_lock(root, backup,
     program.wait()
     wait_for_end(watcher)
     assert restore(root, backup) == []
-    assert read(root, LIMIT) == "200000000"
+    assert read(root, POWER_LIMIT_FILE) == "200000000"
     os.close(write_end)
     os.close(read_end)
     program.stdin.close()
@@ -325,7 +325,7 @@ def test_a_forked_child_of_a_killed_program_does_not_keep_the_lock(root, backup,
 
 def test_a_forked_child_neither_restores_nor_changes_settings(root, backup):
     with MachineSettings(str(root), str(backup)) as settings:
-        settings.apply(WANTED)
+        settings.apply(REQUESTED_SETTINGS)
         child = os.fork()
         if child == 0:
             code = 1
@@ -338,9 +338,9 @@ def test_a_forked_child_neither_restores_nor_changes_settings(root, backup):
             finally:
                 os._exit(code)
         assert os.waitpid(child, 0)[1] == 0
-        assert {name: read(root, name) for name in DURING} == DURING
+        assert {name: read(root, name) for name in VALUES_DURING} == VALUES_DURING
         assert backup.exists() and settings._watcher.poll() is None
-    assert {name: read(root, name) for name in BEFORE} == BEFORE
+    assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
 def test_two_programs_do_not_change_settings_at_once(root, backup, no_wait):
@@ -354,7 +354,7 @@ def test_two_programs_do_not_change_settings_at_once(root, backup, no_wait):
 def test_a_value_that_the_machine_does_not_offer_changes_nothing(root, backup, wanted):
     with MachineSettings(str(root), str(backup)) as settings, pytest.raises(JoulemapError):
         settings.apply(wanted)
-    assert {name: read(root, name) for name in BEFORE} == BEFORE
+    assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
 def test_a_machine_without_the_setting_says_so(tmp_path, backup, monkeypatch):
@@ -370,32 +370,32 @@ def test_a_machine_without_the_setting_says_so(tmp_path, backup, monkeypatch):
                                   "{governor},fast,1", "nvml:GPU-1/limit,5,1", "nvml:/clock_mhz,5,1"])  # fmt: skip
 def test_lines_that_joulemap_cannot_have_written_are_refused(root, backup, line):
     backup.parent.mkdir()
-    text = line.format(limit=root / LIMIT, governor=root / GOVERNOR.format(0)) + "\n"
+    text = line.format(limit=root / POWER_LIMIT_FILE, governor=root / GOVERNOR.format(0)) + "\n"
     backup.write_text(f"{text}{root / CLOCK.format(1)},2500000,1\n")
     backup.chmod(0o600)
     notes = restore(root, backup)
-    assert len(notes) == 1 and read(root, LIMIT) == "200000000"
+    assert len(notes) == 1 and read(root, POWER_LIMIT_FILE) == "200000000"
     assert read(root, CLOCK.format(1)) == "2500000" and backup.read_text() == text  # for its owner to decide
 
 
 @pytest.mark.parametrize("text", ["{limit},1\n", "\0,1,2\n", "{limit},\udcff,1\n"])
 def test_a_file_that_joulemap_cannot_have_written_is_renamed(root, backup, text):
     backup.parent.mkdir()
-    backup.write_bytes(text.format(limit=root / LIMIT).encode(errors="surrogateescape"))
+    backup.write_bytes(text.format(limit=root / POWER_LIMIT_FILE).encode(errors="surrogateescape"))
     backup.chmod(0o600)
     before = backup.read_bytes()
     notes = restore(root, backup)
-    assert len(notes) == 1 and read(root, LIMIT) == "200000000"
+    assert len(notes) == 1 and read(root, POWER_LIMIT_FILE) == "200000000"
     # Python 3.11 reads NUL as a character: the line is then refused, and the file keeps its name.
     assert (backup if backup.exists() else Path(f"{backup}.refused")).read_bytes() == before
 
 
 def test_a_file_that_others_can_write_is_refused(root, backup):
     backup.parent.mkdir()
-    backup.write_text(f"{root / LIMIT},1000000,2\n")
+    backup.write_text(f"{root / POWER_LIMIT_FILE},1000000,2\n")
     backup.chmod(0o666)
     assert "other users can write" in restore(root, backup)[0]
-    assert read(root, LIMIT) == "200000000" and not backup.exists()
+    assert read(root, POWER_LIMIT_FILE) == "200000000" and not backup.exists()
 
 
 class Gpu:
@@ -460,17 +460,17 @@ def test_gpus_that_the_process_may_not_use_are_not_changed(root, backup, monkeyp
     assert gpu.limit_mw == 300_000
 
 
-def leave_gpu_changed(gpu: Gpu, root: Path, backup: Path) -> None:
+def leave_gpu_settings_changed(gpu: Gpu, root: Path, backup: Path) -> None:
     backup.parent.mkdir()
-    backup.write_text(f"nvml:GPU-1/power_limit_mw,300000,250000\n{root / LIMIT},200000000,150000000\n")
+    backup.write_text(f"nvml:GPU-1/power_limit_mw,300000,250000\n{root / POWER_LIMIT_FILE},200000000,150000000\n")
     backup.chmod(0o600)
     gpu.limit_mw = 250_000
-    (root / LIMIT).write_text("150000000\n")
+    (root / POWER_LIMIT_FILE).write_text("150000000\n")
 
 
 def test_gpus_are_restored_that_the_next_program_may_not_use(root, backup, monkeypatch):
     gpu = Gpu()
-    leave_gpu_changed(gpu, root, backup)
+    leave_gpu_settings_changed(gpu, root, backup)
     monkeypatch.setattr(_machine_settings.ctypes, "CDLL", lambda name: gpu)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     assert restore(root, backup) == [] and not backup.exists()
@@ -481,17 +481,17 @@ def test_gpus_are_restored_that_the_next_program_may_not_use(root, backup, monke
 def test_a_gpu_that_does_not_answer_keeps_its_line_and_stops_no_other(root, backup, monkeypatch, failing):
     gpu, broken = Gpu(), Gpu()
     setattr(broken, failing, lambda *_: 15)  # the GPU is lost
-    leave_gpu_changed(gpu, root, backup)
+    leave_gpu_settings_changed(gpu, root, backup)
     monkeypatch.setattr(_machine_settings.ctypes, "CDLL", lambda name: broken)
     notes = restore(root, backup)
     assert len(notes) == 1 and "GPU-1/power_limit_mw' should be '300000'" in notes[0]
-    assert read(root, LIMIT) == "200000000"
+    assert read(root, POWER_LIMIT_FILE) == "200000000"
     monkeypatch.setattr(_machine_settings.ctypes, "CDLL", lambda name: gpu)
     assert restore(root, backup) == [] and gpu.limit_mw == 300_000 and not backup.exists()
 
 
 def test_a_machine_without_driver_keeps_the_line_of_its_gpu(root, backup, monkeypatch, tmp_path):
-    leave_gpu_changed(Gpu(), root, backup)
+    leave_gpu_settings_changed(Gpu(), root, backup)
     monkeypatch.setenv("JOULEMAP_NVML", str(tmp_path / "none.so"))
     notes = restore(root, backup)
     assert len(notes) == 1 and "no NVIDIA driver" in notes[0] and "remove the factor" not in notes[0]
@@ -522,7 +522,7 @@ def test_tune_applies_the_setting_of_each_trial_and_restores(root, backup, monke
     seen = []
 
     def train(config, trial):
-        seen.append(int(read(root, LIMIT)) // 1_000_000)
+        seen.append(int(read(root, POWER_LIMIT_FILE)) // 1_000_000)
         joules[0] += {200: 100, 150: 80, 100: 90}[seen[-1]]
         trial.report(0, accuracy=1.0)
 
@@ -530,4 +530,4 @@ def test_tune_applies_the_setting_of_each_trial_and_restores(root, backup, monke
     result = jm.tune(train, space, at_least={"accuracy": 0.9}, runs_planned=100, set_machine=True)
     assert sorted(seen) == [100, 150, 200] and seen[0] == 200
     assert result.best == {"cpu_power_limit_w": 150}
-    assert read(root, LIMIT) == "200000000" and not backup.exists()
+    assert read(root, POWER_LIMIT_FILE) == "200000000" and not backup.exists()

@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-ON_A_GPU = Path(__file__).resolve().parent.parent.parent / "examples" / "resnet50-h200.joule"
+GPU_RECORDING = Path(__file__).resolve().parent.parent.parent / "examples" / "resnet50-h200.joule"
 
 
 def html_of(binaries: Path, code: str) -> str:
-    begin = f"import dataclasses\nimport joulemap as jm\nrun = jm.load({str(ON_A_GPU)!r})\n"
+    begin = f"import dataclasses\nimport joulemap as jm\nrun = jm.load({str(GPU_RECORDING)!r})\n"
     program = f"{begin}{code}\nprint(shown._repr_html_())"
     environment = {**os.environ, "PYTHONPATH": str(binaries.parent / "python")}
     command = [sys.executable, "-c", program]

@@ -38,7 +38,7 @@ def work(listed: dict, phase: str) -> list[tuple]:
     return [result(one) for one in found if one["form"] != "fill"]
 
 
-def only(listed: dict, **wanted) -> dict:
+def only_operation(listed: dict, **wanted) -> dict:
     found = [one for one in listed["operations"] if all(one[key] == value for key, value in wanted.items())]
     assert len(found) == 1, found
     return found[0]
@@ -70,8 +70,8 @@ def test_inference_of_a_small_network_is_its_layers_in_order():
         ("3", "pooling", "max", "forward"),
         ("5", "dense", "", "forward"),
     ]
-    assert only(listed, kind="dense")["parameters"] == {"rows": 4, "in": 128, "out": 10, "bias": 1}
-    convolution = only(listed, kind="convolution")["parameters"]
+    assert only_operation(listed, kind="dense")["parameters"] == {"rows": 4, "in": 128, "out": 10, "bias": 1}
+    convolution = only_operation(listed, kind="convolution")["parameters"]
     assert convolution == {
         **{"batch": 4, "channels": 3, "out": 8, "height": 8, "width": 8, "kernel": 3, "stride": 1, "padding": 1},
         **{"dilation": 1, "groups": 1, "bias": 1, "channels_last": 0},
@@ -101,7 +101,7 @@ def test_the_optimizer_steps_over_the_weights_that_got_a_gradient():
     model = small_cnn()
     model[0].weight.requires_grad_(False)
     elements = sum(one.numel() for one in model.parameters() if one.requires_grad)
-    step = only(list_operations(model, (image(),), training=True, optimizer="momentum"), kind="optimizer")
+    step = only_operation(list_operations(model, (image(),), training=True, optimizer="momentum"), kind="optimizer")
     assert step["form"] == "momentum" and step["pass"] == "optimizer"
     assert step["parameters"] == {"tensors": 5, "elements": elements, "fused": 0, "foreach": 1}
 
@@ -116,7 +116,9 @@ def test_the_optimizer_steps_over_the_weights_that_got_a_gradient():
 )
 def test_optimizers_of_pytorch_are_recognized(make, form, fused, foreach):
     model = small_cnn()
-    step = only(list_operations(model, (image(),), training=True, optimizer=make(model.parameters())), kind="optimizer")
+    step = only_operation(
+        list_operations(model, (image(),), training=True, optimizer=make(model.parameters())), kind="optimizer"
+    )
     assert (step["form"], step["parameters"]["fused"], step["parameters"]["foreach"]) == (form, fused, foreach)
 
 
@@ -124,7 +126,7 @@ def test_an_optimizer_that_was_not_measured_is_listed_as_unknown():
     model = small_cnn()
     listed = list_operations(model, (image(),), training=True, optimizer=torch.optim.Adagrad(model.parameters()))
     assert listed["unknown"][0]["source"] == "torch.optim.Adagrad"
-    assert only(listed, kind="unknown")["pass"] == "optimizer"
+    assert only_operation(listed, kind="unknown")["pass"] == "optimizer"
 
 
 def test_weights_that_are_frozen_leave_the_gradient_of_the_input():
@@ -132,9 +134,9 @@ def test_weights_that_are_frozen_leave_the_gradient_of_the_input():
     for parameter in model[1].parameters():
         parameter.requires_grad_(False)
     listed = list_operations(model, (torch.empty(4, 16, device="meta"),), training=True)
-    gradient = only(listed, kind="dense", layer="1", phase="backward")
+    gradient = only_operation(listed, kind="dense", layer="1", phase="backward")
     assert (gradient["pass"], gradient["parameters"]) == ("forward", {"rows": 4, "in": 8, "out": 32, "bias": 0})
-    assert only(listed, kind="dense", layer="0", phase="backward")["pass"] == "backward-weights"
+    assert only_operation(listed, kind="dense", layer="0", phase="backward")["pass"] == "backward-weights"
 
 
 def test_dropout_is_one_kernel_as_on_a_gpu():
@@ -181,7 +183,7 @@ def test_nothing_is_allocated():
         model = nn.Linear(2**20, 2**20)
     listed = list_operations(model, (torch.empty(1, 2**20, device="meta"),), training=True, optimizer="adam")
     assert listed["weight_elements"] == 2**40 + 2**20
-    assert only(listed, kind="optimizer")["parameters"]["elements"] == 2**40 + 2**20
+    assert only_operation(listed, kind="optimizer")["parameters"]["elements"] == 2**40 + 2**20
 
 
 def test_the_model_is_as_it_was():
@@ -216,7 +218,7 @@ def test_operations_of_others_are_listed_and_bounded():
     listed = list_operations(Other(), (torch.empty(3, 5, device="meta"),))
     reason = "an operation of the library acme"
     assert listed["unknown"] == [{"layer": "", "source": "acme.mystery", "reason": reason, "bounded": True}]
-    size = only(listed, kind="unknown")["parameters"]
+    size = only_operation(listed, kind="unknown")["parameters"]
     assert (size["in"], size["out"]) == (15, 30)
 
 
@@ -226,9 +228,9 @@ def test_operations_of_others_are_listed_and_bounded():
 )
 def test_products_are_computed_in_what_was_asked_for(dtype, convolution, product):
     listed = list_operations(small_cnn(), (image(),), precision=dtype)
-    assert only(listed, kind="convolution")["dtype"] == convolution
-    assert only(listed, kind="dense")["dtype"] == product
-    assert only(listed, kind="activation")["dtype"] == "fp32"
+    assert only_operation(listed, kind="convolution")["dtype"] == convolution
+    assert only_operation(listed, kind="dense")["dtype"] == product
+    assert only_operation(listed, kind="activation")["dtype"] == "fp32"
 
 
 def test_autocast_uses_the_rules_of_a_gpu():
@@ -242,14 +244,14 @@ def test_autocast_uses_the_rules_of_a_gpu():
 
     listed = list_operations(Mixed(), (torch.empty(2, 8, device="meta"),), autocast=torch.bfloat16)
     assert {one["dtype"] for one in listed["operations"] if one["kind"] == "dense"} == {"bf16"}
-    assert only(listed, kind="normalization")["dtype"] == "fp32"
+    assert only_operation(listed, kind="normalization")["dtype"] == "fp32"
     # Autocast casts the norm's input; the softmax casts internally.
     assert [one["layer"] for one in listed["operations"] if (one["kind"], one["form"]) == ("cast", "fp32")] == ["norm"]
 
 
 def test_channels_last_images_are_recorded():
     x = torch.empty(4, 3, 8, 8, device="meta").to(memory_format=torch.channels_last)
-    assert only(list_operations(small_cnn(), (x,)), kind="convolution")["parameters"]["channels_last"] == 1
+    assert only_operation(list_operations(small_cnn(), (x,)), kind="convolution")["parameters"]["channels_last"] == 1
 
 
 @pytest.mark.parametrize(
@@ -260,7 +262,7 @@ def test_a_second_operand_has_a_form(second, form, width):
         def forward(self, x, y):
             return x + y
 
-    found = only(list_operations(Sum(), (torch.empty(4, 6, 8), torch.empty(second))), kind="add")
+    found = only_operation(list_operations(Sum(), (torch.empty(4, 6, 8), torch.empty(second))), kind="add")
     assert (found["form"], found["parameters"]) == (form, {"batch": 4, "rows": 6, "width": width})
 
 
@@ -281,7 +283,7 @@ def test_products_and_convolutions_have_the_arithmetic_that_pytorch_counts(train
     assert sum(map(flops, listed["operations"])) == pytest.approx(counter.get_total_flops(), rel=0.01)
 
 
-class WithPositions(nn.Module):
+class ModelWithCachedPositions(nn.Module):
     """Computes its positions in the first call, reads their values and caches them, as real networks do."""
 
     def __init__(self) -> None:
@@ -298,7 +300,7 @@ class WithPositions(nn.Module):
 
 @pytest.mark.parametrize("training", [False, True])
 def test_cached_state_of_a_module_is_not_part_of_a_pass(training):
-    model = WithPositions()
+    model = ModelWithCachedPositions()
     listed = list_operations(model, [torch.empty(4, 8, device="meta")], training=training)
     assert [kind for _, kind, _, _ in work(listed, "forward")][:2] == ["add", "dense"]
     assert model.positions is None

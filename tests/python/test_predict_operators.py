@@ -19,23 +19,23 @@ from _predict.operation_list import list_operations  # noqa: E402
 nn, functional = torch.nn, torch.nn.functional
 
 # Handlers of operators that only read and write elements, by index or in another order, and at most add elements.
-MOVES = {
+MOVE_HANDLERS = {
     elements.classify_gather,
     elements.classify_clone,
     elements.classify_copy,
     elements.classify_concatenate,
     elements.classify_host_read,
 }
-MOVES |= {elements.classify_slice_gradient, elements.classify_fill}
+MOVE_HANDLERS |= {elements.classify_slice_gradient, elements.classify_fill}
 # Names of operators that compute more than that.
-COMPUTES = re.compile(
+COMPUTING_NAMES = re.compile(
     r"(mm|bmm|mv|conv|lstm|gru|rnn|attention|attend|fft|dist|linalg|solve|cholesky|qr|svd|eig|inv|lu_|det$|grid_sampler"
     r"|ctc|embedding|norm|hist|bincount|sort|topk|unique|quant|einsum|pool|softmax|cum|fused|linear|dot|ger|loss|exp$"
     r"|multinomial|median|kthvalue|mode$|upsample|interpolat|reduce$|renorm|trace|cross|matrix_exp|sparse_m|spmm|_thnn"
     r"|dropout)"
 )
 # Exceptions, which match but only move or fill data: random distributions, a view of a diagonal, scatter and slice.
-NEVERTHELESS = {"normal", "randn", "randn_like", "exponential", "linalg_diagonal", "scatter_reduce", "slice_inverse"}
+MOVES_DESPITE_NAME = {"normal", "randn", "randn_like", "exponential", "linalg_diagonal", "scatter_reduce", "slice_inverse"}
 
 
 def registered() -> list:
@@ -56,16 +56,16 @@ def plain_name(func) -> str:
     return name if name == "copy_" or not name.endswith("_") else name[:-1]
 
 
-def is_taken_apart(func) -> bool:
+def is_decomposed(func) -> bool:
     """Whether PyTorch decomposes the operator before it reaches the recorder."""
     return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
 
 
-def moves(func) -> bool:
+def is_move(func) -> bool:
     name = plain_name(func)
     if name in recorder.OPERATIONS_WITHOUT_LAUNCH or name in recorder.UNMARKED_VIEWS or recorder.is_view(func):
         return True
-    return layers.OPERATION_HANDLERS.get(name) in MOVES or (
+    return layers.OPERATION_HANDLERS.get(name) in MOVE_HANDLERS or (
         name.endswith("_copy") and name not in layers.OPERATION_HANDLERS
     )
 
@@ -73,9 +73,9 @@ def moves(func) -> bool:
 def test_no_computing_operator_is_classified_as_a_copy():
     operators = registered()
     assert len(operators) > 1500
-    wrong = {plain_name(func) for func in operators if moves(func) and COMPUTES.search(plain_name(func))}
-    wrong -= {plain_name(func) for func in operators if is_taken_apart(func)}
-    assert wrong - NEVERTHELESS == set()
+    wrong = {plain_name(func) for func in operators if is_move(func) and COMPUTING_NAMES.search(plain_name(func))}
+    wrong -= {plain_name(func) for func in operators if is_decomposed(func)}
+    assert wrong - MOVES_DESPITE_NAME == set()
 
 
 def test_every_name_that_is_known_is_registered():

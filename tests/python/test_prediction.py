@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.onnx_bytes import integer, ints, model, node, value, weight, whole_numbers
+from support.onnx_bytes import integer, ints, model, node, value, weight, integer_tensor
 
 ROOT = Path(__file__).resolve().parents[2]
 ONNX = ROOT / "tests" / "data" / "onnx" / "resnet18.onnx"
@@ -92,7 +92,7 @@ def keras_of(shape: list, *layers: dict) -> str:
 
 def onnx_of(kind: str, gates: int, directions: int, steps: int, batch: int, width: int, hidden: int, layers: int) -> bytes:
     """A recurrent stack as PyTorch exports it: one node per layer, followed by the concatenation of both directions."""
-    nodes, weights, read = [], [whole_numbers("side", [0, 0, -1])], "x"
+    nodes, weights, read = [], [integer_tensor("side", [0, 0, -1])], "x"
     for layer in range(layers):
         into = width if layer == 0 else directions * hidden
         sizes = ((f"w{layer}", into), (f"r{layer}", hidden))

@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from small_disk import fill, small_disk  # noqa: E402
 
-EXAMPLE = ROOT / "tests" / "data" / "recordings" / "v1.2.joule"
+EXAMPLE_RECORDING = ROOT / "tests" / "data" / "recordings" / "v1.2.joule"
 
 REFUSED = """
 from joulemap._recorder import Recorder
@@ -51,11 +51,11 @@ except (jm.JoulemapError, OSError) as error:
 @pytest.mark.parametrize("name", ["run.joule", "link", "hard"])
 def test_a_recording_is_not_overwritten_by_a_table_of_it(python, tmp_path, name):
     file = tmp_path / "run.joule"
-    shutil.copy(EXAMPLE, file)
+    shutil.copy(EXAMPLE_RECORDING, file)
     (tmp_path / "link").symlink_to(file)
     (tmp_path / "hard").hardlink_to(file)
     assert "is a recording" in python(WRITTEN, RUN=str(file), OUT=str(tmp_path / name))
-    assert file.read_bytes() == EXAMPLE.read_bytes()
+    assert file.read_bytes() == EXAMPLE_RECORDING.read_bytes()
 
 
 def test_a_full_disk_leaves_the_older_table(python, tmp_path):
@@ -64,12 +64,12 @@ def test_a_full_disk_leaves_the_older_table(python, tmp_path):
         older.write_text("older")
         older.chmod(0o640)
         fill(disk)
-        assert "No space left" in python(WRITTEN, RUN=str(EXAMPLE), OUT=str(older))
+        assert "No space left" in python(WRITTEN, RUN=str(EXAMPLE_RECORDING), OUT=str(older))
         assert older.read_text() == "older" and len(list(disk.iterdir())) == 2
         (disk / "filler").unlink()
-        assert python(WRITTEN, RUN=str(EXAMPLE), OUT=str(older)) == "written"
+        assert python(WRITTEN, RUN=str(EXAMPLE_RECORDING), OUT=str(older)) == "written"
         assert older.stat().st_mode & 0o777 == 0o640 and "," in older.read_text()
-    assert python(WRITTEN, RUN=str(EXAMPLE), OUT="/dev/null") == "written"
+    assert python(WRITTEN, RUN=str(EXAMPLE_RECORDING), OUT="/dev/null") == "written"
 
 
 CELLS = """
@@ -85,5 +85,5 @@ def test_cells_are_shown_as_text_and_not_evaluated(python):
 
 def test_a_new_table_is_only_for_its_owner(python, tmp_path):
     table = tmp_path / "table.csv"
-    assert python(WRITTEN, RUN=str(EXAMPLE), OUT=str(table)) == "written"
+    assert python(WRITTEN, RUN=str(EXAMPLE_RECORDING), OUT=str(table)) == "written"
     assert table.stat().st_mode & 0o777 == 0o600

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "serving"
+SERVING_EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "serving"
 
 PROGRAM = f"""
 import random, sys
-sys.path.insert(0, {str(EXAMPLE)!r})
+sys.path.insert(0, {str(SERVING_EXAMPLE)!r})
 from engine import SHAPES, Engine, Request
 
 engine_steps = 0

@@ -41,21 +41,25 @@ from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval  # noqa: E4
         ("train loss", parts.HEAD),
         ("train optimizer AdamW", parts.UPDATE),
         ("train zero_grad", parts.UPDATE),
-        ("train backward", parts.REST),
-        ("train forward bert", parts.REST),
-        ("setup", parts.REST),
+        ("train backward", parts.OTHER_PARTS),
+        ("train forward bert", parts.OTHER_PARTS),
+        ("setup", parts.OTHER_PARTS),
     ],
 )
 def test_every_layer_of_bert_and_albert_has_its_part(path, part):
-    assert parts.part_of(path.split()) == part
+    assert parts.transformer_part_of(path.split()) == part
 
 
 def case(model: str = "BERT", task: str = "pre-training", attention_j: float = 1.0, spread: float = 0.1):
-    around = lambda joules: Interval(joules, joules * (1 - spread), joules * (1 + spread))  # noqa: E731
-    found = {parts.ATTENTION: around(attention_j), parts.FEED_FORWARD: around(2.0), parts.EMBEDDING: around(0.01)}
-    phases = {"forward": around(1.0), "backward": around(2.0)}
+    interval_around = lambda joules: Interval(joules, joules * (1 - spread), joules * (1 + spread))  # noqa: E731
+    found = {
+        parts.ATTENTION: interval_around(attention_j),
+        parts.FEED_FORWARD: interval_around(2.0),
+        parts.EMBEDDING: interval_around(0.01),
+    }
+    phases = {"forward": interval_around(1.0), "backward": interval_around(2.0)}
     step = EnergyUse(310.0, 3.0, 1.0)
-    return transformers_study.Case(model, task, "fp32", step, 100, around(1.0), found, {}, phases, [])
+    return transformers_study.Case(model, task, "fp32", step, 100, interval_around(1.0), found, {}, phases, [])
 
 
 def result(write_section, *arguments) -> str:
@@ -103,30 +107,30 @@ def epoch(number: int, joules: float, **more) -> fashion_study.Epoch:
     return fashion_study.Epoch(**{"number": number, "joules": joules, "temperature_c": 40.0, **facts, **more})
 
 
-def wobble(number: int) -> float:
+def deterministic_noise(number: int) -> float:
     """Deterministic noise without a trend."""
     return 0.3 * ((number * 7919) % 17 - 8) / 8
 
 
 def test_a_fall_of_energy_and_its_absence_are_both_reported():
-    falling = [epoch(i, 100 - 0.1 * i + wobble(i)) for i in range(100)]
-    trend = fashion_study.trend_of([one.step_j for one in falling])
+    falling = [epoch(i, 100 - 0.1 * i + deterministic_noise(i)) for i in range(100)]
+    trend = fashion_study.mann_kendall_trend([one.step_j for one in falling])
     assert f'towards the end": {CONFIRMED}' in result(fashion_study.write_verdict, trend)
-    level = [epoch(i, 100 + wobble(i)) for i in range(100)]
-    trend = fashion_study.trend_of([one.step_j for one in level])
+    level = [epoch(i, 100 + deterministic_noise(i)) for i in range(100)]
+    trend = fashion_study.mann_kendall_trend([one.step_j for one in level])
     assert f'towards the end": {NOT_SHOWN}' in result(fashion_study.write_verdict, trend)
 
 
 def test_a_fall_that_does_not_recur_with_fresh_weights_is_caused_by_the_machine():
     falling = [epoch(i, 100 - 0.1 * i) for i in range(100)]
-    later = [epoch(i, 90 + wobble(i)) for i in range(100)]
-    assert "it is the machine's" in result(fashion_study.write_repetition, falling, later, CONFIRMED)
-    again = [epoch(i, 100 - 0.1 * i + wobble(i)) for i in range(50)]
-    assert "it is the training's own" in result(fashion_study.write_repetition, falling, again, CONFIRMED)
+    later = [epoch(i, 90 + deterministic_noise(i)) for i in range(100)]
+    assert "it is the machine's" in result(fashion_study.write_warm_repetition, falling, later, CONFIRMED)
+    again = [epoch(i, 100 - 0.1 * i + deterministic_noise(i)) for i in range(50)]
+    assert "it is the training's own" in result(fashion_study.write_warm_repetition, falling, again, CONFIRMED)
 
 
 def test_power_correlated_with_temperature_is_explained_by_it():
-    warming = [epoch(i, 100 + i * 0.1 + wobble(i), temperature_c=40 + 0.05 * i) for i in range(60)]
+    warming = [epoch(i, 100 + i * 0.1 + deterministic_noise(i), temperature_c=40 + 0.05 * i) for i in range(60)]
     slopes = fashion_study.power_by_gauges(warming)
     assert list(slopes) == ["temperature"]
     assert slopes["temperature"].value == pytest.approx(0.1 / 0.5 / 0.05, rel=0.2)

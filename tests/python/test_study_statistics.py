@@ -16,7 +16,7 @@ import study_statistics as numbers  # noqa: E402
 from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval  # noqa: E402
 
 
-def remembering(count: int, memory: float, seed: int) -> list[float]:
+def ar1_noise(count: int, memory: float, seed: int) -> list[float]:
     """AR(1) noise with the autocorrelation `memory`."""
     chance, values = random.Random(seed), [0.0]
     for _ in range(count + 20):
@@ -25,26 +25,26 @@ def remembering(count: int, memory: float, seed: int) -> list[float]:
 
 
 def test_a_claim_is_confirmed_only_if_the_whole_interval_is_on_one_side():
-    assert numbers.verdict(Interval(2, 1.1, 3), 1) == CONFIRMED
-    assert numbers.verdict(Interval(0.5, 0.2, 0.9), 1) == REFUTED
-    assert numbers.verdict(Interval(2, 0.9, 3), 1) == NOT_SHOWN
-    assert numbers.within_verdict(Interval(1.0, 0.95, 1.05), 0.9, 1.1) == CONFIRMED
-    assert numbers.within_verdict(Interval(1.5, 1.2, 1.8), 0.9, 1.1) == REFUTED
-    assert numbers.within_verdict(Interval(1.1, 0.95, 1.25), 0.9, 1.1) == NOT_SHOWN
+    assert numbers.verdict_above(Interval(2, 1.1, 3), 1) == CONFIRMED
+    assert numbers.verdict_above(Interval(0.5, 0.2, 0.9), 1) == REFUTED
+    assert numbers.verdict_above(Interval(2, 0.9, 3), 1) == NOT_SHOWN
+    assert numbers.verdict_within(Interval(1.0, 0.95, 1.05), 0.9, 1.1) == CONFIRMED
+    assert numbers.verdict_within(Interval(1.5, 1.2, 1.8), 0.9, 1.1) == REFUTED
+    assert numbers.verdict_within(Interval(1.1, 0.95, 1.25), 0.9, 1.1) == NOT_SHOWN
 
 
 def test_a_single_value_has_an_infinite_interval():
-    assert numbers.verdict(numbers.mean_interval([5.0]), 1) == NOT_SHOWN
+    assert numbers.verdict_above(numbers.mean_interval([5.0]), 1) == NOT_SHOWN
 
 
 def test_ratios_are_as_wide_as_both_intervals_allow():
-    ratio = Interval(10, 8, 12).over(Interval(5, 4, 6))
+    ratio = Interval(10, 8, 12).ratio_to(Interval(5, 4, 6))
     assert ratio == pytest.approx((2, 8 / 6, 3))
-    assert numbers.verdict(Interval(1, 0.5, 2).over(Interval(0.1, -0.1, 0.3)), 0) == NOT_SHOWN
+    assert numbers.verdict_above(Interval(1, 0.5, 2).ratio_to(Interval(0.1, -0.1, 0.3)), 0) == NOT_SHOWN
 
 
 def test_an_interval_times_a_negative_number_still_has_its_low_end_first():
-    assert Interval(1, 0.5, 2).times(-2) == (-2, -4, -1)
+    assert Interval(1, 0.5, 2).scaled_by(-2) == (-2, -4, -1)
 
 
 def test_nine_of_ten_intervals_of_a_mean_cover_it():
@@ -63,7 +63,7 @@ def test_exponents_of_sizes_are_estimated_with_intervals_that_cover_them():
         values = [0.001 * hidden**1.4 * layers**0.8 * math.exp(chance.gauss(0, 0.05)) for hidden, layers in sizes]
         fit = numbers.power_law(sizes, values)
         held += fit.coefficient(1).low <= 1.4 <= fit.coefficient(1).high
-        assert numbers.verdict(fit.combined([0, 1, -1]), 0) == CONFIRMED
+        assert numbers.verdict_above(fit.combined([0, 1, -1]), 0) == CONFIRMED
     assert 0.85 <= held / 200 <= 0.95, held / 200
 
 
@@ -75,9 +75,9 @@ def test_collinear_columns_are_rejected():
 def test_a_real_trend_is_detected_and_its_interval_covers_the_slope():
     held = shown = 0
     for seed in range(40):
-        values = [100 - 0.05 * i + noise for i, noise in enumerate(remembering(95, 0.3, seed))]
-        trend = numbers.trend_of(values)
-        shown += trend.is_shown()
+        values = [100 - 0.05 * i + noise for i, noise in enumerate(ar1_noise(95, 0.3, seed))]
+        trend = numbers.mann_kendall_trend(values)
+        shown += trend.is_significant()
         held += trend.slope.low <= -0.05 <= trend.slope.high
     assert shown >= 36, shown
     assert held >= 30, held
@@ -85,22 +85,22 @@ def test_a_real_trend_is_detected_and_its_interval_covers_the_slope():
 
 def test_autocorrelated_values_are_not_mistaken_for_a_trend():
     """A test that ignores autocorrelation would report a trend in every third series."""
-    trends = [numbers.trend_of(remembering(95, 0.6, seed)) for seed in range(60)]
-    wrong = [seed for seed, trend in enumerate(trends) if trend.is_shown()]
+    trends = [numbers.mann_kendall_trend(ar1_noise(95, 0.6, seed)) for seed in range(60)]
+    wrong = [seed for seed, trend in enumerate(trends) if trend.is_significant()]
     assert len(wrong) <= 7, wrong
 
 
 def test_too_few_values_for_a_trend_are_refused():
     with pytest.raises(ValueError, match="too few"):
-        numbers.trend_of([1.0] * 7)
+        numbers.mann_kendall_trend([1.0] * 7)
 
 
 def test_the_same_values_give_the_same_intervals():
-    values = remembering(50, 0.5, 1)
-    assert numbers.trend_of(values) == numbers.trend_of(values)
+    values = ar1_noise(50, 0.5, 1)
+    assert numbers.mann_kendall_trend(values) == numbers.mann_kendall_trend(values)
     assert numbers.bootstrap(values, max) == numbers.bootstrap(values, max)
 
 
 def test_a_gauge_that_does_not_move_has_no_trend():
-    trend = numbers.trend_of([1980.0] * 30)
-    assert trend.slope == (0, 0, 0) and not trend.is_shown() and trend.inflation == pytest.approx(1, abs=0.2)
+    trend = numbers.mann_kendall_trend([1980.0] * 30)
+    assert trend.slope == (0, 0, 0) and not trend.is_significant() and trend.inflation == pytest.approx(1, abs=0.2)

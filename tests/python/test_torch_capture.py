@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 import training_programs
-from recorded_program import run_alone
-from torch_version import since_torch
+from recorded_program import run_without_joulemap
+from torch_version import requires_torch
 
 
 @pytest.mark.parametrize("network", training_programs.NETWORKS)
 def test_training_is_the_same_bit_for_bit(record, tmp_path, network):
     program = training_programs.program(network)
-    alone = run_alone(tmp_path / "alone", program)
+    alone = run_without_joulemap(tmp_path / "alone", program)
     recorded = record(program)
     assert alone.returncode == 0, alone.stderr
     assert recorded.out == alone.stdout
@@ -54,7 +54,7 @@ def test_recomputed_activations_are_a_phase_of_their_own(record):
     assert part.count("train", "recompute", "Net", "layers", "layers.2") == 0
 
 
-@since_torch(2, 3, "no scaler for CPUs")
+@requires_torch(2, 3, "no scaler for CPUs")
 def test_the_loss_is_a_metric_unless_the_program_logs_its_own(record):
     program = """
 import torch, torch.nn as nn, joulemap as jm

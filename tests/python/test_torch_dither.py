@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from recorded_program import run_alone
+from recorded_program import run_without_joulemap
 
 # Pauses of a hundredth of the usual length: as many in seconds as usually in minutes.
-SHORT = "from joulemap import _torch_dither; _torch_dither.MIN_PAUSE_S, _torch_dither.MAX_PAUSE_S = 0.0002, 0.0004\n"
+SHORTEN_PAUSES = (
+    "from joulemap import _torch_dither; _torch_dither.MIN_PAUSE_S, _torch_dither.MAX_PAUSE_S = 0.0002, 0.0004\n"
+)
 
 TRAINING = """
 import random, sys
@@ -49,9 +51,9 @@ def pauses_of(part) -> list[tuple[int, int]]:
 
 
 def test_a_dithered_program_computes_the_same_results(record, tmp_path):
-    alone = run_alone(tmp_path / "alone", TRAINING, STEPS)
+    alone = run_without_joulemap(tmp_path / "alone", TRAINING, STEPS)
     assert alone.returncode == 0, alone.stderr
-    recorded = record(SHORT + TRAINING, STEPS, JOULEMAP_DITHER="7")
+    recorded = record(SHORTEN_PAUSES + TRAINING, STEPS, JOULEMAP_DITHER="7")
     assert recorded.out == alone.stdout
     assert recorded.err == alone.stderr
     assert recorded.part.diagnostics == []
@@ -65,7 +67,7 @@ def test_a_dithered_program_computes_the_same_results(record, tmp_path):
 
 
 def test_the_program_is_paused_in_every_phase_of_a_step(record):
-    recorded = record(SHORT + TRAINING, "3000", JOULEMAP_DITHER="1")
+    recorded = record(SHORTEN_PAUSES + TRAINING, "3000", JOULEMAP_DITHER="1")
     places = {path[:-1] for path in recorded.part.times if path[-1:] == ("joulemap.dither",)}
     phases = {path[1] for path in places if len(path) > 1}
     assert {"forward", "backward"} <= phases, places
@@ -117,7 +119,9 @@ def test_pauses_are_random_and_stay_below_a_hundredth(record):
 
 
 def test_distributed_processes_are_not_dithered(record):
-    program = SHORT + """
+    program = (
+        SHORTEN_PAUSES
+        + """
 import torch.distributed as dist, time, torch
 dist.is_initialized = lambda: True
 dist.get_world_size = lambda: 2
@@ -127,6 +131,7 @@ begin = time.monotonic()
 while time.monotonic() < begin + 1:
     net(torch.randn(2, 4))
 """
+    )
     recorded = record(program, JOULEMAP_DITHER="1")
     assert recorded.part.diagnostics == ["not_dithered"]
     assert pauses_of(recorded.part) == []
@@ -148,7 +153,7 @@ def recorded_report(joulemap, tmp_path: Path):
 
 
 def test_record_dither_reports_the_paused_time_and_the_seed(recorded_report):
-    result, text = recorded_report(SHORT + TRAINING, STEPS)
+    result, text = recorded_report(SHORTEN_PAUSES + TRAINING, STEPS)
     assert (
         0 < result["overhead"]["dither_s"] <= 0.015 * result["elapsed_s"]
     )  # a sleep may last longer on a busy machine

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from recorded_program import run_alone
+from recorded_program import run_without_joulemap
 
-PRELUDE = """
+PROGRAM_PRELUDE = """
 import copy, gc, hashlib, io, pickle, weakref
 import torch, torch.nn as nn, torch.nn.functional as F
 from joulemap import _capture
@@ -15,7 +15,7 @@ x = torch.ones(2, 4, requires_grad=True)
 
 def test_models_of_one_class_stay_apart_and_shared_layers_keep_one_name(record):
     part = record(
-        PRELUDE
+        PROGRAM_PRELUDE
         + """
 first, second = nn.Linear(4, 4), nn.Linear(4, 4)
 class Twice(nn.Module):
@@ -41,7 +41,7 @@ model.c(x)
 
 def test_a_model_first_called_in_parts_is_named_by_the_whole_model_later(record):
     part = record(
-        PRELUDE
+        PROGRAM_PRELUDE
         + """
 encoder = nn.Sequential(nn.Linear(4, 4))
 encoder(x)
@@ -66,7 +66,7 @@ torch.nn.DataParallel(whole)(x)
 
 
 def test_a_model_made_anew_in_every_step_takes_the_place_of_the_last(record):
-    part = record(PRELUDE + "for _ in range(5):\n    nn.Linear(4, 4)(x)\n").part
+    part = record(PROGRAM_PRELUDE + "for _ in range(5):\n    nn.Linear(4, 4)(x)\n").part
     assert part.count("train", "forward", "Linear") == 5
     assert part.count("train", "forward", "Linear#2") == 0
 
@@ -90,7 +90,7 @@ del model
 gc.collect()
 print([reference() for reference in gone])
 """
-    alone = run_alone(tmp_path / "alone", program)
+    alone = run_without_joulemap(tmp_path / "alone", program)
     assert alone.returncode == 0, alone.stderr
     recorded = record(program)
     assert recorded.out == alone.stdout
@@ -100,7 +100,7 @@ print([reference() for reference in gone])
 
 def test_the_programs_own_hooks_still_run(record):
     recorded = record(
-        PRELUDE
+        PROGRAM_PRELUDE
         + """
 results = []
 model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
@@ -121,7 +121,7 @@ print(results)
 
 def test_an_exception_leaves_the_scope_in_which_it_was_raised(record):
     recorded = record(
-        PRELUDE
+        PROGRAM_PRELUDE
         + """
 class Fails(nn.Module):
     def __init__(self, error):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from recorded_program import run_alone
+from recorded_program import run_without_joulemap
 
 # Each module is probed for a tenth of a second; the total limit is far away, however busy the machine is.
-QUICK = "from joulemap import _torch_probe; _torch_probe.MAX_TIME_PER_MODULE_S = 0.1\n"
+SHORTEN_PROBING = "from joulemap import _torch_probe; _torch_probe.MAX_TIME_PER_MODULE_S = 0.1\n"
 
 NETWORK = """
 import random, sys
@@ -64,7 +64,7 @@ def tell_state():
 
 ON = "run = jm.attach(net, probe=True)\ntrain(4)\nrun.detach()\n"
 OFF = "train(4)\n"
-GOES_ON = "tell_state()\ntrain(4)\ntell_state()\n"
+CONTINUE_TRAINING = "tell_state()\ntrain(4)\ntell_state()\n"
 
 
 def probed(part) -> dict:
@@ -72,9 +72,9 @@ def probed(part) -> dict:
 
 
 def test_training_goes_on_bit_for_bit_after_probing(record, tmp_path):
-    alone = run_alone(tmp_path / "alone", NETWORK + OFF + GOES_ON)
+    alone = run_without_joulemap(tmp_path / "alone", NETWORK + OFF + CONTINUE_TRAINING)
     assert alone.returncode == 0, alone.stderr
-    recorded = record(QUICK + NETWORK + "import joulemap as jm\n" + ON + GOES_ON, JOULEMAP_PROBE="60")
+    recorded = record(SHORTEN_PROBING + NETWORK + "import joulemap as jm\n" + ON + CONTINUE_TRAINING, JOULEMAP_PROBE="60")
     assert recorded.out == alone.stdout
     assert recorded.err == alone.stderr
     assert recorded.part.diagnostics == []
@@ -83,8 +83,8 @@ def test_training_goes_on_bit_for_bit_after_probing(record, tmp_path):
 
 
 def test_each_module_is_replayed_forward_and_backward_at_the_end(record, tmp_path):
-    alone = run_alone(tmp_path / "alone", NETWORK + OFF)
-    recorded = record(QUICK + NETWORK + OFF, JOULEMAP_PROBE="60")
+    alone = run_without_joulemap(tmp_path / "alone", NETWORK + OFF)
+    recorded = record(SHORTEN_PROBING + NETWORK + OFF, JOULEMAP_PROBE="60")
     assert recorded.out == alone.stdout and recorded.err == alone.stderr
     part = recorded.part
     assert part.diagnostics == []
@@ -100,7 +100,7 @@ def test_each_module_is_replayed_forward_and_backward_at_the_end(record, tmp_pat
 
 def test_inference_is_replayed_without_gradients(record):
     program = "net.eval()\nwith torch.no_grad():\n    [net(torch.randn(4, 3, 10, 10)) for _ in range(2)]\n"
-    part = record(QUICK + NETWORK + program, JOULEMAP_PROBE="60").part
+    part = record(SHORTEN_PROBING + NETWORK + program, JOULEMAP_PROBE="60").part
     assert {path[0] for path in probed(part)} == {"forward"}
 
 
@@ -111,7 +111,7 @@ net = nn.Sequential(*(nn.Linear(8, 8) for _ in range(6)), nn.Linear(8, 2))
 for _ in range(2):
     net(torch.randn(4, 8)).sum().backward()
 """
-    part = record(QUICK + program, JOULEMAP_PROBE="60").part
+    part = record(SHORTEN_PROBING + program, JOULEMAP_PROBE="60").part
     # The first layer needs no gradient of its input.
     assert {path[1] for path in probed(part) if path[0] == "forward"} == {"0", "1", "6"}
 
@@ -125,7 +125,7 @@ net = nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 2))
 for _ in range(3):
     net(torch.randint(3, 10, (4, 5))).sum().backward()
 """
-    part = record(QUICK + program, JOULEMAP_PROBE="60").part
+    part = record(SHORTEN_PROBING + program, JOULEMAP_PROBE="60").part
     assert {path[1] for path in probed(part)} == {"0", "1"}
     assert part.diagnostics == []
 
@@ -141,7 +141,7 @@ def test_a_program_that_does_not_end_well_is_not_probed(record, ending, code):
 
 
 def test_the_exit_code_stays_the_program_s_own(record):
-    recorded = record(QUICK + NETWORK + OFF + "sys.exit(3)\n", code=3, JOULEMAP_PROBE="60")
+    recorded = record(SHORTEN_PROBING + NETWORK + OFF + "sys.exit(3)\n", code=3, JOULEMAP_PROBE="60")
     assert probed(recorded.part)
 
 
@@ -169,7 +169,7 @@ taker = TakesACache()
 for _ in range(2):
     taker(torch.randn(2), Cache())
 """
-    part = record(QUICK + program, JOULEMAP_PROBE="60").part
+    part = record(SHORTEN_PROBING + program, JOULEMAP_PROBE="60").part
     results = [line for line in part.of("diagnostic") if line.startswith("probe_skipped")]
     assert [line.split()[2] for line in results] == ["TakesACache", "1", "3"], results
     assert ("forward", "0") in probed(part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-PRELUDE = """
+PROGRAM_PRELUDE = """
 import torch, torch.nn as nn, torch.nn.functional as F
 from joulemap import _capture
 torch.manual_seed(0)
@@ -27,7 +27,7 @@ net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(inplace=True), nn.Linear(8, 2))
 
 def test_compiled_models_are_reported_as_one_module_and_not_recompiled(record):
     recorded = record(
-        PRELUDE
+        PROGRAM_PRELUDE
         + """
 import torch._dynamo.testing
 counter = torch._dynamo.testing.CompileCounter()
@@ -62,7 +62,7 @@ assert _capture.is_on() and _capture.depth() <= 1
 
 def test_mixed_precision_memory_formats_and_models_called_twice(record):
     part = record(
-        PRELUDE
+        PROGRAM_PRELUDE
         + """
 train(net, context=lambda: torch.autocast("cpu", dtype=torch.bfloat16))
 conv = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True)).to(memory_format=torch.channels_last)
@@ -81,7 +81,7 @@ train(twice)
 
 def test_traced_scripted_and_transformed_models_run(record):
     recorded = record(
-        PRELUDE
+        PROGRAM_PRELUDE
         + """
 x = torch.randn(4, 8)
 train(net)
@@ -124,7 +124,7 @@ print(_capture.depth(), _capture.is_on())
 
 def test_regions_of_other_profilers_are_regions(record):
     part = record(
-        PRELUDE
+        PROGRAM_PRELUDE
         + """
 class Net(nn.Module):
     def __init__(self):
@@ -149,7 +149,7 @@ print(_capture.depth())
 
 
 def test_sampled_steps_contain_operations_of_both_passes(record):
-    part = record(PRELUDE + "train(net, 6)\nassert torch._C._len_torch_function_stack() == 0\n").part
+    part = record(PROGRAM_PRELUDE + "train(net, 6)\nassert torch._C._len_torch_function_stack() == 0\n").part
     forward, backward = ("train", "forward", "Sequential"), ("train", "backward", "Sequential")
     assert part.count(*forward, "0", "torch.nn.functional.linear") == 1
     assert part.count(*backward, "0", "AddmmBackward0") == 1
@@ -159,14 +159,14 @@ def test_sampled_steps_contain_operations_of_both_passes(record):
 
 def test_a_step_that_never_ends_is_not_traced_forever(record):
     calls = "for _ in range(2):\n    net(x)\nfor _ in range(60):\n    net(x).sum().backward()\n"
-    part = record(PRELUDE + "x = torch.ones(1, 8)\n" + calls).part
+    part = record(PROGRAM_PRELUDE + "x = torch.ones(1, 8)\n" + calls).part
     assert part.count("train", "backward", "Sequential", "0") > 50
     assert 0 < part.count("train", "backward", "Sequential", "0", "AddmmBackward0") < 20
 
 
 def test_launch_bound_programs_are_traced_in_few_steps_only(record):
     part = record(
-        PRELUDE
+        PROGRAM_PRELUDE
         + """
 plain = nn.Module._wrapped_call_impl
 seen = []
@@ -237,7 +237,7 @@ if __name__ == "__main__":
 
 def test_models_of_other_threads_are_distinguished_from_those_of_the_loop(record):
     recorded = record(
-        PRELUDE
+        PROGRAM_PRELUDE
         + """
 import threading
 other = nn.Sequential(nn.Linear(8, 8))

@@ -15,7 +15,7 @@ optuna = pytest.importorskip("optuna")
 from joulemap import Energy, _tune  # noqa: E402
 from joulemap._early_stop import LossPoint  # noqa: E402
 from joulemap._tune_curve import cost_to_target  # noqa: E402
-from joulemap._tune_model import CostModel, Observation  # noqa: E402
+from joulemap._tune_model import CostModel, CostObservation  # noqa: E402
 from joulemap._tune_space import ConfigSpace  # noqa: E402
 
 
@@ -56,7 +56,7 @@ def machine(monkeypatch) -> Machine:
 BATCHES = [16, 32, 64, 128, 256, 512]
 
 
-def needed_j(config: dict) -> float:
+def true_energy_to_target_j(config: dict) -> float:
     """Energy to the target: least at a batch size of 128 and a rate of 0.01."""
     cost = 200 * math.exp(0.25 * abs(math.log2(config.get("batch", 128) / 128)))
     return cost * math.exp(0.3 * abs(math.log(config.get("rate", 0.01) / 0.01)))
@@ -66,10 +66,10 @@ def trainer(machine: Machine, epoch_j: float = 20, epochs: int = 60, noise: floa
     source = random.Random(seed)
 
     def train(config, trial):
-        needed = needed_j(config) * source.lognormvariate(0, noise)
+        needed = true_energy_to_target_j(config) * source.lognormvariate(0, noise)
         for epoch in range(epochs):
             machine.joules += epoch_j
-            accuracy = 1 - 0.1 * needed / (epoch_j * (epoch + 1))  # reaches 0.9 after needed_j
+            accuracy = 1 - 0.1 * needed / (epoch_j * (epoch + 1))  # reaches 0.9 after true_energy_to_target_j
             if trial.report(epoch, accuracy=accuracy):
                 return
 
@@ -125,8 +125,8 @@ def test_the_same_seed_and_values_give_the_same_search(machine):
 def test_a_continuous_factor_is_tuned(machine, seed):
     space = {"batch": BATCHES, "rate": jm.log_uniform(1e-4, 1)}
     result = tune(machine, space=space, default={"batch": 16, "rate": 0.1}, runs_planned=60, seed=seed)
-    assert needed_j(result.best) < 0.5 * needed_j({"batch": 16, "rate": 0.1})
-    assert needed_j(result.best) < 1.4 * 200
+    assert true_energy_to_target_j(result.best) < 0.5 * true_energy_to_target_j({"batch": 16, "rate": 0.1})
+    assert true_energy_to_target_j(result.best) < 1.4 * 200
     assert result.saving_j > 0 and result.break_even_runs < 60
 
 
@@ -414,7 +414,7 @@ def test_intervals_of_the_model_cover_unseen_costs(seed):
         a, b, c = (source.gauss(0, 1) for _ in range(3))
         cost = lambda x: 0.3 * (a * x + b * x * x + c * math.sin(3 * x))  # noqa: E731, B023
         points = [0.0, 1.0, 0.4, 0.7]
-        model = CostModel([Observation([x], cost(x) - cost(0.0), 0.0) for x in points], [0], seed)
+        model = CostModel([CostObservation([x], cost(x) - cost(0.0), 0.0) for x in points], [0], seed)
         for x in (0.1, 0.2, 0.3, 0.55, 0.85):
             drawn = sorted(model.sample_costs([[x]], 400, seed)[:, 0])
             covered += drawn[20] <= math.exp(cost(x) - cost(0.0)) <= drawn[-21]
@@ -570,7 +570,7 @@ def test_settings_that_the_machine_does_not_offer_are_refused_before_the_search(
         def __exit__(self, *exception) -> None:
             pass
 
-        def _targets(self, name, value):
+        def _values_by_path(self, name, value):
             if value is not None and value > 250:
                 raise jm.JoulemapError(f"{name}={value!r} is not possible")
             return []
@@ -605,7 +605,7 @@ def test_intervals_of_the_model_cover_costs_that_vary_between_runs(noise, least)
         costs = [math.exp(slope * abs(point - centre)) for point in points]
         seen = [cost * source.lognormvariate(0, noise) for cost in costs]
         best = min(range(6), key=seen.__getitem__)
-        observations = [Observation([point], math.log(cost / seen[0]), 0.0) for point, cost in zip(points, seen)]
+        observations = [CostObservation([point], math.log(cost / seen[0]), 0.0) for point, cost in zip(points, seen)]
         drawn = CostModel(observations, [0], seed).sample_costs([[points[0]], [points[best]]], 1000, seed) * seen[0]
         mean_of_runs = math.exp(noise**2 / 2)
         covered["best"] += is_covered(drawn[:, 1], costs[best] * mean_of_runs)

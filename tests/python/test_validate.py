@@ -9,7 +9,7 @@ import sys
 import pytest
 
 # Exact synthetic energy: modules declare the cost of a call, forward and backward.
-COSTLY = """
+EXACT_COST_PROGRAM = """
 import contextlib, random
 import torch, torch.nn as nn
 from joulemap import _validate, _validate_statistics as numbers
@@ -54,7 +54,7 @@ class CountingMeter:
 def doubled(model, inputs, train=False, blocks=None, loss=None):
     run = _validate.ModelPass(torch, model, _validate._make_call(model, inputs, loss, train), train)
     with _validate.Validation(torch, model, run, blocks) as validation:
-        blocks = numbers.measure_blocks(*validation.measure_blocks(CountingMeter(), 0.005, 3, 1, lambda text: None))
+        blocks = numbers.compute_block_energies(*validation.measure_blocks(CountingMeter(), 0.005, 3, 1, lambda text: None))
     return {extra.block: extra for extra in blocks.extras}, blocks.pass_j, validation
 
 def print_validation(model, inputs, **more):
@@ -98,7 +98,7 @@ net, x = Net(), torch.randn(8, 6)
 
 
 def test_the_energy_of_a_block_is_the_extra_energy_of_a_pass_that_runs_it_twice(python):
-    result = python(COSTLY + NETWORK + "print_validation(net, x)\n")
+    result = python(EXACT_COST_PROGRAM + NETWORK + "print_validation(net, x)\n")
     wanted = {"stem": 2.0, "act": 0.25, "norm": 0.0, "pair": 4.0, "drop": 0.0, "head": 0.5}
     assert result["joules"] == wanted
     assert result["pass_j"] == sum(wanted.values())
@@ -106,7 +106,7 @@ def test_the_energy_of_a_block_is_the_extra_energy_of_a_pass_that_runs_it_twice(
 
 
 def test_in_training_it_costs_its_backward_pass_too(python):
-    result = python(COSTLY + NETWORK + "print_validation(net, x, train=True)\n")
+    result = python(EXACT_COST_PROGRAM + NETWORK + "print_validation(net, x, train=True)\n")
     # No gradient of pair.other's output is needed: it has no backward pass, whether it runs once or twice.
     assert result["joules"] == {"stem": 5.0, "act": 0.75, "norm": 0.0, "pair": 6.0, "drop": 0.0, "head": 2.0}
     assert result["pass_j"] == 13.75
@@ -122,23 +122,23 @@ class Recurrent(nn.Module):
         return self.head(self.lstm(self.stem(x))[0])
 print_validation(Recurrent(), torch.randn(8, 6), train=True, blocks=["stem", "lstm", "head"])
 """
-    result = python(COSTLY + program)
+    result = python(EXACT_COST_PROGRAM + program)
     assert result["refused"] == {}
     assert result["joules"] == {"stem": 5.0, "lstm": 0.0, "head": 2.0}
 
 
 def test_blocks_may_be_named_and_put_together(python):
     blocks = {"front": ["stem", "norm"], "pair": ["pair.one"], "head": ["head"]}
-    result = python(COSTLY + NETWORK + f"print_validation(net, x, train=True, blocks={blocks!r})\n")
+    result = python(EXACT_COST_PROGRAM + NETWORK + f"print_validation(net, x, train=True, blocks={blocks!r})\n")
     assert result["joules"] == {"front": 5.0, "pair": 3.0, "head": 2.0}
-    result = python(COSTLY + NETWORK + 'print_validation(net, x, blocks=["pair.one", "head"])\n')
+    result = python(EXACT_COST_PROGRAM + NETWORK + 'print_validation(net, x, blocks=["pair.one", "head"])\n')
     assert result["joules"] == {"pair.one": 1.0, "head": 0.5}
 
 
 def test_a_block_of_another_name_is_refused_at_once(python):
     program = "try:\n    print_validation(net, x, blocks=['steam'])\n"
     program += "except ValueError as error:\n    print(json.dumps(str(error)))\n"
-    assert "no module 'steam'" in python(COSTLY + NETWORK + program)
+    assert "no module 'steam'" in python(EXACT_COST_PROGRAM + NETWORK + program)
 
 
 UNDISTURBED = """
@@ -168,7 +168,7 @@ print(json.dumps([*same, len(called)]))
 
 
 def test_the_model_its_gradients_buffers_and_random_numbers_are_left_as_they_were(python):
-    assert python(COSTLY + NETWORK + UNDISTURBED) == [True, True, True, 4]
+    assert python(EXACT_COST_PROGRAM + NETWORK + UNDISTURBED) == [True, True, True, 4]
 
 
 REFUSALS = """
@@ -204,7 +204,7 @@ print_validation(Odd(), torch.randn(4, 6))
 
 
 def test_blocks_that_cannot_be_run_twice_are_listed_with_a_reason_and_the_others_are_measured(python):
-    result = python(COSTLY + REFUSALS)
+    result = python(EXACT_COST_PROGRAM + REFUSALS)
     assert result["joules"] == {"good": 1.0}
     assert result["refused"] == {
         "shared": "called 2 times in a pass",
@@ -320,7 +320,7 @@ for _ in range(600):
     drifted()
     for block, usual_s in seconds.items():
         times[block, False].append(usual_s * speed * (1 + random_number.gauss(0, 0.08)))
-found = numbers.measure_blocks(loops, times)
+found = numbers.compute_block_energies(loops, times)
 speed = found.pass_s / seconds[None]
 wanted = {block: above_j[block] - above_j[None] + idle_w * speed * (seconds[block] - seconds[None]) for block in "ab"}
 print(json.dumps({"limited": numbers.is_limited_by_host(loops),

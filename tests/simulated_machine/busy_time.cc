@@ -22,7 +22,7 @@ constexpr std::uint64_t kKernelThreadFlag = 0x00200000;  // PF_KTHREAD of linux/
 
 constexpr pid_t kMaxNewProcesses = 256;  // if there are more at once, refresh() finds them
 
-constexpr std::int64_t kFarBackNs = 20 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxClockDecrease_ns = 20 * kNanosecondsPerMillisecond;
 
 struct ProcessIdentity {
   std::string comm;
@@ -67,8 +67,8 @@ Result<BusyTime> BusyTime::start(bool with_self) {
   Result<FileDescriptor> load = open_for_reading("/proc/loadavg");
   if (!load) return std::move(load).error();
   BusyTime busy(std::move(proc), std::move(*load));
-  if (!with_self) busy.ignored_.insert(::getpid());
-  busy.newest_ = newest_pid(busy.load_.get()).value_or(0);
+  if (!with_self) busy.ignored_pids_.insert(::getpid());
+  busy.newest_pid_ = newest_pid(busy.loadavg_file_.get()).value_or(0);
   busy.scan(false);
   return busy;
 }
@@ -76,7 +76,7 @@ Result<BusyTime> BusyTime::start(bool with_self) {
 void BusyTime::refresh() {
   scan(true);
   for (auto& [pid, process] : processes_) {
-    if (!std::exchange(process.moved, false)) continue;
+    if (!std::exchange(process.used_cpu_since_refresh, false)) continue;
     if (std::optional<ProcessIdentity> identity = identity_of(pid)) process.share.comm = std::move(identity->comm);
   }
 }
@@ -88,19 +88,19 @@ void BusyTime::scan(bool from_birth) {
     const std::optional<std::uint64_t> number = parse_u64(entry->d_name);
     if (!number) continue;
     const auto pid = static_cast<pid_t>(*number);
-    if (!processes_.contains(pid) && !ignored_.contains(pid)) add(pid, from_birth);
-    if (ignored_.contains(pid)) still_ignored.insert(still_ignored.end(), pid);
+    if (!processes_.contains(pid) && !ignored_pids_.contains(pid)) add(pid, from_birth);
+    if (ignored_pids_.contains(pid)) still_ignored.insert(still_ignored.end(), pid);
   }
   // The pid of an ended kernel thread may be reused by a process.
-  ignored_ = std::move(still_ignored);
+  ignored_pids_ = std::move(still_ignored);
 }
 
 // Scanning /proc every tick would cost too much, and every 10 ms would miss most processes of a shell script. Pids are
 // assigned in order: only those since the last tick are new.
 void BusyTime::add_new_processes() {
-  const std::optional<pid_t> newest = newest_pid(load_.get());
-  if (!newest || *newest == newest_) return;
-  const pid_t before = std::exchange(newest_, *newest);
+  const std::optional<pid_t> newest = newest_pid(loadavg_file_.get());
+  if (!newest || *newest == newest_pid_) return;
+  const pid_t before = std::exchange(newest_pid_, *newest);
   if (*newest < before || *newest - before > kMaxNewProcesses) return;
   for (pid_t pid = before + 1; pid <= *newest; ++pid) {
     if (!processes_.contains(pid)) add(pid, true);
@@ -113,7 +113,7 @@ void BusyTime::add(pid_t pid, bool from_birth) {
   std::optional<ProcessIdentity> identity = identity_of(pid);
   if (!identity) return;
   if (identity->is_kernel_thread) {
-    ignored_.insert(pid);
+    ignored_pids_.insert(pid);
     return;
   }
   if (!from_birth) process.seen_ns = read_clock_ns(process.clock).value_or(0);
@@ -122,25 +122,25 @@ void BusyTime::add(pid_t pid, bool from_birth) {
   processes_.emplace(pid, std::move(process));
 }
 
-void BusyTime::look_at(Process& process) {
+void BusyTime::update_pending_time(Process& process) {
   const std::optional<std::int64_t> now_ns = read_clock_ns(process.clock);
   // A clock that went far back belongs to another process with the same pid; refresh() will find it. A small decrease
   // is no proof.
-  if (!now_ns || *now_ns < process.seen_ns - kFarBackNs) {
+  if (!now_ns || *now_ns < process.seen_ns - kMaxClockDecrease_ns) {
     process.gone = true;
     return;
   }
   if (*now_ns <= process.seen_ns) return;
   process.pending_s += seconds(*now_ns - process.seen_ns);
   process.seen_ns = *now_ns;
-  process.moved = true;
+  process.used_cpu_since_refresh = true;
 }
 
 double BusyTime::advance(double capacity_s) {
   add_new_processes();
   double pending_s = 0;
   for (auto& [pid, process] : processes_) {
-    if (!process.gone) look_at(process);
+    if (!process.gone) update_pending_time(process);
     pending_s += process.pending_s;
   }
   const double granted = pending_s > capacity_s ? capacity_s / pending_s : 1;
@@ -180,13 +180,13 @@ void BusyTime::drop_exited() {
       ++at;
       continue;
     }
-    if (process.share.cpu_s > 0) finished_.push_back(std::move(process.share));
+    if (process.share.cpu_s > 0) ended_processes_.push_back(std::move(process.share));
     at = processes_.erase(at);
   }
 }
 
 std::vector<ProcessShare> BusyTime::shares() const {
-  std::vector<ProcessShare> all = finished_;
+  std::vector<ProcessShare> all = ended_processes_;
   for (const auto& [pid, process] : processes_) {
     if (process.share.cpu_s > 0) all.push_back(process.share);
   }

@@ -62,28 +62,28 @@ class BusyTime {
  private:
   struct Process {
     clockid_t clock = 0;
-    std::int64_t seen_ns = 0;  // its CPU clock when last read
-    double pending_s = 0;      // seen, not yet charged
-    double charged_s = 0;      // in the last advance()
-    bool moved = false;        // used CPU time since the last refresh(): an exec may have changed its name
+    std::int64_t seen_ns = 0;             // its CPU clock when last read
+    double pending_s = 0;                 // seen, not yet charged
+    double charged_s = 0;                 // in the last advance()
+    bool used_cpu_since_refresh = false;  // used CPU time since the last refresh(): an exec may have changed its name
     bool gone = false;
     ProcessShare share;
   };
   using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 
-  BusyTime(Directory proc, FileDescriptor load) : proc_(std::move(proc)), load_(std::move(load)) {}
+  BusyTime(Directory proc, FileDescriptor load) : proc_(std::move(proc)), loadavg_file_(std::move(load)) {}
   void add_new_processes();
   void add(pid_t pid, bool from_birth);
-  void look_at(Process& process);
+  void update_pending_time(Process& process);
   void scan(bool from_birth);
   void drop_exited();
 
   Directory proc_;
-  FileDescriptor load_;  // /proc/loadavg, which ends with the newest pid
-  pid_t newest_ = 0;
+  FileDescriptor loadavg_file_;  // /proc/loadavg, which ends with the newest pid
+  pid_t newest_pid_ = 0;
   std::map<pid_t, Process> processes_;
-  std::set<pid_t> ignored_;             // kernel threads and this process
-  std::vector<ProcessShare> finished_;  // processes that have ended
+  std::set<pid_t> ignored_pids_;               // kernel threads and this process
+  std::vector<ProcessShare> ended_processes_;  // processes that have ended
   double total_cpu_s_ = 0;
 };
 

@@ -39,7 +39,7 @@ Result<FileDescriptor> create_file(const std::string& path, mode_t mode) {
 Result<CounterFile> CounterFile::create(std::string path, EnergyCounter counter, std::uint64_t wrap_uj,
                                         FaultPlan faults) {
   CounterFile file(std::move(path), counter, std::to_string(wrap_uj - 1).size(), faults);
-  Result<FileDescriptor> fd = create_file(file.path_, file.mode_);
+  Result<FileDescriptor> fd = create_file(file.path_, file.file_mode_);
   if (!fd) return std::move(fd).error();
   file.file_ = std::move(*fd);
   // Written at once, even with `tear`: there is no older text to mix it with.
@@ -49,33 +49,33 @@ Result<CounterFile> CounterFile::create(std::string path, EnergyCounter counter,
 }
 
 Status CounterFile::publish(double true_j, double command_s) {
-  if (Status triggered = trigger_faults(true_j, command_s); !triggered || silent_) return triggered;
+  if (Status triggered = trigger_faults(true_j, command_s); !triggered || is_text_frozen_) return triggered;
   compose(fmt::format_int(counter_.reading_uj(true_j)).str());
   if (faults_.replace) return replace_file();
   if (!faults_.tear) return write_piece(text_, 0);
-  half_done_ = true;
+  has_second_half_ = true;
   return write_piece(std::string_view(text_).substr(0, width_ / 2), 0);
 }
 
 Status CounterFile::finish() {
-  if (!std::exchange(half_done_, false)) return Done{};
+  if (!std::exchange(has_second_half_, false)) return Done{};
   return write_piece(std::string_view(text_).substr(width_ / 2), width_ / 2);
 }
 
 Status CounterFile::trigger_faults(double true_j, double command_s) {
   if (is_due(faults_.reset_at, command_s)) counter_.restart_at(true_j);
-  if (is_due(faults_.back_at, command_s)) counter_.step_back(kStepBackUj);
-  if (is_due(faults_.freeze_at, command_s)) silent_ = true;
+  if (is_due(faults_.step_back_at, command_s)) counter_.step_back(kStepBackUj);
+  if (is_due(faults_.freeze_at, command_s)) is_text_frozen_ = true;
   if (is_due(faults_.deny_at, command_s)) {
-    mode_ = 0;
-    if (::fchmod(file_.get(), mode_) != 0) return system_error("chmod", path_, errno);
+    file_mode_ = 0;
+    if (::fchmod(file_.get(), file_mode_) != 0) return system_error("chmod", path_, errno);
   }
   if (is_due(faults_.vanish_at, command_s)) {
-    silent_ = true;
+    is_text_frozen_ = true;
     if (::unlink(path_.c_str()) != 0) return system_error("unlink", path_, errno);
   }
   if (is_due(faults_.garbage_at, command_s)) {
-    silent_ = true;
+    is_text_frozen_ = true;
     compose(kGarbage);
     return faults_.replace ? replace_file() : write_piece(text_, 0);
   }
@@ -96,7 +96,7 @@ Status CounterFile::write_piece(std::string_view piece, std::size_t position) {
 
 Status CounterFile::replace_file() {
   const std::string fresh_path = path_ + ".new";
-  Result<FileDescriptor> fresh = create_file(fresh_path, mode_);
+  Result<FileDescriptor> fresh = create_file(fresh_path, file_mode_);
   if (!fresh) return std::move(fresh).error();
   file_ = std::move(*fresh);
   if (Status written = write_piece(text_, 0); !written) return written;

@@ -21,14 +21,14 @@ namespace joulemap::simulated {
 
 // Times are seconds after the command started. Each fault happens once.
 struct FaultPlan {
-  bool tear = false;                 // write in two halves
-  bool replace = false;              // write another file and rename it over this one
-  std::optional<double> freeze_at;   // from then on the text does not change
-  std::optional<double> vanish_at;   // the file is unlinked
-  std::optional<double> reset_at;    // continues from 0
-  std::optional<double> garbage_at;  // from then on the text is not a number
-  std::optional<double> deny_at;     // mode 000; the text still changes for open descriptors and for root
-  std::optional<double> back_at;     // drops by 500 J and continues from there
+  bool tear = false;                   // write in two halves
+  bool replace = false;                // write another file and rename it over this one
+  std::optional<double> freeze_at;     // from then on the text does not change
+  std::optional<double> vanish_at;     // the file is unlinked
+  std::optional<double> reset_at;      // continues from 0
+  std::optional<double> garbage_at;    // from then on the text is not a number
+  std::optional<double> deny_at;       // mode 000; the text still changes for open descriptors and for root
+  std::optional<double> step_back_at;  // drops by 500 J and continues from there
 };
 
 class CounterFile {
@@ -57,9 +57,9 @@ class CounterFile {
   FaultPlan faults_;
   FileDescriptor file_;
   std::string text_;
-  mode_t mode_ = 0444;
-  bool silent_ = false;     // frozen, vanished or garbage
-  bool half_done_ = false;  // finish() has a second half to write
+  mode_t file_mode_ = 0444;
+  bool is_text_frozen_ = false;   // frozen, vanished or garbage
+  bool has_second_half_ = false;  // finish() has a second half to write
 };
 
 }  // namespace joulemap::simulated

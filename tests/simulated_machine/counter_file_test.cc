@@ -99,7 +99,7 @@ TEST_F(CounterFileTest, AResetHappensOnce) {
 
 TEST_F(CounterFileTest, AStepBackSubtracts500JoulesOnce) {
   FaultPlan faults;
-  faults.back_at = 1.0;
+  faults.step_back_at = 1.0;
   CounterFile file = make(faults);
   ASSERT_TRUE(file.publish(0, 1.0).has_value());
   EXPECT_EQ(text(), "400000000\n");

@@ -6,12 +6,12 @@
 namespace joulemap::simulated {
 namespace {
 
-constexpr std::uint64_t kFarAwayUj = 262'143'328'850;
+constexpr std::uint64_t kUnreachedWrap_uj = 262'143'328'850;
 
-TEST(EnergyCounter, StartsAtTheGivenValue) { EXPECT_EQ(EnergyCounter(1000, kFarAwayUj).reading_uj(0), 1000U); }
+TEST(EnergyCounter, StartsAtTheGivenValue) { EXPECT_EQ(EnergyCounter(1000, kUnreachedWrap_uj).reading_uj(0), 1000U); }
 
 TEST(EnergyCounter, MovesInWholeQuantaOnly) {
-  const EnergyCounter counter(0, kFarAwayUj);
+  const EnergyCounter counter(0, kUnreachedWrap_uj);
   EXPECT_EQ(counter.reading_uj(61.0e-6), 0U);
   EXPECT_EQ(counter.reading_uj(61.1e-6), 61U);
   EXPECT_EQ(counter.reading_uj(122.0e-6), 61U);
@@ -19,7 +19,7 @@ TEST(EnergyCounter, MovesInWholeQuantaOnly) {
 }
 
 TEST(EnergyCounter, IsNeverMoreThanAQuantumBehindTheTruth) {
-  const EnergyCounter counter(0, kFarAwayUj);
+  const EnergyCounter counter(0, kUnreachedWrap_uj);
   for (double true_j = 0; true_j < 1000; true_j += 0.7318) {
     const double behind_uj = true_j * 1e6 - static_cast<double>(counter.reading_uj(true_j));
     EXPECT_GE(behind_uj, 0);
@@ -36,7 +36,7 @@ TEST(EnergyCounter, WrapsAtItsMaximum) {
 
 TEST(EnergyCounter, WrapsRepeatedly) {
   const EnergyCounter counter(0, 1'000'000);
-  const EnergyCounter endless(0, kFarAwayUj);
+  const EnergyCounter endless(0, kUnreachedWrap_uj);
   for (double true_j = 0; true_j < 50; true_j += 0.37) {
     EXPECT_EQ(counter.reading_uj(true_j), endless.reading_uj(true_j) % 1'000'000);
   }
@@ -47,7 +47,7 @@ TEST(EnergyCounter, AcceptsAStartBeyondItsMaximum) {
 }
 
 TEST(EnergyCounter, ContinuesFromZeroAfterARestart) {
-  EnergyCounter counter(123'456'789, kFarAwayUj);
+  EnergyCounter counter(123'456'789, kUnreachedWrap_uj);
   counter.restart_at(10);
   EXPECT_EQ(counter.reading_uj(10), 0U);
   EXPECT_NEAR(static_cast<double>(counter.reading_uj(12)), 2e6, kQuantumUj + 1);
@@ -60,7 +60,7 @@ TEST(EnergyCounter, RestartsEvenAfterManyWraps) {
 }
 
 TEST(EnergyCounter, StepsBackOnceAndContinues) {
-  EnergyCounter counter(50'000'000, kFarAwayUj);
+  EnergyCounter counter(50'000'000, kUnreachedWrap_uj);
   const std::uint64_t before_uj = counter.reading_uj(1);
   counter.step_back(5'000'000);
   EXPECT_EQ(counter.reading_uj(1), before_uj - 5'000'000);

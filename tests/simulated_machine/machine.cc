@@ -18,10 +18,10 @@ namespace {
 
 constexpr std::int64_t kRefreshEveryNs = 10 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kOperationsEveryNs = 50 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kTearNs = 30 * kNanosecondsPerMicrosecond;
-constexpr std::int64_t kNotYet = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kHalfWriteDelay_ns = 30 * kNanosecondsPerMicrosecond;
+constexpr std::int64_t kNotStarted_ns = std::numeric_limits<std::int64_t>::max();
 
-std::int64_t whole_ns(double duration_us) { return std::llround(duration_us * 1e3); }
+std::int64_t us_to_ns(double duration_us) { return std::llround(duration_us * 1e3); }
 
 Result<std::vector<CounterFile>> create_counters(const MachineSettings& settings, const std::vector<Zone>& zones) {
   std::vector<CounterFile> counters;
@@ -93,12 +93,12 @@ Machine::Machine(const MachineSettings& settings, BusyTime busy, Operations oper
       counters_(std::move(counters)),
       energies_j_(counters_.size(), 0.0),
       cpus_(static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)))),
-      command_ns_(kNotYet) {}
+      command_ns_(kNotStarted_ns) {}
 
 void Machine::start() {
   started_ns_ = last_ns_ = refreshed_ns_ = monotonic_ns();
   cpu_at_start_ns_ = own_cpu_ns();
-  schedule_ = {started_ns_, whole_ns(settings_.period_us), whole_ns(settings_.jitter_us), settings_.law.seed};
+  schedule_ = {started_ns_, us_to_ns(settings_.period_us), us_to_ns(settings_.jitter_us), settings_.law.seed};
   nudger_.emplace(schedule_);
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
@@ -148,7 +148,7 @@ Status Machine::tick(std::int64_t now_ns) {
     if (Status appended = logs_.truth.append(running_since_ns, busy_.total_cpu_s(), energies_j_); !appended)
       return appended;
   }
-  add_up(seconds(now_ns - last_ns), seconds(now_ns - running_since_ns));
+  add_tick_energy(seconds(now_ns - last_ns), seconds(now_ns - running_since_ns));
   if (Status published = publish(now_ns); !published) return published;
   if (now_ns - refreshed_ns_ >= kRefreshEveryNs) {
     refreshed_ns_ = now_ns;
@@ -158,7 +158,7 @@ Status Machine::tick(std::int64_t now_ns) {
   return logs_.truth.append(now_ns, busy_.total_cpu_s(), energies_j_);
 }
 
-void Machine::add_up(double since_last_s, double running_s) {
+void Machine::add_tick_energy(double since_last_s, double running_s) {
   const double capacity_s = cpus_ * since_last_s;
   const double utilisation = busy_.advance(capacity_s) / capacity_s;
   operations_.update(busy_.charges());
@@ -185,17 +185,17 @@ Status Machine::log_operations(std::int64_t now_ns) {
 }
 
 Status Machine::publish(std::int64_t now_ns) {
-  const bool is_armed = command_ns_ == kNotYet && !settings_.fault_trigger.empty();
+  const bool is_armed = command_ns_ == kNotStarted_ns && !settings_.fault_trigger.empty();
   if (is_armed && ::access(settings_.fault_trigger.c_str(), F_OK) == 0) command_ns_ = now_ns;
   const std::int64_t command_ns = command_ns_;
-  const double command_s = command_ns == kNotYet ? -1 : seconds(now_ns - command_ns);
+  const double command_s = command_ns == kNotStarted_ns ? -1 : seconds(now_ns - command_ns);
   bool torn = false;
   for (std::size_t zone = 0; zone < counters_.size(); ++zone) {
     if (Status shown = counters_[zone].publish(energies_j_[zone], command_s); !shown) return shown;
     torn = torn || counters_[zone].tears();
   }
   if (!torn) return Done{};
-  sleep_until(monotonic_ns() + kTearNs);
+  sleep_until(monotonic_ns() + kHalfWriteDelay_ns);
   for (CounterFile& counter : counters_) {
     if (Status finished = counter.finish(); !finished) return finished;
   }

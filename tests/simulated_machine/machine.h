@@ -76,7 +76,7 @@ class Machine {
   void run(const std::stop_token& stop);
   Status tick(std::int64_t now_ns);
   // Adds the energy of the last running_s of the time since the last tick; before that the machine stood still at 0 W.
-  void add_up(double since_last_s, double running_s);
+  void add_tick_energy(double since_last_s, double running_s);
   Status publish(std::int64_t now_ns);
 
   MachineSettings settings_;

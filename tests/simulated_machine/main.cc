@@ -79,7 +79,7 @@ void add_fault_options(CLI::App& app, MachineSettings& machine) {
   app.add_option("--reset-at", faults.reset_at, "Counters go on from 0");
   app.add_option("--garbage-at", faults.garbage_at, "energy_uj is no number any more");
   app.add_option("--deny-at", faults.deny_at, "energy_uj gets mode 000 (which does not stop root)");
-  app.add_option("--back-at", faults.back_at, "Counters step back by 500 J once");
+  app.add_option("--back-at", faults.step_back_at, "Counters step back by 500 J once");
 }
 
 // Our options end at the first "--"; the option parser does not see the command after it.

@@ -20,7 +20,7 @@
 namespace joulemap::simulated {
 namespace {
 
-Status bind_over(const std::string& source, const std::string& target) {
+Status bind_mount_over(const std::string& source, const std::string& target) {
   if (::mount(source.c_str(), target.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) {
     return system_error("mount over", target, errno);
   }
@@ -28,7 +28,7 @@ Status bind_over(const std::string& source, const std::string& target) {
 }
 
 // Recreates the original at target: a bind mount of a folder or file, or a copy of a link.
-Status show_original(const std::string& original, const std::string& target) {
+Status recreate_original(const std::string& original, const std::string& target) {
   struct stat info {};
   if (::lstat(original.c_str(), &info) != 0) return system_error("stat", original, errno);
   if (S_ISLNK(info.st_mode)) {
@@ -43,7 +43,7 @@ Status show_original(const std::string& original, const std::string& target) {
     const FileDescriptor empty(::open(target.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     if (!empty.is_open()) return system_error("create", target, errno);
   }
-  return bind_over(original, target);
+  return bind_mount_over(original, target);
 }
 
 // Covers a folder with a tmpfs that has the same entries. The original stays accessible through a descriptor.
@@ -58,19 +58,19 @@ Status rebuild_on_tmpfs(const std::string& folder) {
     return system_error("mount a tmpfs over", folder, errno);
   }
   for (const std::string& name : *names) {
-    Status shown = show_original(fmt::format("{}/{}", original_path, name), fmt::format("{}/{}", folder, name));
+    Status shown = recreate_original(fmt::format("{}/{}", original_path, name), fmt::format("{}/{}", folder, name));
     if (!shown) return shown;
   }
   return Done{};
 }
 
-Status show_powercap(const std::string& source, const std::string& parent) {
+Status bind_mount_powercap(const std::string& source, const std::string& parent) {
   const std::string target = parent + "/powercap";
   if (!file_exists(target)) {
     if (Status rebuilt = rebuild_on_tmpfs(parent); !rebuilt) return rebuilt;
     if (::mkdir(target.c_str(), 0755) != 0) return system_error("create", target, errno);
   }
-  return bind_over(source, target);
+  return bind_mount_over(source, target);
 }
 
 Status enter_private_namespace() {
@@ -86,8 +86,8 @@ Status enter_private_namespace() {
 
 Status mount_over_sys(const std::string& root) {
   Status done = enter_private_namespace();
-  if (done) done = show_powercap(powercap_devices_folder(root), "/sys/devices/virtual");
-  if (done) done = show_powercap(powercap_class_folder(root), "/sys/class");
+  if (done) done = bind_mount_powercap(powercap_devices_folder(root), "/sys/devices/virtual");
+  if (done) done = bind_mount_powercap(powercap_class_folder(root), "/sys/class");
   if (done) return done;
   Error error = std::move(done).error();
   if (error.code == ErrorCode::permission) error.remedy = "--mount needs root (CAP_SYS_ADMIN)";

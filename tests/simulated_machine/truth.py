@@ -51,7 +51,7 @@ class Truth:
         """CLOCK_MONOTONIC of the last row."""
         return self._times_ns[-1]
 
-    def longest_gap_ns(self, start_ns: int, end_ns: int) -> int:
+    def longest_tick_interval_ns(self, start_ns: int, end_ns: int) -> int:
         """The longest interval without a tick in a window: the maximum age of a counter value read in it.
 
         About 1.2 ms, unless the simulator was delayed, as on a virtual machine with a busy host. Tests may

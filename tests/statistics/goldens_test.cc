@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kTolerance = 1e-9;
 
-void expect(const std::optional<double>& expected, double ours, const char* what) {
+void expect_near_golden(const std::optional<double>& expected, double ours, const char* what) {
   if (!expected) return;
   EXPECT_NEAR(ours, *expected, kTolerance) << what;
   // Small tails must be right as such, not just near 0.
@@ -32,21 +32,21 @@ void expect(const std::optional<double>& expected, double ours, const char* what
 }
 
 void expect_test(const Golden& golden, const TestResult& ours) {
-  expect(golden.p, ours.p, "p");
-  expect(golden.statistic, ours.statistic, "statistic");
+  expect_near_golden(golden.p, ours.p, "p");
+  expect_near_golden(golden.statistic, ours.statistic, "statistic");
 }
 
 void expect_coefficient(const Golden& golden, const std::optional<TestResult>& ours) {
   ASSERT_TRUE(ours);
-  expect(golden.p, ours->p, "p");
-  expect(golden.estimate, ours->statistic, "coefficient");
+  expect_near_golden(golden.p, ours->p, "p");
+  expect_near_golden(golden.estimate, ours->statistic, "coefficient");
 }
 
 void expect_shift(const Golden& golden, const std::optional<EffectEstimate>& ours) {
   ASSERT_TRUE(ours);
-  expect(golden.estimate, ours->estimate, "estimate");
-  expect(golden.low, ours->low, "low");
-  expect(golden.high, ours->high, "high");
+  expect_near_golden(golden.estimate, ours->estimate, "estimate");
+  expect_near_golden(golden.low, ours->low, "low");
+  expect_near_golden(golden.high, ours->high, "high");
 }
 
 void expect_values(const Golden& golden, const std::vector<double>& ours) {
@@ -65,14 +65,14 @@ void expect_bca(const Golden& golden, const GoldenInput& input, const Statistic&
   std::vector<double> replicates = golden.values;
   const BootstrapInterval ours = bca_interval(replicates, statistic(input.first), jackknife, 0.95);
   EXPECT_FALSE(ours.is_degenerate);
-  expect(golden.low, ours.low, "low");
-  expect(golden.high, ours.high, "high");
+  expect_near_golden(golden.low, ours.low, "low");
+  expect_near_golden(golden.high, ours.high, "high");
 }
 
 void expect_trend(const Golden& golden, const GoldenInput& input) {
   const Trend trend = mann_kendall_trend(input.first);
-  expect(golden.p, trend.test.p, "p");
-  expect(golden.estimate, trend.tau, "tau");
+  expect_near_golden(golden.p, trend.test.p, "p");
+  expect_near_golden(golden.estimate, trend.tau, "tau");
 }
 
 void expect_quartiles(const Golden& golden, const GoldenInput& input) {
@@ -96,15 +96,15 @@ std::vector<Stratum> strata_of(const GoldenInput& input) {
   return strata;
 }
 
-enum class Blocks { random, none };
+enum class BlockModel { random, none };
 
-FactorialData factorial_of(const GoldenInput& input, Blocks blocks) {
+FactorialData factorial_of(const GoldenInput& input, BlockModel blocks) {
   FactorialData data{input.first, {}, {}};
   const std::size_t factors = input.levels.size() / input.first.size();
   for (std::size_t i = 0; i < input.first.size(); ++i) {
     const auto levels = input.levels.begin() + static_cast<std::ptrdiff_t>(i * factors);
     data.levels.emplace_back(levels, levels + static_cast<std::ptrdiff_t>(factors));
-    if (blocks == Blocks::random) data.blocks.push_back(static_cast<std::size_t>(input.blocks[i]));
+    if (blocks == BlockModel::random) data.blocks.push_back(static_cast<std::size_t>(input.blocks[i]));
   }
   return data;
 }
@@ -119,28 +119,28 @@ std::vector<ModelTerm> two_way_terms(std::size_t factors) {
   return terms;
 }
 
-FactorialFit fit_of(const FactorialData& data) {
+FactorialFit fit_two_way_model(const FactorialData& data) {
   return fit_factorial_model(data, two_way_terms(data.levels.front().size())).value();
 }
 
 // `number` of the test of each term.
-std::vector<double> of_terms(const GoldenInput& input, Blocks blocks, double TermTest::*number) {
-  const FactorialFit fit = fit_of(factorial_of(input, blocks));
+std::vector<double> test_values_by_term(const GoldenInput& input, BlockModel blocks, double FTestResult::*number) {
+  const FactorialFit fit = fit_two_way_model(factorial_of(input, blocks));
   std::vector<double> values;
-  for (std::size_t term = 0; term < fit.terms.size(); ++term) values.push_back(*term_test(fit, term).*number);
+  for (std::size_t term = 0; term < fit.terms.size(); ++term) values.push_back(*wald_f_test(fit, term).*number);
   return values;
 }
 
 std::vector<double> aligned_rank_f(const GoldenInput& input) {
-  const FactorialData data = factorial_of(input, Blocks::none);
-  const FactorialFit fit = fit_of(data);
+  const FactorialData data = factorial_of(input, BlockModel::none);
+  const FactorialFit fit = fit_two_way_model(data);
   std::vector<double> values;
   for (std::size_t term = 0; term < fit.terms.size(); ++term) values.push_back(aligned_rank_test(data, fit, term)->f);
   return values;
 }
 
-std::vector<double> variances(const GoldenInput& input) {
-  const FactorialFit fit = fit_of(factorial_of(input, Blocks::random));
+std::vector<double> fitted_variances(const GoldenInput& input) {
+  const FactorialFit fit = fit_two_way_model(factorial_of(input, BlockModel::random));
   return {fit.block_variance, fit.residual_variance};
 }
 
@@ -150,8 +150,9 @@ void expect_close_values(const Golden& golden, const std::vector<double>& ours) 
   for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], golden.values[i], 1e-6 * golden.values[i]) << i;
 }
 
-void expect_difference(const Golden& golden, const GoldenInput& input, Blocks blocks) {
-  const std::optional<EffectEstimate> ours = level_difference(fit_of(factorial_of(input, blocks)), 0, 0, 1, 0.95);
+void expect_difference(const Golden& golden, const GoldenInput& input, BlockModel blocks) {
+  const std::optional<EffectEstimate> ours =
+      level_difference(fit_two_way_model(factorial_of(input, blocks)), 0, 0, 1, 0.95);
   ASSERT_TRUE(ours);
   EXPECT_NEAR(ours->estimate, *golden.estimate, kTolerance);
   EXPECT_NEAR(ours->low, *golden.low, kTolerance);
@@ -176,8 +177,8 @@ const std::map<std::string, Comparison>& comparisons() {
       {"spearman", [](G g, I i) { expect_coefficient(g, spearman(i.first, i.second)); }},
       {"kendall", [](G g, I i) { expect_coefficient(g, kendall(i.first, i.second)); }},
       {"mann_kendall", expect_trend},
-      {"theil_sen", [](G g, I i) { expect(g.estimate, mann_kendall_trend(i.first).slope, "slope"); }},
-      {"a12", [](G g, I i) { expect(g.estimate, vargha_delaney_a12(i.first, i.second), "A12"); }},
+      {"theil_sen", [](G g, I i) { expect_near_golden(g.estimate, mann_kendall_trend(i.first).slope, "slope"); }},
+      {"a12", [](G g, I i) { expect_near_golden(g.estimate, vargha_delaney_a12(i.first, i.second), "A12"); }},
       {"paired_shift", [](G g, I i) { expect_shift(g, paired_shift(i.first, i.second, 0.95)); }},
       {"paired_interval", [](G g, I i) { expect_shift(g, paired_shift(i.first, i.second, 0.95)); }},
       {"unpaired_shift", [](G g, I i) { expect_shift(g, unpaired_shift(i.first, i.second, 0.95)); }},
@@ -190,18 +191,21 @@ const std::map<std::string, Comparison>& comparisons() {
       {"quartiles", expect_quartiles},
       {"stratified_signed_rank", [](G g, I i) { expect_test(g, stratified_signed_rank_test(strata_of(i))); }},
       {"stratified_rank_sum", [](G g, I i) { expect_test(g, stratified_rank_sum_test(strata_of(i))); }},
-      {"mixed_model_f", [](G g, I i) { expect_close_values(g, of_terms(i, Blocks::random, &TermTest::f)); }},
-      {"mixed_model_p", [](G g, I i) { expect_close_values(g, of_terms(i, Blocks::random, &TermTest::p)); }},
-      {"mixed_model_variances", [](G g, I i) { expect_close_values(g, variances(i)); }},
-      {"mixed_model_difference", [](G g, I i) { expect_difference(g, i, Blocks::random); }},
-      {"linear_model_f", [](G g, I i) { expect_close_values(g, of_terms(i, Blocks::none, &TermTest::f)); }},
-      {"linear_model_difference", [](G g, I i) { expect_difference(g, i, Blocks::none); }},
+      {"mixed_model_f",
+       [](G g, I i) { expect_close_values(g, test_values_by_term(i, BlockModel::random, &FTestResult::f)); }},
+      {"mixed_model_p",
+       [](G g, I i) { expect_close_values(g, test_values_by_term(i, BlockModel::random, &FTestResult::p)); }},
+      {"mixed_model_variances", [](G g, I i) { expect_close_values(g, fitted_variances(i)); }},
+      {"mixed_model_difference", [](G g, I i) { expect_difference(g, i, BlockModel::random); }},
+      {"linear_model_f",
+       [](G g, I i) { expect_close_values(g, test_values_by_term(i, BlockModel::none, &FTestResult::f)); }},
+      {"linear_model_difference", [](G g, I i) { expect_difference(g, i, BlockModel::none); }},
       {"aligned_rank_f", [](G g, I i) { expect_close_values(g, aligned_rank_f(i)); }},
   };
   return table;
 }
 
-void compare_all(const std::string& file, std::size_t at_least) {
+void compare_with_goldens(const std::string& file, std::size_t at_least) {
   const auto inputs = read_golden_inputs();
   const std::vector<Golden> goldens = read_goldens(file);
   ASSERT_GE(goldens.size(), at_least);
@@ -213,9 +217,9 @@ void compare_all(const std::string& file, std::size_t at_least) {
   }
 }
 
-TEST(StatisticsGoldens, AgreeWithR) { compare_all("r.json", 321); }
+TEST(StatisticsGoldens, AgreeWithR) { compare_with_goldens("r.json", 321); }
 
-TEST(StatisticsGoldens, AgreeWithScipy) { compare_all("scipy.json", 161); }
+TEST(StatisticsGoldens, AgreeWithScipy) { compare_with_goldens("scipy.json", 161); }
 
 }  // namespace
 }  // namespace joulemap::statistics

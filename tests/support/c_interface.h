@@ -49,7 +49,7 @@ class CInterface : public testing::Test {
   }
   // Waits until the sensor's thread has seen a change of the test; fails after 30 s.
   template <class Condition>
-  static void await(Condition condition) {
+  static void wait_until(Condition condition) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!condition()) {
       ASSERT_LT(std::chrono::steady_clock::now(), until) << "the counter was never read: " << jm_last_error();
@@ -57,8 +57,8 @@ class CInterface : public testing::Test {
     }
   }
   // Raises the counter until an open window shows energy.
-  void use_energy(jm_window window) {
-    await([&] {
+  void raise_counter_until_seen(jm_window window) {
+    wait_until([&] {
       raise_counter();
       jm_energy energy = {sizeof energy};
       return jm_window_peek(window, &energy) == JM_OK && energy.joules > 0;
@@ -68,7 +68,7 @@ class CInterface : public testing::Test {
   jm_window measured_window() {
     const jm_window window = jm_begin("work");
     EXPECT_NE(window, 0u) << jm_last_error();
-    use_energy(window);
+    raise_counter_until_seen(window);
     EXPECT_EQ(jm_end(window), JM_OK) << jm_last_error();
     return window;
   }

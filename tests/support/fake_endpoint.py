@@ -78,11 +78,11 @@ def serving(answer: Answer) -> Iterator[FakeEndpoint]:
             thread.join()
 
 
-def sending(data: bytes) -> Answer:
+def answer_with_bytes(data: bytes) -> Answer:
     return lambda connection: connection.send(data)
 
 
-def listing_models(answer: Answer) -> Answer:
+def answer_with_models(answer: Answer) -> Answer:
     """Answers GET with a list of one model, and POST with `answer`."""
     body = json.dumps({"data": [{"id": "listed"}]}).encode()
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)

@@ -32,7 +32,7 @@ struct H200Phases {
   static constexpr double kTimeConstant_s = 0.0134;
   static constexpr double kHistoryLag_s = 0.004;
   static constexpr double kRead_s = 0.004;
-  static constexpr double kLatch_s = 0.001;  // largest delay from the start of a read to the moment of its value
+  static constexpr double kLatchDelay_s = 0.001;  // largest delay from the start of a read to the moment of its value
 
   double end_s() const {
     double end = begin_s;
@@ -62,7 +62,7 @@ struct H200Phases {
     return joules + phases.back().watts * std::max(time_s - from_s, 0.0);
   }
   // Value of the counter: the energy until kLag_s before its last update.
-  double counter_at(double time_s) const { return joules_until(update_before(time_s) - kLag_s); }
+  double counter_value_j(double time_s) const { return joules_until(update_before(time_s) - kLag_s); }
   double update_before(double time_s) const {
     const double phase_s = 0.013 + 0.001 * static_cast<double>(seed % 80);
     return phase_s + std::floor((time_s - phase_s) / kPeriod_s) * kPeriod_s;
@@ -99,7 +99,7 @@ struct H200Phases {
     };
     const auto read = [&](double at_s) {
       for (; next_history_s < at_s; next_history_s += 1.5) deliver(next_history_s);
-      const auto raw = static_cast<std::uint64_t>(counter_at(at_s + up_to(kLatch_s)) * 1e3);
+      const auto raw = static_cast<std::uint64_t>(counter_value_j(at_s + up_to(kLatchDelay_s)) * 1e3);
       all.push_back({0, {raw, to_ns(at_s), to_ns(at_s + kRead_s), ReadCode::ok}});
     };
     const double last_s = end_s() + 0.25;

@@ -54,7 +54,7 @@ def weight(name: str, sizes: Sequence[int]) -> bytes:
     return b"".join(number(1, size) for size in sizes) + number(2, FLOAT) + block(8, name)
 
 
-def whole_numbers(name: str, values: Sequence[int]) -> bytes:
+def integer_tensor(name: str, values: Sequence[int]) -> bytes:
     """A tensor of integers, such as the target of a reshape."""
     held = b"".join(number(7, one) for one in values)
     return number(1, len(values)) + number(2, INT64) + held + block(8, name)

@@ -16,7 +16,7 @@ import zstandard
 MAGIC = b"\xb5J\r\n"
 
 
-class Fields:
+class FieldDecoder:
     """Decodes consecutive varints, numbers and texts."""
 
     def __init__(self, data: bytes) -> None:
@@ -51,13 +51,13 @@ class Fields:
     def optional(self, read):
         return read() if self.u8() else "-"
 
-    def record(self) -> Fields:
-        return Fields(self.take(self.varint()))
+    def record(self) -> FieldDecoder:
+        return FieldDecoder(self.take(self.varint()))
 
     def at_end(self) -> bool:
         return self.at >= len(self.data)
 
-    def records(self) -> list[Fields]:
+    def records(self) -> list[FieldDecoder]:
         return [self.record() for _ in range(self.varint())]
 
     def column(self, count: int) -> list[int]:
@@ -90,7 +90,7 @@ def signed(value: int) -> int:
     return (value + 2**63) % 2**64 - 2**63
 
 
-def read_samples(f: Fields, source: int, first_channel: int):
+def read_samples(f: FieldDecoder, source: int, first_channel: int):
     shift, base = f.u8(), f.svarint()
     clocks = f.varint()
     for monotonic, ahead in zip(f.column(clocks), f.column(clocks)):
@@ -112,7 +112,7 @@ def read_samples(f: Fields, source: int, first_channel: int):
             yield f"sample {channel} {signed(begin << shift)} {signed(end << shift)} {code} {raw}"
 
 
-def read_source(f: Fields, source: int, first_channel: int) -> list[str]:
+def read_source(f: FieldDecoder, source: int, first_channel: int) -> list[str]:
     r = f.record()
     head = [r.text(), r.text(), r.text(), r.svarint(), r.svarint(), r.text()]
     command = ",".join(r.text() for _ in range(r.varint()))
@@ -124,14 +124,14 @@ def read_source(f: Fields, source: int, first_channel: int) -> list[str]:
     return lines
 
 
-def read_events(f: Fields, source: int):
+def read_events(f: FieldDecoder, source: int):
     for r in f.records():
         yield f"mark {source} {r.svarint()} {r.u8()} {r.varint()} {r.varint()} {r.text()}"
     for r in f.records():
         yield f"metric {source} {r.svarint()} {r.optional(r.svarint)} {r.text()} {r.f64()}"
 
 
-def read_facts(f: Fields, source: int):
+def read_facts(f: FieldDecoder, source: int):
     for r in f.records():
         yield f"fact {source} {r.text()} {r.text()}"
     for r in f.records():
@@ -143,11 +143,11 @@ def read_facts(f: Fields, source: int):
         yield f"calibration {source} " + " ".join(map(str, fields))
 
 
-def shifted(f: Fields, count: int, shift: int) -> list[int]:
+def shifted(f: FieldDecoder, count: int, shift: int) -> list[int]:
     return [signed(value << shift) for value in f.column(count)]
 
 
-def read_names(f: Fields, source: int):
+def read_names(f: FieldDecoder, source: int):
     for r in f.records():
         yield f"place {source} {r.varint()} {r.varint()} {r.u8()} {r.text()}"
     for r in f.records():
@@ -158,7 +158,7 @@ def read_names(f: Fields, source: int):
         yield f"queue {source} {number} {r.varint()} {r.varint()} {r.varint()} {device}"
 
 
-def read_kernels(f: Fields, source: int, base: int, shift: int):
+def read_kernels(f: FieldDecoder, source: int, base: int, shift: int):
     count = f.varint()
     classes, queues, places = ([f.varint() for _ in range(count)] for _ in range(3))
     correlations, last = [], 0
@@ -176,7 +176,7 @@ def read_kernels(f: Fields, source: int, base: int, shift: int):
         yield f"kernel {source} {times} {classes[i]} {queues[i]} {places[i]} {correlations[i]} {sizes[i]}"
 
 
-def read_activity(f: Fields, source: int):
+def read_activity(f: FieldDecoder, source: int):
     shift, begin, end = f.u8(), f.svarint(), f.svarint()
     yield from read_names(f, source)
     count = f.varint()
@@ -201,13 +201,13 @@ def read_activity(f: Fields, source: int):
         yield f"share {source} {' '.join(map(str, row))}"
 
 
-def read_powers(f: Fields, source: int):
+def read_powers(f: FieldDecoder, source: int):
     for r in f.records():
         fields = [r.text(), r.u8(), r.text(), r.varint(), *(r.f64() for _ in range(8)), r.varint()]
         yield f"power {source} " + " ".join(map(str, fields))
 
 
-def read_engine_steps(f: Fields, source: int):
+def read_engine_steps(f: FieldDecoder, source: int):
     for r in f.records():
         yield f"request {source} {r.varint()} {r.text()} {r.text()} {r.text()}"
     n = f.varint()
@@ -235,7 +235,7 @@ def read_engine_steps(f: Fields, source: int):
         entry += count
 
 
-def read_end(f: Fields, source: int):
+def read_end(f: FieldDecoder, source: int):
     r = f.record()
     yield f"end {source} {r.optional(r.svarint)} {r.optional(r.svarint)} {r.f64()} {r.varint()} {r.varint()}"
     for d in f.records():
@@ -269,11 +269,11 @@ def dump(data: bytes) -> list[str]:
     for kind, source, payload in chunks(data):
         if kind == 1 and source not in first_channels:
             first_channels[source] = sum(line.startswith("channel ") for line in lines)
-            lines += read_source(Fields(payload), source, first_channels[source])
+            lines += read_source(FieldDecoder(payload), source, first_channels[source])
         elif kind == 2:
-            lines += read_samples(Fields(payload), source, first_channels[source])
+            lines += read_samples(FieldDecoder(payload), source, first_channels[source])
         elif kind in readers:
-            lines += readers[kind](Fields(payload), source)
+            lines += readers[kind](FieldDecoder(payload), source)
     return lines
 
 

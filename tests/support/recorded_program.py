@@ -102,7 +102,7 @@ def run_recorded(build: Path, folder: Path, program: str, *arguments: str, **mor
     return RecordedProgram(process.returncode, process.stdout, process.stderr, read_parts(folder))
 
 
-def run_alone(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess:
+def run_without_joulemap(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess:
     """Runs the same program without Joulemap."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "program.py"

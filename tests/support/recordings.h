@@ -47,7 +47,7 @@ inline Sample recorded_sample(std::uint32_t channel, std::int64_t tick) {
   return {channel, {static_cast<std::uint64_t>(tick) * 2'500'000 + channel, before_ns, before_ns + 512, ReadCode::ok}};
 }
 
-struct Recorded final : recording::RecordingVisitor {
+struct RecordingContents final : recording::RecordingVisitor {
   template <class T>
   using WithSource = std::vector<std::pair<std::uint32_t, T>>;  // with the source number
   WithSource<RecordingSource> sources;

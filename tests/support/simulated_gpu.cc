@@ -76,7 +76,7 @@ double SimulatedGpu::slowdown_of(std::uint32_t kind) {
     const double of_the_time = is_slowed_ ? traits_.slowed_share : 1 - traits_.slowed_share;
     clocks_until_ns_ = std::max(clocks_until_ns_, now_ns_) + to_ns(2 * of_the_time * uniform(0.03, 0.3));
   }
-  return is_slowed_ && kind < traits_.computing ? traits_.slowdown : 1;
+  return is_slowed_ && kind < traits_.compute_bound_classes ? traits_.slowdown : 1;
 }
 
 void SimulatedGpu::add_burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns) {
@@ -240,7 +240,7 @@ void SimulatedGpu::simulate_counter(SimulatedRun& run) {
     const double update_s = first_s + std::ceil((at_s - first_s) / traits_.period_s) * traits_.period_s;
     // Sometimes just before an update, to locate it more exactly.
     if (uniform(0, 1) < 0.1) read(run, update_s - uniform(0.0005, 0.004), first_s, counter_j);
-    if (uniform(0, 1) >= traits_.missing) {
+    if (uniform(0, 1) >= traits_.missed_update_fraction) {
       const double late_s = uniform(0, 1) < traits_.late ? uniform(0, 0.040) : 0;
       read(run, update_s + uniform(0.0045, 0.020) + late_s, first_s, counter_j);
     }

@@ -51,20 +51,20 @@ class SimulatedGpu {
     double idle_w = 130;
     double period_s = 0.0999997;
     double lag_s = 0.010;
-    double noise_j = 2.0;                // standard deviation over 100 ms
-    double burst_spread = 0.02;          // relative standard deviation of a burst's power
-    double gain_spread = 0.005;          // relative standard deviation of the counter's gain
-    double late = 0.1;                   // fraction of reads that are up to 40 ms late
-    double missing = 0.02;               // fraction of counter updates without a read
-    int updates_per_read = 1;            // counter updates per read; more for counters that are costly to read
-    double history_period_s = 0.02;      // period of the driver's power history
-    double time_constant_s = 0.012;      // its time constant
-    double history_max_delay_s = 0.004;  // its largest delay
-    double history_noise_w = 4;          // its noise, standard deviation
-    // Clocks drop for 30 to 300 ms at a time. The first `computing` classes then take `slowdown` times as long, and
-    // their power above idle is divided by the cube of `slowdown`.
+    double noise_j = 2.0;                  // standard deviation over 100 ms
+    double burst_spread = 0.02;            // relative standard deviation of a burst's power
+    double gain_spread = 0.005;            // relative standard deviation of the counter's gain
+    double late = 0.1;                     // fraction of reads that are up to 40 ms late
+    double missed_update_fraction = 0.02;  // fraction of counter updates without a read
+    int updates_per_read = 1;              // counter updates per read; more for counters that are costly to read
+    double history_period_s = 0.02;        // period of the driver's power history
+    double time_constant_s = 0.012;        // its time constant
+    double history_max_delay_s = 0.004;    // its largest delay
+    double history_noise_w = 4;            // its noise, standard deviation
+    // Clocks drop for 30 to 300 ms at a time. The first `compute_bound_classes` classes then take `slowdown` times as
+    // long, and their power above idle is divided by the cube of `slowdown`.
     double slowdown = 1;
-    std::size_t computing = 0;
+    std::size_t compute_bound_classes = 0;
     double slowed_share = 0.3;  // fraction of the time
     std::int64_t kernel_ns = 200'000;
     std::int64_t gap_ns = 3'000;

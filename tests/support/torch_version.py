@@ -17,5 +17,5 @@ def _installed() -> tuple[int, ...]:
 TORCH = _installed()
 
 
-def since_torch(major: int, minor: int, why: str) -> pytest.MarkDecorator:
+def requires_torch(major: int, minor: int, why: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(TORCH < (major, minor), reason=f"PyTorch before {major}.{minor}: {why}")

@@ -65,7 +65,7 @@ class Program {
 };
 
 struct AssignmentOutcome {
-  ScopedTrace placed;
+  ScopedTrace scoped_trace;
   std::map<std::uint32_t, Scope> scopes;
   std::map<Path, ScopeTally> threads;
   std::map<Path, std::int64_t> kernel_us;  // by scope
@@ -86,7 +86,8 @@ inline AssignmentOutcome assign_program_scopes(Program& program, const scopes::M
   Trace trace = std::move(program.builder).finish();
   AssignmentOutcome outcome;
   std::vector<Activity> activities;
-  outcome.placed = assign_scopes(trace, modules, [&](Activity activity) { activities.push_back(std::move(activity)); });
+  outcome.scoped_trace =
+      assign_scopes(trace, modules, [&](Activity activity) { activities.push_back(std::move(activity)); });
   for (const Activity& activity : activities) {
     EXPECT_LE(activity.begin_ns, activity.end_ns);
     for (const Scope& made : activity.scopes) outcome.scopes[made.id] = made;

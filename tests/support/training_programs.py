@@ -1,7 +1,7 @@
 """Source text of small networks that train on the CPU: an MLP, a convnet with in-place ReLUs, a transformer with
 checkpointing."""
 
-PRELUDE = """
+PROGRAM_PRELUDE = """
 import hashlib, sys, time
 import torch, torch.nn as nn, torch.nn.functional as F
 torch.manual_seed(0)
@@ -86,4 +86,4 @@ print(hashlib.sha256(weights).hexdigest())
 
 
 def program(network: str) -> str:
-    return PRELUDE + NETWORKS[network] + TRAINING
+    return PROGRAM_PRELUDE + NETWORKS[network] + TRAINING

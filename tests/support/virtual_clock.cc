@@ -27,7 +27,7 @@ namespace {
 constexpr std::int64_t kVirtualBegin_ns = 1000 * kNanosecondsPerSecond;
 constexpr std::int64_t kUnixAtVirtualZero_ns = 1'700'000'000 * kNanosecondsPerSecond;
 
-std::int64_t whole_ns(const timespec& time) {
+std::int64_t timespec_to_ns(const timespec& time) {
   return static_cast<std::int64_t>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
 }
 
@@ -35,12 +35,12 @@ struct VirtualThread {
   std::int64_t time_ns = 0;    // virtual time at which it continues
   std::int64_t cpu_ns = 0;     // total CPU time
   const void* word = nullptr;  // futex that it waits for
-  std::condition_variable turn;
+  std::condition_variable turn_condition;
 };
 
 // Scheduler of the virtual threads. A thread takes part from its creation until its end; one older than the clock, from
 // its first clock reading.
-class VirtualThreads {
+class VirtualScheduler {
  public:
   bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
 
@@ -54,13 +54,13 @@ class VirtualThreads {
   void end() {
     const std::lock_guard lock(mutex_);
     is_on_ = false;
-    for (VirtualThread* member : members_) member->turn.notify_one();
+    for (VirtualThread* member : members_) member->turn_condition.notify_one();
     members_.clear();
   }
 
   // Registers a thread that the caller is about to create. It starts at this virtual time, however late the machine
   // runs it.
-  std::unique_ptr<VirtualThread> created() {
+  std::unique_ptr<VirtualThread> register_new_thread() {
     const std::lock_guard lock(mutex_);
     auto thread = std::make_unique<VirtualThread>();
     thread->time_ns = join_this_thread().time_ns;
@@ -72,7 +72,7 @@ class VirtualThreads {
   void adopt(std::unique_ptr<VirtualThread> thread) {
     std::unique_lock lock(mutex_);
     VirtualThread& self = *thread;
-    membership().thread = std::move(thread);
+    this_thread_registration().thread = std::move(thread);
     wait_for_turn(lock, self);
   }
 
@@ -138,23 +138,23 @@ class VirtualThreads {
   void leave(VirtualThread& self, const std::lock_guard<std::mutex>&) {
     if (std::erase(members_, &self) == 0) return;
     begin_ns_ = std::max(begin_ns_, self.time_ns);
-    if (VirtualThread* next = earliest()) next->turn.notify_one();
+    if (VirtualThread* next = earliest_thread()) next->turn_condition.notify_one();
   }
 
-  struct Membership {
+  struct ThreadRegistration {
     std::unique_ptr<VirtualThread> thread = std::make_unique<VirtualThread>();
-    ~Membership();
+    ~ThreadRegistration();
   };
 
-  static Membership& membership() {
-    static thread_local Membership mine;
+  static ThreadRegistration& this_thread_registration() {
+    static thread_local ThreadRegistration mine;
     return mine;
   }
 
   VirtualThread& join_this_thread() {
-    VirtualThread& self = *membership().thread;
+    VirtualThread& self = *this_thread_registration().thread;
     if (is_on_ && std::find(members_.begin(), members_.end(), &self) == members_.end()) {
-      const VirtualThread* first = earliest();
+      const VirtualThread* first = earliest_thread();
       self.time_ns = first == nullptr ? begin_ns_ : first->time_ns;
       self.cpu_ns = 0;
       members_.push_back(&self);
@@ -163,17 +163,17 @@ class VirtualThreads {
   }
 
   // The thread with the earliest time; the oldest one among equals.
-  VirtualThread* earliest() const {
+  VirtualThread* earliest_thread() const {
     const auto earlier = [](const VirtualThread* a, const VirtualThread* b) { return a->time_ns < b->time_ns; };
     const auto found = std::min_element(members_.begin(), members_.end(), earlier);
     return found == members_.end() ? nullptr : *found;
   }
 
   void wait_for_turn(std::unique_lock<std::mutex>& lock, VirtualThread& self) {
-    VirtualThread* const next = earliest();
+    VirtualThread* const next = earliest_thread();
     if (next == &self || !is_on_) return;
-    if (next != nullptr) next->turn.notify_one();
-    self.turn.wait(lock, [&] { return !is_on_ || earliest() == &self; });
+    if (next != nullptr) next->turn_condition.notify_one();
+    self.turn_condition.wait(lock, [&] { return !is_on_ || earliest_thread() == &self; });
   }
 
   std::mutex mutex_;
@@ -182,12 +182,12 @@ class VirtualThreads {
   std::vector<VirtualThread*> members_;
 };
 
-VirtualThreads& virtual_threads() {
-  static VirtualThreads& threads = *new VirtualThreads;  // never destroyed: threads that end late still use it
+VirtualScheduler& virtual_threads() {
+  static VirtualScheduler& threads = *new VirtualScheduler;  // never destroyed: threads that end late still use it
   return threads;
 }
 
-VirtualThreads::Membership::~Membership() { virtual_threads().leave(*thread); }
+VirtualScheduler::ThreadRegistration::~ThreadRegistration() { virtual_threads().leave(*thread); }
 
 // Start routine and argument of a thread created under a virtual clock.
 struct ThreadStart {
@@ -225,12 +225,12 @@ void VirtualClock::advance(std::int64_t duration_ns) { virtual_threads().sleep_f
 }  // namespace joulemap
 
 // Replaces the C library's function in this program and all its libraries.
-#define IN_PLACE extern "C" __attribute__((visibility("default")))
+#define OVERRIDES_LIBC extern "C" __attribute__((visibility("default")))
 
 using joulemap::real_function;
 using joulemap::virtual_threads;
 
-IN_PLACE int clock_gettime(clockid_t clock, timespec* time) noexcept {
+OVERRIDES_LIBC int clock_gettime(clockid_t clock, timespec* time) noexcept {
   static auto* const real = real_function<int(clockid_t, timespec*)>("clock_gettime");
   if (!joulemap::is_simulated(clock)) return real(clock, time);
   const auto now = virtual_threads().read_clock();
@@ -240,18 +240,18 @@ IN_PLACE int clock_gettime(clockid_t clock, timespec* time) noexcept {
   return 0;
 }
 
-IN_PLACE int clock_nanosleep(clockid_t clock, int flags, const timespec* wanted, timespec* left) {
+OVERRIDES_LIBC int clock_nanosleep(clockid_t clock, int flags, const timespec* wanted, timespec* left) {
   static auto* const real = real_function<int(clockid_t, int, const timespec*, timespec*)>("clock_nanosleep");
   if (!joulemap::is_simulated(clock)) return real(clock, flags, wanted, left);
   if ((flags & TIMER_ABSTIME) != 0) {
-    virtual_threads().sleep_until(joulemap::whole_ns(*wanted));
+    virtual_threads().sleep_until(joulemap::timespec_to_ns(*wanted));
   } else {
-    virtual_threads().sleep_for(joulemap::whole_ns(*wanted));
+    virtual_threads().sleep_for(joulemap::timespec_to_ns(*wanted));
   }
   return 0;
 }
 
-IN_PLACE long syscall(long number, ...) noexcept {
+OVERRIDES_LIBC long syscall(long number, ...) noexcept {
   static auto* const real = real_function<long(long, ...)>("syscall");
   long words[6];
   va_list list;
@@ -262,7 +262,7 @@ IN_PLACE long syscall(long number, ...) noexcept {
     const auto operation = static_cast<int>(words[1]);
     if (operation == FUTEX_WAIT_BITSET_PRIVATE && words[3] != 0) {
       virtual_threads().wait(reinterpret_cast<const std::uint32_t*>(words[0]), static_cast<std::uint32_t>(words[2]),
-                             joulemap::whole_ns(*reinterpret_cast<const timespec*>(words[3])));
+                             joulemap::timespec_to_ns(*reinterpret_cast<const timespec*>(words[3])));
       return 0;
     }
     if (operation == FUTEX_WAKE_PRIVATE) virtual_threads().wake(reinterpret_cast<const void*>(words[0]));
@@ -270,18 +270,18 @@ IN_PLACE long syscall(long number, ...) noexcept {
   return real(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }
 
-IN_PLACE int pause() {
+OVERRIDES_LIBC int pause() {
   static auto* const real = real_function<int()>("pause");
   if (virtual_threads().is_on()) virtual_threads().exit_thread();
   return real();
 }
 
-IN_PLACE int pthread_create(pthread_t* id, const pthread_attr_t* attributes, void* (*routine)(void*),
-                            void* argument) noexcept {
+OVERRIDES_LIBC int pthread_create(pthread_t* id, const pthread_attr_t* attributes, void* (*routine)(void*),
+                                  void* argument) noexcept {
   using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static auto* const real = real_function<Create>("pthread_create");
   if (!virtual_threads().is_on()) return real(id, attributes, routine, argument);
-  auto* const start = new joulemap::ThreadStart{virtual_threads().created(), routine, argument};
+  auto* const start = new joulemap::ThreadStart{virtual_threads().register_new_thread(), routine, argument};
   const int failure = real(id, attributes, joulemap::run_as_virtual_thread, start);
   JOULEMAP_CHECK(failure == 0, "a test has room for its threads");
   return 0;

@@ -8,7 +8,7 @@ import selectors
 from typing import Any, Coroutine, Optional
 
 
-class _Selector(selectors.SelectSelector):
+class _VirtualTimeSelector(selectors.SelectSelector):
     """Waits for nothing: advances the time of the loop instead."""
 
     loop: VirtualLoop
@@ -25,7 +25,7 @@ class _Selector(selectors.SelectSelector):
 class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self.now_s = 1000.0
-        selector = _Selector()
+        selector = _VirtualTimeSelector()
         selector.loop = self
         super().__init__(selector)
 

@@ -30,8 +30,8 @@ struct Reader {
 };
 constexpr std::array kReaders = {Reader{"xplane", read_xplane_trace}, Reader{"onnxruntime", read_onnxruntime_trace},
                                  Reader{"tensorflow", read_tensorflow_trace}, Reader{"nsys", read_nsys_trace}};
-constexpr std::array<std::string_view, 9> kKinds = {"op",     "annotation", "module", "function", "api",
-                                                    "kernel", "copy",       "fill",   "graph"};
+constexpr std::array<std::string_view, 9> kEventKindNames = {"op",     "annotation", "module", "function", "api",
+                                                             "kernel", "copy",       "fill",   "graph"};
 
 struct CountAndTime {
   std::uint64_t count = 0;
@@ -53,7 +53,7 @@ class Summary {
   void write(formats::JsonWriter& json) const {
     json.key("kinds").begin_object();
     for (const auto& [kind, sum] : kinds_) {
-      json.key(kKinds[static_cast<std::size_t>(kind)]).begin_object();
+      json.key(kEventKindNames[static_cast<std::size_t>(kind)]).begin_object();
       write_sum(json, sum);
       json.end_object();
     }
@@ -65,7 +65,9 @@ class Summary {
     }
     json.end_array().key("names").begin_array();
     for (const auto& [name, sum] : names_) {
-      json.begin_object().member("kind", kKinds[static_cast<std::size_t>(name.first)]).member("name", name.second);
+      json.begin_object()
+          .member("kind", kEventKindNames[static_cast<std::size_t>(name.first)])
+          .member("name", name.second);
       write_sum(json, sum);
       json.end_object();
     }

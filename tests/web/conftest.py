@@ -60,8 +60,8 @@ def exported(joulemap, made):
 
 
 @pytest.fixture
-def doctored(html: Path, tmp_path):
-    """doctored(change): the page with changed data; `change` edits the data in place."""
+def page_with_changed_data(html: Path, tmp_path):
+    """page_with_changed_data(change): the page with changed data; `change` edits the data in place."""
 
     def write(change) -> Path:
         before, rest = html.read_text().split('id="joulemap-data">')

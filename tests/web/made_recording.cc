@@ -48,7 +48,7 @@ Channel gauge_of(std::string name, Quantity quantity, double scale) {
 }
 
 std::vector<Channel> channels() {
-  Channel machine_time = channel_of(std::string(kMachineCpuTime), "proc", "", DomainClass::other, 1e-9);
+  Channel machine_time = channel_of(std::string(kMachineCpuTimeChannel), "proc", "", DomainClass::other, 1e-9);
   machine_time.quantity = Quantity::cpu_time;
   Channel counter = channel_of("gpu0-energy", "nvml", "gpu0", DomainClass::gpu, 1e-3);
   counter.refresh_s = 0.02;
@@ -63,9 +63,9 @@ std::vector<Channel> channels() {
 }
 
 // Reads all sensors every 20 ms while time goes on.
-class Clock {
+class SensorClock {
  public:
-  explicit Clock(recording::RecordingWriter& writer) : writer_(writer) {}
+  explicit SensorClock(recording::RecordingWriter& writer) : writer_(writer) {}
 
   std::int64_t now_ns() const { return now_ns_; }
   void pass(std::int64_t length_ns, double watts) {
@@ -114,7 +114,7 @@ std::string layer_name(std::uint32_t layer) {
 }
 
 // Of each layer: its module forward and backward, with an operation in each.
-Activity names_of(const Shape& shape) {
+Activity make_scopes_and_classes(const Shape& shape) {
   Activity names;
   names.scopes = {{1, 0, ScopeKind::mode, "train"},
                   {2, 1, ScopeKind::phase, "forward"},
@@ -134,19 +134,20 @@ Activity names_of(const Shape& shape) {
   return names;
 }
 
-class Training {
+class TrainingWriter {
  public:
-  Training(recording::RecordingWriter& writer, const Shape& shape) : writer_(writer), shape_(shape), clock_(writer) {}
+  TrainingWriter(recording::RecordingWriter& writer, const Shape& shape)
+      : writer_(writer), shape_(shape), clock_(writer) {}
 
   std::int64_t run() {
     writer_.add(Mark{kBegin_ns, MarkKind::command_begin, 0, 0, {}});
-    Activity activity = names_of(shape_);
+    Activity activity = make_scopes_and_classes(shape_);
     activity.begin_ns = kBegin_ns;
     clock_.pass(200 * kNanosecondsPerMillisecond, kIdle_w);
     for (std::uint32_t step = 0; step < shape_.steps; ++step) {
       const std::uint32_t epoch_steps = std::max(shape_.steps / 4, 1u);
       if (step % epoch_steps == 0) writer_.add(Mark{clock_.now_ns(), MarkKind::epoch, step / epoch_steps, 1, {}});
-      play(activity, step);
+      write_step(activity, step);
       if (clock_.now_ns() - activity.begin_ns > kNanosecondsPerSecond) write(activity);
     }
     write(activity);
@@ -167,7 +168,7 @@ class Training {
     tally.time_ns += length_ns;
   }
 
-  void play(Activity& activity, std::uint32_t step) {
+  void write_step(Activity& activity, std::uint32_t step) {
     StepRecord record{.number = step,
                       .begin_ns = clock_.now_ns(),
                       .kernel_sequence_hash = 1,
@@ -218,7 +219,7 @@ class Training {
 
   recording::RecordingWriter& writer_;
   Shape shape_;
-  Clock clock_;
+  SensorClock clock_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, KernelTally> tallies_;
   std::map<std::uint32_t, ScopeTally> scopes_;
   WaitTally waits_;
@@ -243,7 +244,7 @@ int main(int argc, char** argv) {
   writer->set_channels(channels());
   writer->add(ClockPair{kBegin_ns, 1'790'000'000'000'000'000});
   writer->add(EnvironmentFact{"cpus_online", "0-7"});
-  Training(*writer, {number(2), number(3), number(4)}).run();
+  TrainingWriter(*writer, {number(2), number(3), number(4)}).run();
   RecordingEnd end;
   end.exit_code = 0;
   end.overhead_cpu_s = 0.05;

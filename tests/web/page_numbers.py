@@ -15,7 +15,7 @@ ROWS = """caption => {
 }"""
 
 
-def number_of(text: str, unit: str) -> float:
+def parse_quantity(text: str, unit: str) -> float:
     """The text "12.3 kJ" in joules."""
     found = re.search(rf"([-−]?[\d.]+)([TGkMmµn]?){re.escape(unit)}", re.sub(r"[ \u202f\n]", "", text))
     assert found, text
@@ -35,7 +35,7 @@ def near(text: str, unit: str, value, rel: float = THREE_DIGITS) -> None:
     if value is None:
         assert text == "–"
     else:
-        assert number_of(text, unit) == pytest.approx(value, rel=rel, abs=1e-12), text
+        assert parse_quantity(text, unit) == pytest.approx(value, rel=rel, abs=1e-12), text
 
 
 def near_share(text: str, share) -> None:
@@ -44,4 +44,4 @@ def near_share(text: str, share) -> None:
     elif "<" in text:
         assert abs(share) < 5e-4
     else:
-        assert number_of(text, "%") / 100 == pytest.approx(share, abs=6e-4)
+        assert parse_quantity(text, "%") / 100 == pytest.approx(share, abs=6e-4)

@@ -38,12 +38,12 @@ def test_axe_finds_no_violation_in_a_comparison(opened, compared, axe, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_violation_in_shortened_names_and_untraced_steps(opened, doctored, axe, scheme):
+def test_axe_finds_no_violation_in_shortened_names_and_untraced_steps(opened, page_with_changed_data, axe, scheme):
     def change(data: dict) -> None:
         data["names"] = [f"model.{name}" if name.startswith("blocks.") else name for name in data["names"]]
         data["step_details"] = data["step_details"][:1]
 
-    page = opened(scheme=scheme, file=doctored(change))
+    page = opened(scheme=scheme, file=page_with_changed_data(change))
     page.get_by_role("button", name="Longest").click()
     page.get_by_role("slider", name="Step").press("End")
     assert "not in this page" in page.inner_text(".step-panel")

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from page_numbers import near, near_share, number_of
+from page_numbers import near, near_share, parse_quantity
 
 CAUSES = {"launch": "waiting for launches", "unknown": "idle: unknown cause", "shutdown": "idle: shutdown"}
 
@@ -24,7 +24,7 @@ def test_the_page_opens_with_its_energy_and_what_cost_most(opened, report):
     page = opened()
     answer = page.inner_text("#summary header + .answer")
     result = report("layer")
-    assert number_of(answer, "J") == pytest.approx(result["measured_j"], rel=6e-3)
+    assert parse_quantity(answer, "J") == pytest.approx(result["measured_j"], rel=6e-3)
     background_j = sum(row["energy_j"] for row in result["rows"] if row["path"] == ["background"])
     command_j = result["attributed_j"] + result["idle_j"] + result["unattributed_j"] - background_j
     costliest = next(row for row in report("phase")["rows"] if row["path"] != ["background"])
@@ -86,12 +86,12 @@ def test_a_comparison_opens_with_its_verdict_in_words(opened, compared):
     near(b, "J", result["total"]["b"]["energy_j"])
 
 
-def test_a_note_explains_itself_without_a_network(opened, doctored):
+def test_a_note_explains_itself_without_a_network(opened, page_with_changed_data):
     def add_notes(data: dict) -> None:
         message = {"count": 1, "message": "a note", "remedy": ""}
         data["diagnostics"] = [{"code": "kernels_by_time", **message}, {"code": "toString", **message, "message": "b"}]
 
-    page = opened(file=doctored(add_notes))
+    page = opened(file=page_with_changed_data(add_notes))
     known, unknown = page.locator("#notes li").all()[:2]
     known.locator("summary").click()
     assert "split by time" in known.locator("details p").inner_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from attack.hostile_text import NAMES, hostile_recording
-from cli.made_rows import domain, wobble, write_rows
+from cli.made_rows import domain, deterministic_noise, write_rows
 
 MARKUP = [name for name in NAMES if "\x00" not in name] + [
     '"><script>hostile()</script>',
@@ -30,8 +30,8 @@ def analysis_page(binaries: Path, folder: Path) -> Path:
             {"name": name, "device": "gpu0", "count": 9, "time_s": 2.0, "energy_j": 10.0 + level, **cause} for name in MARKUP
         ]
         return {
-            "elapsed_s": 10 + wobble(block + 3),
-            "domains": [domain(MARKUP[block], 100 * (1 + level) + wobble(block)), domain("gpu0", 50 + level)],
+            "elapsed_s": 10 + deterministic_noise(block + 3),
+            "domains": [domain(MARKUP[block], 100 * (1 + level) + deterministic_noise(block)), domain("gpu0", 50 + level)],
             "metrics": {"accuracy": 0.7 + 0.1 * level},
             "functions": functions,
             "diagnostics": [{"code": name, "count": 1, "message": name, "remedy": name} for name in MARKUP],

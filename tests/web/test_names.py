@@ -12,8 +12,8 @@ def nest(data: dict) -> None:
 
 
 @pytest.fixture
-def nested(opened, doctored):
-    return opened(file=doctored(nest))
+def nested(opened, page_with_changed_data):
+    return opened(file=page_with_changed_data(nest))
 
 
 def test_a_table_shows_the_shortest_unambiguous_name(nested):

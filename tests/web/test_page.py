@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from page_numbers import number_of
+from page_numbers import parse_quantity
 
 RECORDINGS = Path(__file__).resolve().parent.parent / "data" / "recordings"
 
@@ -26,14 +26,14 @@ def names(page) -> list[str]:
 def test_the_summary_matches_json(opened, report):
     page = opened()
     result = report("domain")
-    assert number_of(page.inner_text(".hero"), "J") == pytest.approx(result["measured_j"], rel=1e-3)
+    assert parse_quantity(page.inner_text(".hero"), "J") == pytest.approx(result["measured_j"], rel=1e-3)
     figures = dict(zip(page.locator(".figure dt").all_inner_texts(), page.locator(".figure dd").all_inner_texts()))
-    assert number_of(figures["per step"], "J") == pytest.approx(result["measured_j"] / 120, rel=5e-3)
-    assert number_of(figures["per epoch"], "J") == pytest.approx(result["measured_j"] / 4, rel=5e-3)
-    assert number_of(figures["per sample"], "J") == pytest.approx(result["measured_j"] / (120 * 32), rel=5e-3)
-    assert number_of(figures["samples per second"], "/s") == pytest.approx(120 * 32 / result["elapsed_s"], rel=5e-3)
+    assert parse_quantity(figures["per step"], "J") == pytest.approx(result["measured_j"] / 120, rel=5e-3)
+    assert parse_quantity(figures["per epoch"], "J") == pytest.approx(result["measured_j"] / 4, rel=5e-3)
+    assert parse_quantity(figures["per sample"], "J") == pytest.approx(result["measured_j"] / (120 * 32), rel=5e-3)
+    assert parse_quantity(figures["samples per second"], "/s") == pytest.approx(120 * 32 / result["elapsed_s"], rel=5e-3)
     delay = result["measured_j"] * result["elapsed_s"]
-    assert number_of(figures["energy-delay product"], "J·s") == pytest.approx(delay, rel=5e-3)
+    assert parse_quantity(figures["energy-delay product"], "J·s") == pytest.approx(delay, rel=5e-3)
     components = page.locator(".components tbody tr").all_inner_texts()
     assert [text.split()[0] for text in components] == ["GPU", "CPU", "memory"]
 
@@ -46,10 +46,10 @@ def test_tables_contain_the_rows_of_json_with_their_intervals(opened, report, by
     for row, energy, interval, name in zip(rows, column(page, "energy_j"), column(page, "interval"), names(page)):
         assert name == " ".join(row["path"])
         if row["energy_j"] is not None:
-            assert number_of(energy, "J") == pytest.approx(row["energy_j"], rel=1e-3)
+            assert parse_quantity(energy, "J") == pytest.approx(row["energy_j"], rel=1e-3)
         if row["low_j"] is not None and row["energy_j"]:
             half = (row["high_j"] - row["low_j"]) / 2 / row["energy_j"]
-            assert number_of(interval, "%") / 100 == pytest.approx(half, abs=0.006)
+            assert parse_quantity(interval, "%") / 100 == pytest.approx(half, abs=0.006)
     causes = [row["cause"] or "" for row in rows]
     assert any(causes) and column(page, "cause")[: len(rows)] == causes
 
@@ -59,11 +59,11 @@ def test_column_heads_sort_both_ways_and_show_the_direction(opened):
     heads = page.locator("#tables th[data-key=time_s]")
     heads.locator("button").click()
     assert heads.get_attribute("aria-sort") == "descending"
-    falling = [number_of(text, "s") for text in column(page, "time_s")]
+    falling = [parse_quantity(text, "s") for text in column(page, "time_s")]
     assert falling == sorted(falling, reverse=True)
     page.keyboard.press("Enter")  # the column header keeps the focus
     assert heads.get_attribute("aria-sort") == "ascending"
-    rising = [number_of(text, "s") for text in column(page, "time_s")]
+    rising = [parse_quantity(text, "s") for text in column(page, "time_s")]
     assert rising == sorted(rising) and rising[0] < falling[0]
 
 
@@ -74,7 +74,7 @@ def test_a_filter_leaves_rows_with_all_its_words_and_adds_them_up(opened, report
     status = page.inner_text("#tables .found")
     assert len(names(page)) == len(wanted) == int(status.split()[0])
     assert all("backward" in name and "conv3" in name for name in names(page))
-    assert number_of(status, "J") == pytest.approx(sum(row["energy_j"] or 0 for row in wanted), rel=5e-3)
+    assert parse_quantity(status, "J") == pytest.approx(sum(row["energy_j"] or 0 for row in wanted), rel=5e-3)
 
 
 def test_hidden_rows_are_summed_and_can_be_shown(opened, report):
@@ -83,7 +83,7 @@ def test_hidden_rows_are_summed_and_can_be_shown(opened, report):
     rest = page.locator("#tables tfoot tr").first.inner_text()
     assert f"and {len(rows) - 40} more" in rest
     rest_j = sum(row["energy_j"] or 0 for row in rows[40:])
-    assert number_of(rest.split("more")[1], "J") == pytest.approx(rest_j, rel=1e-3)
+    assert parse_quantity(rest.split("more")[1], "J") == pytest.approx(rest_j, rel=1e-3)
     page.locator("#tables .more").click()
     assert len(names(page)) == min(len(rows), 240)
 
@@ -93,7 +93,7 @@ def test_every_view_shows_idle_unattributed_background_and_notes(opened, report)
     result = report("phase")
     for view in ("summary", "flame", "steps", "timeline", "tables", "violins", "loss", "cost"):
         line = page.inner_text(f"#{view} .ledger-line")
-        assert number_of(line.split("idle")[1], "J") == pytest.approx(result["idle_j"], rel=6e-3), view
+        assert parse_quantity(line.split("idle")[1], "J") == pytest.approx(result["idle_j"], rel=6e-3), view
         assert "not attributed" in line and "background" in line and "on the data" in line, view
     assert "nothing of this ever ran: <i>it was made up</i>" in page.inner_text("#notes")
 
@@ -103,10 +103,10 @@ def test_the_flame_graph_zooms_searches_and_changes_its_measure(opened, report):
     result = report("stack")
     frames = page.locator(".frame")
     whole = frames.first.get_attribute("aria-label")
-    assert number_of(whole, "J") == pytest.approx(result["measured_j"], rel=5e-3)
+    assert parse_quantity(whole, "J") == pytest.approx(result["measured_j"], rel=5e-3)
     backward = page.locator(".frame", has_text="backward").first
     energy_j = sum(row["energy_j"] or 0 for row in result["rows"] if "backward" in row["path"])
-    assert number_of(backward.get_attribute("aria-label"), "J") == pytest.approx(energy_j, rel=5e-3)
+    assert parse_quantity(backward.get_attribute("aria-label"), "J") == pytest.approx(energy_j, rel=5e-3)
     assert re.search("between .* and ", backward.get_attribute("aria-label"))
     backward.click()
     assert page.locator(".frame.focus").inner_text().startswith("backward")
@@ -118,7 +118,7 @@ def test_the_flame_graph_zooms_searches_and_changes_its_measure(opened, report):
     hits = page.locator(".frame.hit").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
     assert hits and all("conv2" in hit for hit in hits)
     matched = sum(row["energy_j"] or 0 for row in result["rows"] if any("conv2" in part for part in row["path"]))
-    assert number_of(page.inner_text("#flame .found"), "J") == pytest.approx(matched, rel=5e-3)
+    assert parse_quantity(page.inner_text("#flame .found"), "J") == pytest.approx(matched, rel=5e-3)
     page.get_by_role("group", name="Value of boxes").get_by_text("Seconds").click()
     assert frames.first.locator(".frame-value").inner_text().endswith("s")
     page.get_by_role("group", name="Phase").get_by_text("Forward").click()
@@ -135,7 +135,7 @@ def test_the_flame_graph_ends_in_the_kernels_of_each_layer(opened, report):
     assert sum(row["energy_j"] for row in kernels) == pytest.approx(whole["energy_j"], rel=1e-6)
     page.get_by_role("group", name="Phase").get_by_text(layer[1].capitalize()).click()
     box = page.locator(f'.frame[aria-label^="{" › ".join(on_gpu[0]["path"])}"]')
-    assert number_of(box.get_attribute("aria-label"), "J") == pytest.approx(on_gpu[0]["energy_j"], rel=5e-3)
+    assert parse_quantity(box.get_attribute("aria-label"), "J") == pytest.approx(on_gpu[0]["energy_j"], rel=5e-3)
     page.get_by_role("group", name="Depth").get_by_role("button", pressed=False).click()
     assert not box.count()
 
@@ -158,11 +158,11 @@ def test_power_over_time_zooms_by_keys_buttons_and_the_mouse(opened, report):
     result = report("domain")
     reading = page.locator("#timeline .reading")
     gpu = next(domain for domain in result["domains"] if domain["name"] == "gpu0")
-    assert number_of(reading.inner_text().split("gpu0")[1], "J") == pytest.approx(gpu["measured_j"], rel=5e-3)
+    assert parse_quantity(reading.inner_text().split("gpu0")[1], "J") == pytest.approx(gpu["measured_j"], rel=5e-3)
     page.locator("#timeline .chart[tabindex]").focus()
     page.keyboard.press("+")
     half = reading.inner_text()
-    assert number_of(half.split("–")[1], "s") == pytest.approx(0.75 * result["elapsed_s"], rel=0.01)
+    assert parse_quantity(half.split("–")[1], "s") == pytest.approx(0.75 * result["elapsed_s"], rel=0.01)
     page.get_by_label("Show all").click()
     plot = page.locator("#timeline .u-over").first.bounding_box()
     page.mouse.move(plot["x"] + plot["width"] * 0.25, plot["y"] + 50)
@@ -170,8 +170,8 @@ def test_power_over_time_zooms_by_keys_buttons_and_the_mouse(opened, report):
     page.mouse.move(plot["x"] + plot["width"] * 0.5, plot["y"] + 60, steps=5)
     page.mouse.up()
     dragged = reading.inner_text()
-    assert number_of(dragged, "s") == pytest.approx(0.25 * result["elapsed_s"], rel=0.02)
-    assert number_of(dragged.split("–")[1], "s") == pytest.approx(0.5 * result["elapsed_s"], rel=0.02)
+    assert parse_quantity(dragged, "s") == pytest.approx(0.25 * result["elapsed_s"], rel=0.02)
+    assert parse_quantity(dragged.split("–")[1], "s") == pytest.approx(0.5 * result["elapsed_s"], rel=0.02)
 
 
 def test_epochs_report_energy_and_energy_per_unit_of_loss(opened, report):
@@ -180,7 +180,7 @@ def test_epochs_report_energy_and_energy_per_unit_of_loss(opened, report):
     result = report("epoch")["rows"]
     assert len(rows) == len(result) == 4
     for text, row in zip(rows, result):
-        assert number_of(text.split("\t")[1], "J") == pytest.approx(row["energy_j"], rel=6e-3)
+        assert parse_quantity(text.split("\t")[1], "J") == pytest.approx(row["energy_j"], rel=6e-3)
     assert "J" in rows[1].split("\t")[-1]
 
 
@@ -192,7 +192,7 @@ def test_violins_of_equal_steps_agree_with_the_layer(opened, report):
     assert len(cells) == 40
     for name, per, samples, *_, median, _, _ in cells:
         assert (per, samples) == ("step", "120")
-        assert number_of(median, "J") == pytest.approx(energies[name] / 120, rel=0.1)
+        assert parse_quantity(median, "J") == pytest.approx(energies[name] / 120, rel=0.1)
 
 
 def test_a_name_that_is_markup_is_shown_as_text(opened):
@@ -252,12 +252,12 @@ def test_the_page_of_a_damaged_or_small_recording_states_it(opened, page_of, nam
 def test_a_comparison_page_matches_its_json_and_can_be_sorted(opened, compared):
     file, result = compared
     page = opened(file=file)
-    assert number_of(page.inner_text(".hero"), "%") / 100 == pytest.approx(result["total"]["relative"], abs=6e-4)
+    assert parse_quantity(page.inner_text(".hero"), "%") / 100 == pytest.approx(result["total"]["relative"], abs=6e-4)
     fresh = [entry for entry in result["entries"] if entry["verdict"] == "new"]
     page.get_by_role("group", name="Verdict").get_by_text("New").click()
     assert len(names(page)) == len(fresh) and all("blocks.16" in name for name in names(page))
     page.locator("#tables th[data-key=b] button").click()
-    falling = [number_of(text, "J") for text in column(page, "b")]
+    falling = [parse_quantity(text, "J") for text in column(page, "b")]
     assert falling == sorted(falling, reverse=True)
     assert falling[0] == pytest.approx(max(entry["b"]["energy_j"] for entry in fresh), rel=1e-3)
     page.get_by_role("group", name="Verdict").get_by_text("All").click()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from page_numbers import FOUR_DIGITS, captions, near, near_share, number_of, rows_of
+from page_numbers import FOUR_DIGITS, captions, near, near_share, parse_quantity, rows_of
 
 LEVELS = {"layer": "Layers", "op": "Operations", "kernel": "Kernels", "tensor": "Tensors", "phase": "Phases"}
 CAUSES = {"launch": "waiting for launches", "unknown": "idle: unknown cause"}
@@ -44,12 +44,12 @@ def test_components_are_the_counted_domains_of_their_kind(opened, report):
         near(energy.split("±")[1], "J", uncertainty_j, rel=0.06)  # two digits
 
 
-def test_a_component_that_is_partly_estimated_has_a_row_for_each_provenance(opened, doctored):
+def test_a_component_that_is_partly_estimated_has_a_row_for_each_provenance(opened, page_with_changed_data):
     def estimate_the_cpu(data: dict) -> None:
         cpu = next(one for one in data["components"] if one["name"] == "CPU")
         cpu.update(measured_j=100.0, measured_uncertainty_j=1.0, estimated_j=900.0, estimated_uncertainty_j=90.0)
 
-    file = doctored(estimate_the_cpu)
+    file = page_with_changed_data(estimate_the_cpu)
     rows = [row for row in rows_of(opened(file=file), "Energy by component") if row[0] == "CPU"]
     assert [row[3] for row in rows] == ["measured", "estimated"]
     near(rows[0][2], "J", 100)
@@ -96,11 +96,11 @@ def test_every_column_of_a_level_matches_json(opened, report, by):
         assert count.replace("\u202f", "") == ("–" if row["count"] is None else str(row["count"]))
         if row["low_j"] is not None and row["energy_j"]:
             half = (row["high_j"] - row["low_j"]) / 2 / row["energy_j"]
-            assert number_of(interval, "%") / 100 == pytest.approx(half, abs=0.006)
+            assert parse_quantity(interval, "%") / 100 == pytest.approx(half, abs=0.006)
     names, energies = (page.locator(f"#tables tfoot tr > :nth-child({at})").all_inner_texts() for at in (1, 3))
     feet = dict(zip(names, energies))
     near(feet["idle"], "J", result["idle_j"], FOUR_DIGITS)
-    unattributed_j = number_of(feet["not attributed"], "J")
+    unattributed_j = parse_quantity(feet["not attributed"], "J")
     assert unattributed_j == pytest.approx(result["unattributed_j"], rel=FOUR_DIGITS, abs=1e-6 * whole_j)
 
 
@@ -159,7 +159,7 @@ def test_the_loss_against_energy_ends_with_all_of_both(opened, report, exported)
         assert float(value) == pytest.approx(float(line["loss"]), rel=FOUR_DIGITS)
         near(time, "s", float(line["end_s"]), rel=0.05)  # logged before the pause that ends the step
         so_far_j = sum(float(one["energy_j"]) for number, one in steps.items() if number <= int(step))
-        assert number_of(energy, "J") == pytest.approx(so_far_j + before_j / 2, rel=0.02, abs=before_j)
+        assert parse_quantity(energy, "J") == pytest.approx(so_far_j + before_j / 2, rel=0.02, abs=before_j)
 
 
 def test_every_column_of_the_epochs_matches_json(opened, report, exported):

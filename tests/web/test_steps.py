@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from page_numbers import near, number_of, rows_of
+from page_numbers import near, parse_quantity, rows_of
 
 PAUSE_S = 3e-3  # after each step of the made recording: joulemap-made-recording
 
@@ -31,7 +31,7 @@ def test_layers_of_a_step_match_the_export(opened, exported, step):
     largest = sorted(lines.values(), reverse=True)[:12]
     assert [lines[row[0]] for row in rows] == pytest.approx(largest, rel=1e-3)
     for path, device, time, energy, _ in rows:
-        assert device == "gpu0" and number_of(time, "s") > 0
+        assert device == "gpu0" and parse_quantity(time, "s") > 0
         near(energy, "J", lines[path])
     shown_j = sum(lines[row[0]] for row in rows)
     count, _, _, energy, _ = page.locator("#steps tfoot tr > *").all_inner_texts()
@@ -58,7 +58,7 @@ def test_a_step_shows_what_the_gpu_waited_for(opened, report):
     rows = rows_of(page, "Step 5: what the GPU waited for")
     assert [row[:2] for row in rows] == [["waiting for launches", "gpu0"]]
     near(rows[0][2], "s", PAUSE_S)
-    idle_w = number_of(rows[0][3], "J") / PAUSE_S
+    idle_w = parse_quantity(rows[0][3], "J") / PAUSE_S
     assert idle_w == pytest.approx(100, rel=0.3)  # the idle power of the made GPU
 
 
@@ -75,11 +75,11 @@ def test_a_click_on_a_bar_or_on_the_timeline_chooses_its_step(opened):
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Step"
 
 
-def test_buttons_choose_the_longest_step_and_the_next_with_layers(opened, exported, doctored):
+def test_buttons_choose_the_longest_step_and_the_next_with_layers(opened, exported, page_with_changed_data):
     def remove_some(data: dict) -> None:
         data["step_details"] = [one for one in data["step_details"] if one["number"] % 10 == 0]
 
-    page = opened(file=doctored(remove_some))
+    page = opened(file=page_with_changed_data(remove_some))
     times = {line["number"]: float(line["time_s"]) for line in exported("step")}
     page.get_by_role("button", name="Longest").click()
     shown = page.inner_text("#steps h3").split()[1]
@@ -91,12 +91,12 @@ def test_buttons_choose_the_longest_step_and_the_next_with_layers(opened, export
     assert page.inner_text("#steps h3") == "Step 10"
 
 
-def test_a_step_that_was_not_traced_leads_to_the_nearest_that_was(opened, doctored):
+def test_a_step_that_was_not_traced_leads_to_the_nearest_that_was(opened, page_with_changed_data):
     def trace_one_step(data: dict) -> None:
         data["step_details"] = [one for one in data["step_details"] if one["number"] == 40]
         data["detailed_steps"] = 1
 
-    page = opened(file=doctored(trace_one_step))
+    page = opened(file=page_with_changed_data(trace_one_step))
     assert "Kernels of 1 of 120 steps were recorded" in page.inner_text("#steps .lead")
     assert page.inner_text("#steps h3") == "Step 40"  # opens where something is known
     choose(page, 3)
@@ -105,7 +105,7 @@ def test_a_step_that_was_not_traced_leads_to_the_nearest_that_was(opened, doctor
     assert page.locator(".step-panel table").count() == 2
 
 
-def test_a_run_without_kernel_records_states_that_layers_of_steps_are_unknown(opened, doctored):
-    page = opened(file=doctored(lambda data: data.update(step_details=[], detailed_steps=0)))
+def test_a_run_without_kernel_records_states_that_layers_of_steps_are_unknown(opened, page_with_changed_data):
+    page = opened(file=page_with_changed_data(lambda data: data.update(step_details=[], detailed_steps=0)))
     assert "no kernel records" in page.inner_text("#steps .lead")
     assert "unknown" in page.inner_text(".step-panel")

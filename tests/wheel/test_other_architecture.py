@@ -33,7 +33,7 @@ def test_both_wheels_hold_what_their_names_promise_and_the_same_files(wheel, oth
 
 
 @pytest.fixture(scope="module")
-def emulated(tmp_path_factory, other: Path):
+def run_emulated(tmp_path_factory, other: Path):
     """Runs a program of the wheel under an emulator with the libraries of the cross compiler."""
     emulator = shutil.which(f"qemu-{MACHINE}-static")
     if emulator is None or not LIBRARIES.exists():
@@ -53,16 +53,20 @@ def emulated(tmp_path_factory, other: Path):
     return run
 
 
-def test_the_program_runs_under_an_emulator(emulated):
-    program = emulated.folder / "joulemap" / "bin" / "joulemap"
-    assert emulated(program, "--version").startswith("joulemap ")
-    assert emulated(program, "doctor").startswith("joulemap ")
+def test_the_program_runs_under_an_emulator(run_emulated):
+    program = run_emulated.folder / "joulemap" / "bin" / "joulemap"
+    assert run_emulated(program, "--version").startswith("joulemap ")
+    assert run_emulated(program, "doctor").startswith("joulemap ")
 
 
-def test_the_package_measures_under_an_emulator(emulated):
+def test_the_package_measures_under_an_emulator(run_emulated):
     pythons = sorted((LIBRARIES / "usr" / "bin").glob("python3.*[0-9]"))
     if not pythons:
         pytest.skip(f"{LIBRARIES.name} contains no Python")
     program = "import joulemap as jm\nwith jm.measure('work') as m:\n    sum(range(100000))\nprint(m.provenance)"
-    variables = {"PYTHONHOME": str(LIBRARIES / "usr"), "PYTHONPATH": str(emulated.folder), "JOULEMAP_SENSORS": "estimate"}
-    assert emulated(pythons[0], "-c", program, **variables) == "estimated\n"
+    variables = {
+        "PYTHONHOME": str(LIBRARIES / "usr"),
+        "PYTHONPATH": str(run_emulated.folder),
+        "JOULEMAP_SENSORS": "estimate",
+    }
+    assert run_emulated(pythons[0], "-c", program, **variables) == "estimated\n"

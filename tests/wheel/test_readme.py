@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 README = (ROOT / "README.md").read_text()
 PROGRAMS = ("joulemap", "python", "python3", "pip", "make")
 # Placeholders of the README and what replaces them, in this order.
-REPLACED = {
+PLACEHOLDERS = {
     r"(\S*python3?) (-c \S+ )?examples/train_digits\.py\S*( --\w+ \w+)*": "python examples/add_numbers.py builtin",
     r"\bpython3? train\.py": "python examples/add_numbers.py builtin",
     r"\bCMD\b": "python examples/add_numbers.py builtin",
@@ -23,7 +23,7 @@ REPLACED = {
     r"\breport --plot flame$": "report examples/resnet50-h200.joule --plot flame",
 }
 # Commands that cannot run in this environment, and why.
-SKIPPED = {
+SKIPPED_COMMANDS = {
     r"^make ": "needs the source tree and a compiler",
     r"^pip install joulemap": "the fixture installs the wheel from its file",
     r"collect": "needs PyTorch and an NVIDIA GPU",
@@ -43,11 +43,11 @@ def commands_of(text: str) -> list[str]:
 
 
 def reason_to_skip(command: str) -> str | None:
-    return next((reason for pattern, reason in SKIPPED.items() if re.search(pattern, command)), None)
+    return next((reason for pattern, reason in SKIPPED_COMMANDS.items() if re.search(pattern, command)), None)
 
 
 def fill(command: str) -> str:
-    for pattern, value in REPLACED.items():
+    for pattern, value in PLACEHOLDERS.items():
         command = re.sub(pattern, value, command)
     return command
 

@@ -26,7 +26,7 @@ def has_ties(values: list[float]) -> bool:
     return len(set(values)) < len(values)
 
 
-def of_pairs(case: dict) -> None:
+def add_paired_goldens(case: dict) -> None:
     first, second = np.array(case["first"], float), np.array(case["second"], float)
     differences = first - second
     nonzero = differences[differences != 0]
@@ -118,7 +118,7 @@ def of_sample(case: dict) -> None:
 
 
 def main() -> None:
-    kinds = {"pairs": of_pairs, "two": of_two, "blocks": of_blocks, "groups": of_groups, "family": of_family}
+    kinds = {"pairs": add_paired_goldens, "two": of_two, "blocks": of_blocks, "groups": of_groups, "family": of_family}
     kinds["sample"] = of_sample
     for case in json.loads((FOLDER / "inputs.json").read_text()):
         if case["kind"] in kinds:

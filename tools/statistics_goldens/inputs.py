@@ -22,11 +22,11 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent.parent.parent / "tests" / "data" / "statistics"
 
 
-def eighths(draw: random.Random, n: int, centre: float, spread: float) -> list[float]:
+def draw_multiples_of_eighth(draw: random.Random, n: int, centre: float, spread: float) -> list[float]:
     return [round(8 * draw.gauss(centre, spread)) / 8 for _ in range(n)]
 
 
-def untied(draw: random.Random, n: int, centre: float, spread: float) -> list[float]:
+def draw_untied_values(draw: random.Random, n: int, centre: float, spread: float) -> list[float]:
     """Multiples of 2^-20 that differ from each other, as do all their sums and differences, nearly surely."""
     return [round(2**20 * draw.gauss(centre, spread)) / 2**20 for _ in range(n)]
 
@@ -47,9 +47,10 @@ def pairs(draw: random.Random) -> list[dict]:
     for n in (3, 6, 8, 10, 13, 20, 30):
         found.append((f"pairs-heavy-ties-{n}", integers(draw, n, 3), integers(draw, n, 4)))
     for n in (7, 12, 30, 60):
-        found.append((f"pairs-eighths-{n}", eighths(draw, n, 10.5, 2), eighths(draw, n, 10, 2)))
+        first, second = draw_multiples_of_eighth(draw, n, 10.5, 2), draw_multiples_of_eighth(draw, n, 10, 2)
+        found.append((f"pairs-eighths-{n}", first, second))
     for n in (4, 9, 10, 30, 49, 150, 250):
-        found.append((f"pairs-untied-{n}", untied(draw, n, 10.5, 2), untied(draw, n, 10, 2)))
+        found.append((f"pairs-untied-{n}", draw_untied_values(draw, n, 10.5, 2), draw_untied_values(draw, n, 10, 2)))
     return [{"id": name, "kind": "pairs", "first": a, "second": b} for name, a, b in found]
 
 
@@ -62,9 +63,10 @@ def two_groups(draw: random.Random) -> list[dict]:
     for m, n in ((3, 4), (5, 9), (8, 15), (10, 10), (30, 30), (50, 50)):
         found.append((f"two-heavy-ties-{m}-{n}", integers(draw, m, 4), integers(draw, n, 5)))
     for m, n in ((6, 7), (12, 25), (30, 30)):
-        found.append((f"two-eighths-{m}-{n}", eighths(draw, m, 10.5, 2), eighths(draw, n, 10, 2)))
+        first, second = draw_multiples_of_eighth(draw, m, 10.5, 2), draw_multiples_of_eighth(draw, n, 10, 2)
+        found.append((f"two-eighths-{m}-{n}", first, second))
     for m, n in ((2, 3), (10, 10), (7, 20), (30, 30), (50, 50), (70, 80)):
-        found.append((f"two-untied-{m}-{n}", untied(draw, m, 10.5, 2), untied(draw, n, 10, 2)))
+        found.append((f"two-untied-{m}-{n}", draw_untied_values(draw, m, 10.5, 2), draw_untied_values(draw, n, 10, 2)))
     found.append(("two-large-ties-90-60", integers(draw, 90, 9), integers(draw, 60, 10)))
     return [{"id": name, "kind": "two", "first": a, "second": b} for name, a, b in found]
 
@@ -74,11 +76,11 @@ def many_groups(draw: random.Random) -> list[dict]:
     found = []
     for blocks, width in ((3, 3), (10, 4), (12, 3), (30, 6)):
         found.append((f"blocks-ties-{blocks}-{width}", [integers(draw, width, 4) for _ in range(blocks)]))
-        found.append((f"blocks-untied-{blocks}-{width}", [untied(draw, width, 10, 2) for _ in range(blocks)]))
+        found.append((f"blocks-untied-{blocks}-{width}", [draw_untied_values(draw, width, 10, 2) for _ in range(blocks)]))
     for sizes in ((3, 4, 5), (10, 10, 10), (1, 7, 2), (30, 25, 28, 31)):
         name = "-".join(map(str, sizes))
         found.append((f"groups-ties-{name}", [integers(draw, size, 5) for size in sizes]))
-        found.append((f"groups-untied-{name}", [untied(draw, size, 10 + size / 10, 2) for size in sizes]))
+        found.append((f"groups-untied-{name}", [draw_untied_values(draw, size, 10 + size / 10, 2) for size in sizes]))
     return [
         {"id": name, "kind": name.split("-")[0], "sizes": list(map(len, lists)), "values": [v for one in lists for v in one]}
         for name, lists in found
@@ -111,8 +113,8 @@ def strata(draw: random.Random) -> list[dict]:
     ):
         case: dict = {"id": name, "kind": "strata", "values": [], "groups": [], "strata": []}
         for stratum, (m, n) in enumerate(sizes):
-            first = integers(draw, m, most) if most else untied(draw, m, 10 * stratum + 1, 2)
-            second = integers(draw, n, most - 1) if most else untied(draw, n, 10 * stratum, 2)
+            first = integers(draw, m, most) if most else draw_untied_values(draw, m, 10 * stratum + 1, 2)
+            second = integers(draw, n, most - 1) if most else draw_untied_values(draw, n, 10 * stratum, 2)
             case["values"] += first + second
             case["groups"] += [0] * m + [1] * n
             case["strata"] += [stratum] * (m + n)

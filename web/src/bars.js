@@ -5,7 +5,7 @@ import { formatJoules, formatPercent } from "./format.js";
 
 // `parts`: objects with name, energy_j, share, colour (a CSS custom property, "--part-1"), and `hatched` for
 // unattributed energy.
-export function makePartsBar(caption, parts) {
+export function makeStackedBar(caption, parts) {
   const text = parts
     .map((part) => `${part.name} ${formatJoules(part.energy_j)}, ${formatPercent(part.share)}`)
     .join("; ");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sections "Measurement overhead" (cost of recording, probing and dithering) and "Notes on the data".
 import { h, pageSection } from "./dom.js";
-import { formatJoules, formatPercent, formatSeconds, formatWhole, withUnit } from "./format.js";
+import { formatJoules, formatPercent, formatSeconds, formatInteger, withUnit } from "./format.js";
 import { ledgerLine } from "./ledger.js";
 import { noteListItem } from "./note_help.js";
 
@@ -29,7 +29,7 @@ export function overheadSection(data) {
     ],
     [
       "Sensor samples",
-      formatWhole(run.samples),
+      formatInteger(run.samples),
       run.elapsed_s > 0 ? `${withUnit(run.samples / run.elapsed_s, "/s")}` : "",
     ],
     ["Recording size", withUnit(run.file_bytes, "B"), ""],
@@ -61,7 +61,7 @@ export function overheadSection(data) {
 }
 
 export function notesSection(data) {
-  const list = data.notes.map((note) => noteListItem(note, note.count > 1 ? `${formatWhole(note.count)} times` : null));
+  const list = data.notes.map((note) => noteListItem(note, note.count > 1 ? `${formatInteger(note.count)} times` : null));
   return pageSection(
     "notes",
     "Notes on the data",

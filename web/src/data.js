@@ -25,19 +25,19 @@ export function readData(text) {
       waiting_low_j: row[14],
       waiting_high_j: row[15],
     }));
-    for (const row of level.rows) row.share = shareOfWhole(row.energy_j, levelTotal(level));
+    for (const row of level.rows) row.share = shareOfWhole(row.energy_j, totalEnergyOfLevel(level));
     level.idle = level.idle.map((entry) => readIdleCause(entry, name));
   }
   for (const level of data.levels) {
     level.branches = new Map(
       level.branches.map(([path, device, low_j, high_j]) => [
-        branchKey(path.map(name), name(device)),
+        devicePathKey(path.map(name), name(device)),
         { low_j, high_j },
       ]),
     );
   }
   data.level = (by) => data.levels.find((level) => level.by === by);
-  for (const key of ["steps", "epochs"]) data[key] = data[key].map(readStage);
+  for (const key of ["steps", "epochs"]) data[key] = data[key].map(readStepOrEpoch);
   for (const key of ["phases", "regions", "probing", "dithering"]) {
     data[key] = data[key].map(([number, begin_s, end_s, count]) => ({ name: name(number), begin_s, end_s, count }));
   }
@@ -47,9 +47,9 @@ export function readData(text) {
   return data;
 }
 
-export const branchKey = (path, device) => [device, ...path].join("\u0000");
+export const devicePathKey = (path, device) => [device, ...path].join("\u0000");
 
-function readStage([number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss]) {
+function readStepOrEpoch([number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss]) {
   return { number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss };
 }
 
@@ -69,7 +69,7 @@ function readIdleCause([cause, device, time_s, energy_j], name) {
 }
 
 // Sum of attributed, idle and unattributed energy of a level in J; null if energies are unknown.
-export function levelTotal(level) {
+export function totalEnergyOfLevel(level) {
   if (level.attributed_j === null) return null;
   return level.attributed_j + (level.idle_j ?? 0) + (level.unattributed_j ?? 0);
 }
@@ -87,8 +87,8 @@ function collectNotes(data) {
   return [...seen.values()];
 }
 
-export const isBackground = (row) => row.path.length === 1 && row.path[0] === "background";
-export const isProbe = (row) => row.path.length === 1 && row.path[0] === "probe";
+export const isBackgroundRow = (row) => row.path.length === 1 && row.path[0] === "background";
+export const isProbeRow = (row) => row.path.length === 1 && row.path[0] === "probe";
 
 // Phase of a row: "backward" for the path ["train", "backward", "layer4.0.conv2"]; "probe", "background", or "other" if
 // the path contains no phase.

@@ -3,7 +3,7 @@
 // The page of `diff A B --html`: energy per unit (such as a step) of both runs, and
 // the entries that changed. Its data have the schema joulemap.diff/1.
 import { choiceButtons, h, quantityElement, pageSection } from "./dom.js";
-import { formatJoules, formatPercent, formatCount, scaleUnit, formatSeconds, formatWhole } from "./format.js";
+import { formatJoules, formatPercent, formatCount, scaleUnit, formatSeconds, formatInteger } from "./format.js";
 import { shortNamesOfRows } from "./names.js";
 import { noteListItem } from "./note_help.js";
 import { filterRows, nameCell, sortableHeaderCell, sortRows } from "./tables.js";
@@ -25,11 +25,12 @@ const VERDICT_SENTENCES = {
   unknown: "The uncertainty of the difference is unknown.",
 };
 
-const SCOPE_TEXTS = { steady: "in steady state", whole_run: "over whole runs" };
+const COMPARISON_SCOPE_TEXTS = { steady: "in steady state", whole_run: "over whole runs" };
 
 const fileNames = (run) => run.inputs.map((path) => path.split("/").pop()).join(", ");
 const withSign = (value, text) => (value > 0 ? `+${text}` : text);
-const changeText = (entry) => (entry.relative === null ? "–" : withSign(entry.relative, formatPercent(entry.relative)));
+const relativeChangeText = (entry) =>
+  entry.relative === null ? "–" : withSign(entry.relative, formatPercent(entry.relative));
 const differenceText = (entry) =>
   entry.difference_j === null ? "–" : withSign(entry.difference_j, formatJoules(entry.difference_j));
 
@@ -38,7 +39,7 @@ export function diffTitle(data) {
 }
 
 export function diffSections(data) {
-  return [summarySection(data), causesSection(data), entriesSection(data), notesSection(data)].filter(Boolean);
+  return [summarySection(data), differenceCausesSection(data), diffEntriesSection(data), notesSection(data)].filter(Boolean);
 }
 
 function summarySection(data) {
@@ -47,14 +48,14 @@ function summarySection(data) {
   const interval =
     total.low_j === null
       ? ""
-      : ` ${formatWhole(100 * data.interval)} % interval: ${formatJoules(total.low_j)} to ${formatJoules(total.high_j)}.`;
+      : ` ${formatInteger(100 * data.interval)} % interval: ${formatJoules(total.low_j)} to ${formatJoules(total.high_j)}.`;
   const smallest =
     data.smallest_change === null ? "" : ` Smallest detectable change: ${formatPercent(data.smallest_change)}.`;
   const gate = data.failed === true ? ` Failed: the limit is ${formatPercent(data.fail_over)}.` : "";
   return pageSection(
     "summary",
     diffTitle(data),
-    `Energy per ${data.per} ${SCOPE_TEXTS[data.state]}, by ${data.by}; ${data.domains.join(", ")}`,
+    `Energy per ${data.per} ${COMPARISON_SCOPE_TEXTS[data.state]}, by ${data.by}; ${data.domains.join(", ")}`,
     h("p", { class: "answer" }, `${verdictText(data)}${gate}`),
     h("p", { class: `hero ${total.verdict}` }, quantityElement(share)),
     h("p", { class: "hero-note" }, `${interval}${smallest}`.trim()),
@@ -73,7 +74,7 @@ function verdictText(data) {
   const { total } = data;
   const verdict = VERDICT_SENTENCES[total.verdict] ?? "";
   if (!total.a || !total.b) return `${verdict} The energy of a run is unknown.`.trim();
-  const change = total.relative === null ? "" : ` (${changeText(total)})`;
+  const change = total.relative === null ? "" : ` (${relativeChangeText(total)})`;
   const energies = `A used ${formatJoules(total.a.energy_j)} per ${data.per}, B ${formatJoules(total.b.energy_j)}${change}.`;
   const [largest] = data.entries.filter((entry) => !["within_noise", "unknown"].includes(entry.verdict));
   if (!largest) return `${verdict} ${energies} No single entry changed beyond the noise.`;
@@ -82,7 +83,7 @@ function verdictText(data) {
 }
 
 // By operator: why the energies differ.
-function causesSection(data) {
+function differenceCausesSection(data) {
   if (!data.causes.length) return null;
   const item = (cause) =>
     h(
@@ -165,8 +166,8 @@ function runSummary(letter, side, energy, per) {
   const rows = [
     [`energy per ${per}`, energy ? quantityElement(scaleUnit(energy.energy_j, "J", 4)) : "–"],
     [`time per ${per}`, formatSeconds(side.time_s)],
-    [`${per}s`, formatWhole(side.units)],
-    ["recordings", formatWhole(side.recordings.length)],
+    [`${per}s`, formatInteger(side.units)],
+    ["recordings", formatInteger(side.recordings.length)],
     ["variation between steps", side.scatter === null ? "unknown" : `± ${formatPercent(side.scatter)} of their mean`],
     ["excluded", leftOutText(side)],
     ["provenance", h("span", { class: `badge ${side.provenance}` }, side.provenance)],
@@ -184,7 +185,7 @@ function runSummary(letter, side, energy, per) {
   );
 }
 
-const ENTRY_COLUMNS = [
+const DIFF_ENTRY_COLUMNS = [
   { key: "name", text: "Name", value: (row) => row.path.join(" ").toLowerCase(), first: 1 },
   { key: "device", text: "Device", value: (row) => row.device, first: 1 },
   { key: "a", text: "A", value: (row) => row.a?.energy_j ?? null, number: true },
@@ -199,14 +200,14 @@ const ENTRY_COLUMNS = [
   { key: "verdict", text: "Verdict", value: (row) => row.verdict, first: 1 },
 ];
 
-function entriesSection(data) {
+function diffEntriesSection(data) {
   const rows = data.entries.map((row) => ({ ...row, device: row.device ?? "", basis: row.verdict }));
   const count = (verdict) => rows.filter((row) => row.verdict === verdict).length;
   const state = { verdict: "all", filter: "", sort: "size", down: true, shown: ROWS_PER_PAGE };
   const view = h("div", {});
   const status = h("output", { class: "found", for: "table-filter" });
   const shorter = shortNamesOfRows(rows);
-  const draw = () => view.replaceChildren(...drawEntryTable(rows, state, status, draw, shorter));
+  const draw = () => view.replaceChildren(...drawDiffEntryTable(rows, state, status, draw, shorter));
   const change = (values) => {
     Object.assign(state, values, { shown: ROWS_PER_PAGE });
     draw();
@@ -236,12 +237,12 @@ function entriesSection(data) {
   );
 }
 
-function drawEntryTable(rows, state, status, draw, shorter) {
+function drawDiffEntryTable(rows, state, status, draw, shorter) {
   const matchingRows = filterRows(
     rows.filter((row) => state.verdict === "all" || row.verdict === state.verdict),
     state.filter,
   );
-  const column = ENTRY_COLUMNS.find((candidate) => candidate.key === state.sort);
+  const column = DIFF_ENTRY_COLUMNS.find((candidate) => candidate.key === state.sort);
   const ordered = sortRows(matchingRows, column, state.down);
   const visible = ordered.slice(0, state.shown);
   const most = Math.max(...rows.map((row) => Math.abs(row.difference_j ?? 0)), 1e-12);
@@ -252,11 +253,11 @@ function drawEntryTable(rows, state, status, draw, shorter) {
     "table",
     { class: "rows" },
     h("caption", { class: "hidden" }, `Differences, sorted by ${column.text}`),
-    h("thead", {}, h("tr", {}, ENTRY_COLUMNS.map(head))),
+    h("thead", {}, h("tr", {}, DIFF_ENTRY_COLUMNS.map(head))),
     h(
       "tbody",
       {},
-      visible.map((row) => h("tr", {}, entryCells(row, most, shorter))),
+      visible.map((row) => h("tr", {}, diffEntryCells(row, most, shorter))),
     ),
   );
   const parts = [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Differences" }, table)];
@@ -273,14 +274,14 @@ function drawEntryTable(rows, state, status, draw, shorter) {
             draw();
           },
         },
-        `Show ${formatWhole(more)} more`,
+        `Show ${formatInteger(more)} more`,
       ),
     );
   }
   return parts;
 }
 
-function entryCells(row, most, shorter) {
+function diffEntryCells(row, most, shorter) {
   const energyCell = (side) => h("td", { class: "number" }, side ? formatJoules(side.energy_j, 4) : "–");
   return [
     nameCell(row, row.display_name, shorter),
@@ -288,7 +289,7 @@ function entryCells(row, most, shorter) {
     energyCell(row.a),
     energyCell(row.b),
     h("td", { class: "number energy" }, divergingBar(row, most), h("span", {}, differenceText(row))),
-    h("td", { class: "number" }, changeText(row)),
+    h("td", { class: "number" }, relativeChangeText(row)),
     h("td", {}, h("span", { class: `verdict ${row.verdict}` }, VERDICTS[row.verdict] ?? row.verdict)),
   ];
 }

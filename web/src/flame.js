@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flame graph: energy by mode, phase, module, operation. The children of a box lie below it, within its width.
-import { isProbe, phaseOf, shareOfWhole } from "./data.js";
+import { isProbeRow, phaseOf, shareOfWhole } from "./data.js";
 import { foldedTable, choiceButtons, h, pageSection } from "./dom.js";
 import { formatJoules, formatPercent, formatSeconds, formatWatts } from "./format.js";
 import { buildTree, energyInterval, findMatches, nodePath } from "./flame_tree.js";
@@ -43,7 +43,7 @@ export function flameSection(data) {
   const layers = new Set((data.level("layer")?.rows ?? []).map((row) => row.path.join("\u0000")));
   const isLayer = (row) => layers.has(row.path.join("\u0000"));
   const hasEnergy = level.attributed_j !== null;
-  const hasProbe = level.rows.some(isProbe);
+  const hasProbe = level.rows.some(isProbeRow);
   const state = {
     measure: hasEnergy ? "joules" : "seconds",
     phase: "all",
@@ -65,7 +65,7 @@ export function flameSection(data) {
   const rebuild = () => {
     const rows = level.rows.filter(
       (row) =>
-        (state.probing || !isProbe(row)) &&
+        (state.probing || !isProbeRow(row)) &&
         (state.phase === "all" || phaseOf(row.path) === state.phase) &&
         (state.device === "all" || row.device === state.device),
     );
@@ -279,7 +279,7 @@ function handleKey(event, state, zoom) {
   if (!node) return undefined;
   const siblings = (node.parent?.children ?? [node]).filter((sibling) => state.nodes.includes(sibling));
   const at = siblings.indexOf(node);
-  const next = {
+  const nodeByArrow = {
     ArrowUp: node.parent,
     ArrowDown: node.children.find((child) => state.nodes.includes(child)),
     ArrowLeft: siblings[at - 1],
@@ -291,6 +291,6 @@ function handleKey(event, state, zoom) {
   }
   if (!event.key.startsWith("Arrow")) return undefined;
   event.preventDefault();
-  if (next?.element) next.element.focus();
+  if (nodeByArrow?.element) nodeByArrow.element.focus();
   return undefined;
 }

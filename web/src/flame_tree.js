@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts rows with paths into the tree of the flame graph. Dotted module names become nested boxes.
-import { branchKey, phaseOf } from "./data.js";
+import { devicePathKey, phaseOf } from "./data.js";
 import { IDLE_CAUSES } from "./waiting.js";
 
 function makeNode(name, parent, slot, hue) {
@@ -34,8 +34,8 @@ function shadeOfName(name, depth) {
 // Splits a path as tree_path() in src/scopes/path_tree.h does: at the dots of module names. The last element of a path
 // is not split at levels where it is an operation, tensor or function.
 function splitPath(path, by) {
-  const ends = { layer: 0, stack: 0, op: 1, tensor: 1, function: 1 };
-  const modules = by in ends ? path.length - ends[by] : 0;
+  const unsplitPartsByLevel = { layer: 0, stack: 0, op: 1, tensor: 1, function: 1 };
+  const modules = by in unsplitPartsByLevel ? path.length - unsplitPartsByLevel[by] : 0;
   return path.flatMap((part, index) => {
     if (index >= modules || !/^\w+(\.\w+)+$/.test(part)) return [part];
     return part.split(".").map((name, at) => (at > 0 ? `.${name}` : name));
@@ -85,15 +85,15 @@ export function buildTree(rows, by, isLayer, level) {
     }
     addUnattributed("not attributed", level.unattributed_j);
   }
-  joinOnlyChildren(root);
-  neutralizeMixedPhases(root);
+  mergeOnlyChildren(root);
+  neutralizeMixedPhaseColours(root);
   sortTree(root);
   return root;
 }
 
 // Joins a box without a row of its own with its only child, if that is a submodule: ".0" and ".block" become
 // ".0.block".
-function joinOnlyChildren(at) {
+function mergeOnlyChildren(at) {
   at.children = at.children.map((child) => {
     let inner = child;
     while (inner.children.length === 1 && !inner.hasRow && inner.children[0].name.startsWith(".")) {
@@ -102,24 +102,27 @@ function joinOnlyChildren(at) {
       only.parent = at;
       inner = only;
     }
-    joinOnlyChildren(inner);
+    mergeOnlyChildren(inner);
     return inner;
   });
 }
 
 // Gives a neutral colour to boxes that contain several phases.
-function neutralizeMixedPhases(at) {
-  for (const child of at.children) neutralizeMixedPhases(child);
+function neutralizeMixedPhaseColours(at) {
+  for (const child of at.children) neutralizeMixedPhaseColours(child);
   const slots = new Set(at.children.map((child) => child.slot));
   if (slots.size > 1) at.slot = "root";
 }
 
 // Kinds of boxes that come after all others; other boxes are sorted by energy.
-const LAST_SLOTS = ["background", "probe", "idle", "not attributed"];
+const SLOTS_SORTED_LAST = ["background", "probe", "idle", "not attributed"];
 
 function sortTree(at) {
   at.children.sort(
-    (a, b) => LAST_SLOTS.indexOf(a.slot) - LAST_SLOTS.indexOf(b.slot) || b.energy_j - a.energy_j || b.time_s - a.time_s,
+    (a, b) =>
+      SLOTS_SORTED_LAST.indexOf(a.slot) - SLOTS_SORTED_LAST.indexOf(b.slot) ||
+      b.energy_j - a.energy_j ||
+      b.time_s - a.time_s,
   );
   for (const child of at.children) sortTree(child);
 }
@@ -129,7 +132,7 @@ function sortTree(at) {
 export function energyInterval(at, branches) {
   let [below_j2, above_j2] = [0, 0];
   for (const [device, energy_j] of at.devices) {
-    const known = branches.get(branchKey(at.path, device)) ?? (at.children.length ? null : at.own.get(device));
+    const known = branches.get(devicePathKey(at.path, device)) ?? (at.children.length ? null : at.own.get(device));
     if (!known) return null;
     below_j2 += (energy_j - known.low_j) ** 2;
     above_j2 += (known.high_j - energy_j) ** 2;

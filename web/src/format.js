@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formats numbers with three or four significant digits and an SI prefix.
 
-const PREFIXES = [
+const SI_PREFIXES = [
   [1e12, "T"],
   [1e9, "G"],
   [1e6, "M"],
@@ -12,7 +12,7 @@ const PREFIXES = [
   [1e-9, "n"],
 ];
 
-export const UNKNOWN = "–";
+export const UNKNOWN_TEXT = "–";
 const THIN_SPACE = "\u202f";
 
 export function formatDigits(value, count = 3) {
@@ -29,18 +29,18 @@ function groupThousands(text) {
   return part ? `${spaced}.${part}` : spaced;
 }
 
-export function formatWhole(value) {
-  return value === null || value === undefined ? UNKNOWN : groupThousands(String(Math.round(value)));
+export function formatInteger(value) {
+  return value === null || value === undefined ? UNKNOWN_TEXT : groupThousands(String(Math.round(value)));
 }
 
-// Returns [number, unit], so that the unit can be styled differently; [UNKNOWN, ""] if the value is unknown.
+// Returns [number, unit], so that the unit can be styled differently; [UNKNOWN_TEXT, ""] if the value is unknown.
 export function scaleUnit(value, unit, count = 3) {
-  if (value === null || value === undefined || !Number.isFinite(value)) return [UNKNOWN, ""];
+  if (value === null || value === undefined || !Number.isFinite(value)) return [UNKNOWN_TEXT, ""];
   if (value === 0) return ["0", unit];
   const size = Math.abs(value);
   // The prefix is chosen after rounding: 999.96 becomes 1.00 k, not 1000.
   const rounded = Number(size.toPrecision(count));
-  const [factor, prefix] = PREFIXES.find(([least]) => rounded >= least) ?? PREFIXES[PREFIXES.length - 1];
+  const [factor, prefix] = SI_PREFIXES.find(([least]) => rounded >= least) ?? SI_PREFIXES[SI_PREFIXES.length - 1];
   return [formatDigits(Number((value / factor).toPrecision(count)), count), prefix + unit];
 }
 
@@ -65,7 +65,7 @@ const TIME_UNITS = [
 export function tickLabels(values, unit) {
   const most = Math.max(...values.map(Math.abs));
   const scales =
-    unit === "s" ? TIME_UNITS : unit ? PREFIXES.map(([factor, prefix]) => [factor, factor, prefix + unit]) : [];
+    unit === "s" ? TIME_UNITS : unit ? SI_PREFIXES.map(([factor, prefix]) => [factor, factor, prefix + unit]) : [];
   const [, factor, name] = scales.find(([least]) => most >= least) ?? [0, 1, unit];
   const exact = (decimals) => values.every((value) => isWhole((value / factor) * 10 ** decimals));
   const decimals = [0, 1, 2, 3, 4, 5].find(exact) ?? 6;
@@ -79,14 +79,14 @@ export const formatJoules = (value, count) => withUnit(value, "J", count);
 export const formatWatts = (value, count) => withUnit(value, "W", count);
 
 export function formatSeconds(value, count = 3) {
-  if (value === null || value === undefined) return UNKNOWN;
+  if (value === null || value === undefined) return UNKNOWN_TEXT;
   if (value >= 7200) return `${formatDigits(value / 3600, count)}${THIN_SPACE}h`;
   if (value >= 600) return `${formatDigits(value / 60, count)}${THIN_SPACE}min`;
   return value >= 1 ? `${formatDigits(value, count)}${THIN_SPACE}s` : withUnit(value, "s", count);
 }
 
 export function formatPercent(share) {
-  if (share === null || share === undefined) return UNKNOWN;
+  if (share === null || share === undefined) return UNKNOWN_TEXT;
   const value = 100 * share;
   if (value !== 0 && Math.abs(value) < 0.05) return `<0.1${THIN_SPACE}%`;
   return `${value.toFixed(Math.abs(value) >= 99.95 ? 0 : 1)}${THIN_SPACE}%`;
@@ -111,5 +111,5 @@ export function formatInterval(row) {
 }
 
 export function formatCount(count, one, many = `${one}s`) {
-  return `${formatWhole(count)} ${count === 1 ? one : many}`;
+  return `${formatInteger(count)} ${count === 1 ? one : many}`;
 }

@@ -58,16 +58,16 @@ export function makeLanes(data, gutter) {
   return { element, paint };
 }
 
-const moreText = (stage) => (stage.count > 1 ? ` and ${stage.count - 1} more` : "");
+const moreStagesText = (stage) => (stage.count > 1 ? ` and ${stage.count - 1} more` : "");
 const spanText = (band) => `${formatSeconds(band.begin_s, 4)} – ${formatSeconds(band.end_s, 4)}`;
 
-function makeStageRow(name, stages) {
+function makeStepOrEpochRow(name, stages) {
   const bands = stages.map((stage, index) => ({
     begin_s: stage.begin_s,
     end_s: stage.end_s,
     label: String(stage.number),
     colour: index % 2 ? "--lane-b" : "--lane-a",
-    text: () => `${name} ${stage.number}${moreText(stage)}: ${formatJoules(stage.energy_j)}, ${spanText(stage)}`,
+    text: () => `${name} ${stage.number}${moreStagesText(stage)}: ${formatJoules(stage.energy_j)}, ${spanText(stage)}`,
   }));
   return { name: `${name}s`, bands };
 }
@@ -92,8 +92,8 @@ const probingBegin = (stage, probing) =>
 function laneRows(data) {
   const rows = [];
   const stages = (list) => list.map((stage) => ({ ...stage, end_s: probingBegin(stage, data.probing) ?? stage.end_s }));
-  if (data.epochs.length) rows.push(makeStageRow("epoch", stages(data.epochs)));
-  if (data.steps.length) rows.push(makeStageRow("step", stages(data.steps)));
+  if (data.epochs.length) rows.push(makeStepOrEpochRow("epoch", stages(data.epochs)));
+  if (data.steps.length) rows.push(makeStepOrEpochRow("step", stages(data.steps)));
   const names = [...new Set(data.phases.map((band) => band.name))];
   const slot = (band) => colourProperty(phaseOf(band.name.split(" ")), names.indexOf(band.name));
   if (data.phases.length) rows.push(makeBandRow("phases", data.phases, slot));

@@ -2,7 +2,7 @@
 //
 // Energy of a level by kind: attributed, probing, background, idle and
 // unattributed. A line below every view shows them.
-import { isBackground, isProbe, phaseOf, shareOfWhole, levelTotal } from "./data.js";
+import { isBackgroundRow, isProbeRow, phaseOf, shareOfWhole, totalEnergyOfLevel } from "./data.js";
 import { h } from "./dom.js";
 import { formatJoules, formatPercent, formatCount } from "./format.js";
 
@@ -11,11 +11,11 @@ export const sumEnergies = (rows) => rows.reduce((sum, row) => sum + (row.energy
 // Returns 0 for an energy that is only a rounding error of the whole.
 export const zeroIfRoundingError = (energy_j, whole_j) => (Math.abs(energy_j) < 1e-9 * whole_j ? 0 : energy_j);
 
-export function ledgerParts(level) {
-  const background = level.rows.filter(isBackground);
-  const probe = level.rows.filter(isProbe);
+export function ledgerTotals(level) {
+  const background = level.rows.filter(isBackgroundRow);
+  const probe = level.rows.filter(isProbeRow);
   return {
-    whole_j: levelTotal(level),
+    whole_j: totalEnergyOfLevel(level),
     background_j: background.some((row) => row.energy_j !== null) ? sumEnergies(background) : null,
     probe_j: probe.some((row) => row.energy_j !== null) ? sumEnergies(probe) : null,
     idle_j: level.idle_j,
@@ -38,7 +38,7 @@ export function ledgerLine(data, level) {
       ),
     );
   if (level && level.attributed_j !== null) {
-    const parts = ledgerParts(level);
+    const parts = ledgerTotals(level);
     item("attributed", level.attributed_j, parts.whole_j);
     if (parts.probe_j !== null) item("including probing", parts.probe_j, parts.whole_j);
     if (parts.background_j !== null) item("including background", parts.background_j, parts.whole_j);
@@ -59,7 +59,7 @@ export function ledgerLine(data, level) {
   return h("ul", { class: "ledger-line", "aria-label": "Attributed, idle and unattributed energy" }, items);
 }
 
-// Energy by phase, with idle and unattributed energy, as parts for makePartsBar(). From the level of phases, or else
+// Energy by phase, with idle and unattributed energy, as parts for makeStackedBar(). From the level of phases, or else
 // layers, regions or kernels; null without energies.
 export function phaseTotals(data) {
   const level = data.level("phase") ?? data.level("layer") ?? data.level("region") ?? data.level("kernel");
@@ -75,20 +75,20 @@ export function phaseTotals(data) {
   }
   let parts = [...totals].map(([name, energy_j]) => ({ name, energy_j }));
   const last = (part) => ["probe", "background"].indexOf(part.name);
-  parts = foldSmallParts(
+  parts = mergeSmallParts(
     parts.sort((a, b) => last(a) - last(b) || b.energy_j - a.energy_j),
     8,
   );
   if (level.rest) parts.push({ name: "smaller rows", energy_j: level.rest.energy_j ?? 0 });
   parts.push({ name: "idle", energy_j: level.idle_j ?? 0 });
   parts.push({ name: "not attributed", energy_j: Math.max(level.unattributed_j ?? 0, 0) });
-  const whole_j = levelTotal(level);
+  const whole_j = totalEnergyOfLevel(level);
   return parts
     .filter((part) => part.energy_j > 0)
     .map((part) => ({ ...part, share: shareOfWhole(part.energy_j, whole_j) }));
 }
 
-function foldSmallParts(parts, most) {
+function mergeSmallParts(parts, most) {
   if (parts.length <= most) return parts;
   const rest = parts.slice(most - 1);
   return [...parts.slice(0, most - 1), { name: `${rest.length} more`, energy_j: sumEnergies(rest) }];

@@ -24,7 +24,7 @@ import { violinsSection } from "./violin.js";
 
 const pageJson = document.getElementById("joulemap-data").textContent;
 
-function runSections() {
+function runTitleAndSections() {
   const data = readData(pageJson);
   const parts = [
     summarySection,
@@ -40,12 +40,12 @@ function runSections() {
   return [pageTitle(data), parts.map((part) => part(data)).filter(Boolean)];
 }
 
-function differenceSections(data) {
+function diffTitleAndSections(data) {
   return [diffTitle(data), diffSections(data)];
 }
 
 const schema = JSON.parse(pageJson).schema;
-const [name, sections] = schema === "joulemap.diff/1" ? differenceSections(JSON.parse(pageJson)) : runSections();
+const [name, sections] = schema === "joulemap.diff/1" ? diffTitleAndSections(JSON.parse(pageJson)) : runTitleAndSections();
 document.title = `${name} · Joulemap`;
 const shortTitles = {
   summary: "Summary",

@@ -5,7 +5,7 @@
 // and screen readers use the full name.
 import { h } from "./dom.js";
 
-const isModule = (name) => /^\w+(\.\w+)+$/.test(name);
+const isDottedName = (name) => /^\w+(\.\w+)+$/.test(name);
 const isNumber = (part) => /^\d+$/.test(part);
 
 function nameSuffixes(name) {
@@ -19,11 +19,11 @@ export function shortNames(names) {
   const distinct = [...new Set(names)];
   const counts = new Map();
   for (const name of distinct) {
-    for (const suffix of isModule(name) ? nameSuffixes(name) : [name])
+    for (const suffix of isDottedName(name) ? nameSuffixes(name) : [name])
       counts.set(suffix, (counts.get(suffix) ?? 0) + 1);
   }
   const shorter = new Map();
-  for (const name of distinct.filter(isModule)) {
+  for (const name of distinct.filter(isDottedName)) {
     const suffix = nameSuffixes(name)
       .reverse()
       .find((one) => counts.get(one) === 1 && !isNumber(one.split(".")[0]));

@@ -8,7 +8,7 @@ import { onThemeChange } from "./theme.js";
 import { LABEL_WIDTH } from "./time_charts.js";
 
 const CHART_HEIGHT = 120;
-const MARK_HEIGHT = 8; // height of the marks below the bars
+const DETAIL_MARK_HEIGHT = 8; // height of the marks below the bars
 const RIGHT_MARGIN = 8;
 
 // value(step): height of a bar in `unit`; null if unknown. hasDetail(index): whether the bar has a mark. select(index)
@@ -16,7 +16,7 @@ const RIGHT_MARGIN = 8;
 export function makeStepChart(steps, { value, unit, hasDetail, select }) {
   const values = steps.map(value);
   const known = values.filter((one) => one !== null).sort((a, b) => a - b);
-  const most = chartTop(known);
+  const most = chartTopValue(known);
   const label = `Bars of ${steps.length} steps: ${withUnit(known[0], unit)} to ${withUnit(known[known.length - 1], unit)}`;
   const canvas = h("canvas", { class: "step-chart", role: "img", "aria-label": label });
   const element = h("div", { class: "step-box" }, canvas);
@@ -25,8 +25,8 @@ export function makeStepChart(steps, { value, unit, hasDetail, select }) {
   const paint = (selected) => {
     const ratio = devicePixelRatio || 1;
     canvas.width = element.clientWidth * ratio;
-    canvas.height = (CHART_HEIGHT + MARK_HEIGHT + 2) * ratio;
-    canvas.style.height = `${CHART_HEIGHT + MARK_HEIGHT + 2}px`;
+    canvas.height = (CHART_HEIGHT + DETAIL_MARK_HEIGHT + 2) * ratio;
+    canvas.style.height = `${CHART_HEIGHT + DETAIL_MARK_HEIGHT + 2}px`;
     const context = canvas.getContext("2d");
     context.scale(ratio, ratio);
     paintAxis(context, most, unit);
@@ -48,7 +48,7 @@ export function makeStepChart(steps, { value, unit, hasDetail, select }) {
     });
     if (selected >= 0) rectangle(selected, chosen, 2);
     if (selected >= 0)
-      context.fillRect(LABEL_WIDTH + selected * bar, CHART_HEIGHT + 2, Math.max(bar - gap, 2), MARK_HEIGHT - 2);
+      context.fillRect(LABEL_WIDTH + selected * bar, CHART_HEIGHT + 2, Math.max(bar - gap, 2), DETAIL_MARK_HEIGHT - 2);
   };
   canvas.addEventListener("click", (event) => {
     const at = event.clientX - canvas.getBoundingClientRect().left - LABEL_WIDTH;
@@ -63,7 +63,7 @@ export function makeStepChart(steps, { value, unit, hasDetail, select }) {
 }
 
 // Value at the top of the chart: the largest one, or less if a few outliers would flatten all other bars.
-function chartTop(sortedValues) {
+function chartTopValue(sortedValues) {
   const largest = sortedValues[sortedValues.length - 1] || 1;
   const usual = sortedValues[Math.floor(0.95 * (sortedValues.length - 1))] || largest;
   return largest > 2.5 * usual ? 1.3 * usual : largest;

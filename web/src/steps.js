@@ -3,15 +3,15 @@
 // The section "Steps": a bar for the energy of each step; for the selected step,
 // its layers and what the GPU waited for.
 import { h, pageSection } from "./dom.js";
-import { formatJoules, formatPercent, formatCount, formatSeconds, formatWatts, formatWhole } from "./format.js";
+import { formatJoules, formatPercent, formatCount, formatSeconds, formatWatts, formatInteger } from "./format.js";
 import { ledgerLine } from "./ledger.js";
 import { shortNameElement, shortNamesOfRows } from "./names.js";
 import { makeStepChart } from "./step_chart.js";
-import { causeText } from "./waiting.js";
+import { idleCauseText } from "./waiting.js";
 
 // Index of the bar that contains the step of `detail`; -1 if there is none. If step numbers repeat, the nearest in
 // time.
-function barIndexOfDetail(detail, steps) {
+function barIndexOfStepDetail(detail, steps) {
   let best = -1;
   steps.forEach((step, index) => {
     if (detail.number < step.number || detail.number >= step.number + step.count) return;
@@ -21,10 +21,10 @@ function barIndexOfDetail(detail, steps) {
   return best;
 }
 
-function detailsByBar(data) {
+function stepDetailsByBar(data) {
   const byBar = new Map();
   for (const detail of data.step_details) {
-    const bar = barIndexOfDetail(detail, data.steps);
+    const bar = barIndexOfStepDetail(detail, data.steps);
     if (bar >= 0 && !byBar.has(bar)) byBar.set(bar, detail);
   }
   return byBar;
@@ -50,7 +50,7 @@ const stepTitle = (step) =>
 
 export function stepsSection(data) {
   if (data.steps.length < 2) return null;
-  const details = detailsByBar(data);
+  const details = stepDetailsByBar(data);
   const context = {
     data,
     details,
@@ -134,8 +134,8 @@ function leadSentence(data, hasEnergy) {
     return `${first} This recording has no kernel records of single steps, so their layers are unknown.`;
   const total = data.steps.reduce((sum, step) => sum + step.count, 0);
   return (
-    `${first} Kernels of ${formatWhole(data.detailed_steps)} of ${formatCount(total, "step")} were recorded one by one; ` +
-    `this page contains the layers of ${formatWhole(data.step_details.length)}, marked below the bars.`
+    `${first} Kernels of ${formatInteger(data.detailed_steps)} of ${formatCount(total, "step")} were recorded one by one; ` +
+    `this page contains the layers of ${formatInteger(data.step_details.length)}, marked below the bars.`
   );
 }
 
@@ -144,8 +144,8 @@ function stepPanel(context, index, select) {
   const detail = context.details.get(index);
   return [
     h("h3", {}, stepTitle(step)),
-    h("p", { class: "step-facts" }, stepFacts(context, step)),
-    ...(detail ? detailTables(context, step, detail) : [missingDetailNote(context, index, select)]),
+    h("p", { class: "step-facts" }, stepSummaryText(context, step)),
+    ...(detail ? stepDetailTables(context, step, detail) : [missingStepDetailNote(context, index, select)]),
   ];
 }
 
@@ -156,7 +156,7 @@ function comparisonToMedian(value, median) {
   return `, ${formatPercent(Math.abs(share))} ${share > 0 ? "above" : "below"} the median`;
 }
 
-function stepFacts(context, step) {
+function stepSummaryText(context, step) {
   const each = step.count > 1 ? " per step" : "";
   const [energy_j, time_s] = [valuePerStep(step, step.energy_j), valuePerStep(step, step.time_s)];
   const parts = [];
@@ -168,7 +168,7 @@ function stepFacts(context, step) {
   return parts.join(" · ");
 }
 
-function missingDetailNote(context, index, select) {
+function missingStepDetailNote(context, index, select) {
   if (!context.details.size) return h("p", { class: "unit" }, "Layers of this step are unknown.");
   const nearest = [...context.details.keys()].reduce((a, b) => (Math.abs(b - index) < Math.abs(a - index) ? b : a));
   return h(
@@ -183,7 +183,7 @@ function missingDetailNote(context, index, select) {
   );
 }
 
-function detailTables(context, step, detail) {
+function stepDetailTables(context, step, detail) {
   const length_s = detail.gpu_end_s - detail.gpu_begin_s;
   const devices = new Set([...detail.layers, ...detail.waits].map((one) => one.device)).size || 1;
   const idle_s = detail.waits.reduce((sum, wait) => sum + wait.time_s, 0);
@@ -197,11 +197,11 @@ function detailTables(context, step, detail) {
       `it was idle for ${formatSeconds(idle_s)} `,
       `(${formatPercent(length_s > 0 ? idle_s / (length_s * devices) : null)}).${started}`,
     ),
-    h("div", { class: "step-tables" }, layerDetailTable(context, detail, name), idleCauseTable(detail, name)),
+    h("div", { class: "step-tables" }, stepLayerTable(context, detail, name), idleCauseTable(detail, name)),
   ];
 }
 
-function detailTable(caption, heads, rows, foot) {
+function stepDetailTable(caption, heads, rows, foot) {
   const cell = (content, index) =>
     h(index ? "td" : "th", { class: index > 1 ? "number" : null, scope: index ? null : "row" }, content);
   const line = (row) => h("tr", {}, row.map(cell));
@@ -227,7 +227,7 @@ function detailTable(caption, heads, rows, foot) {
   );
 }
 
-function layerDetailTable(context, detail, name) {
+function stepLayerTable(context, detail, name) {
   const gpu_j = detail.other_j + [...detail.layers, ...detail.waits].reduce((sum, one) => sum + (one.energy_j ?? 0), 0);
   const share = (energy_j) => formatPercent(gpu_j > 0 ? energy_j / gpu_j : null);
   const path = (layer) => [
@@ -255,13 +255,13 @@ function layerDetailTable(context, detail, name) {
           share(detail.other_j),
         ]
       : null;
-  return detailTable(`${capitalize(name)}: layers`, ["Layer", "Device", "GPU time", "Energy", "Share"], rows, foot);
+  return stepDetailTable(`${capitalize(name)}: layers`, ["Layer", "Device", "GPU time", "Energy", "Share"], rows, foot);
 }
 
 function idleCauseTable(detail, name) {
   if (!detail.waits.length) return h("p", { class: "unit" }, "The GPU did not wait in this step.");
   const rows = detail.waits.map((wait) => [
-    causeText(wait.cause, wait.device),
+    idleCauseText(wait.cause, wait.device),
     wait.device,
     formatSeconds(wait.time_s),
     formatJoules(wait.energy_j),
@@ -269,7 +269,7 @@ function idleCauseTable(detail, name) {
   return h(
     "div",
     {},
-    detailTable(`${capitalize(name)}: what the GPU waited for`, ["Cause", "Device", "Time", "Energy"], rows),
+    stepDetailTable(`${capitalize(name)}: what the GPU waited for`, ["Cause", "Device", "Time", "Energy"], rows),
     h(
       "p",
       { class: "unit step-method" },

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The section "Summary": what ran, its energy, and energy by phase and component.
-import { makePartsBar } from "./bars.js";
+import { makeStackedBar } from "./bars.js";
 import { h, quantityElement, pageSection } from "./dom.js";
-import { formatCount, formatJoules, formatSeconds, formatWatts, formatWhole, scaleRate, scaleUnit } from "./format.js";
+import { formatCount, formatJoules, formatSeconds, formatWatts, formatInteger, scaleRate, scaleUnit } from "./format.js";
 import { colourProperty, ledgerLine, phaseTotals } from "./ledger.js";
 import { makeActiveAndIdleBar } from "./waiting.js";
 
@@ -11,7 +11,7 @@ export function pageTitle(data) {
   return command.join(" ") || data.run.inputs.map((path) => path.split("/").pop()).join(", ");
 }
 
-function figureElement(label, value, note) {
+function keyFigureElement(label, value, note) {
   return h(
     "div",
     { class: "figure" },
@@ -35,7 +35,7 @@ function totalElement(data) {
         { class: `badge ${figures.is_estimated ? "estimated" : "measured"}` },
         figures.is_estimated ? "estimated" : "measured",
       ),
-      ` ± ${formatJoules(half_j, 2)} (${formatWhole(100 * run.interval)} % interval) `,
+      ` ± ${formatJoules(half_j, 2)} (${formatInteger(100 * run.interval)} % interval) `,
       `in ${formatSeconds(run.elapsed_s, 4)}, `,
       `${formatWatts(all_j / run.elapsed_s)} mean power`,
       run.measured_j !== null && run.estimated_j !== null
@@ -45,13 +45,13 @@ function totalElement(data) {
   ];
 }
 
-function figureList(data) {
+function keyFigureList(data) {
   const { figures: of, run } = data;
   const list = [];
   const withoutProbing = run.overhead.probe_s ? "without probing" : null;
   if (of.joules_per_step !== null)
     list.push(
-      figureElement(
+      keyFigureElement(
         "per step",
         scaleUnit(of.joules_per_step, "J"),
         `${formatCount(
@@ -62,20 +62,20 @@ function figureList(data) {
     );
   if (of.joules_per_epoch !== null)
     list.push(
-      figureElement("per epoch", scaleUnit(of.joules_per_epoch, "J"), formatCount(data.epochs.length, "epoch")),
+      keyFigureElement("per epoch", scaleUnit(of.joules_per_epoch, "J"), formatCount(data.epochs.length, "epoch")),
     );
   if (of.joules_per_sample !== null)
-    list.push(figureElement("per sample", scaleUnit(of.joules_per_sample, "J"), `${formatWhole(of.samples)} samples`));
-  if (of.samples_per_s !== null) list.push(figureElement("samples per second", scaleRate(of.samples_per_s)));
-  if (of.steps_per_s !== null) list.push(figureElement("steps per second", scaleRate(of.steps_per_s)));
+    list.push(keyFigureElement("per sample", scaleUnit(of.joules_per_sample, "J"), `${formatInteger(of.samples)} samples`));
+  if (of.samples_per_s !== null) list.push(keyFigureElement("samples per second", scaleRate(of.samples_per_s)));
+  if (of.steps_per_s !== null) list.push(keyFigureElement("steps per second", scaleRate(of.steps_per_s)));
   if (of.energy_delay_js !== null)
-    list.push(figureElement("energy-delay product", scaleUnit(of.energy_delay_js, "J·s"), withoutProbing));
+    list.push(keyFigureElement("energy-delay product", scaleUnit(of.energy_delay_js, "J·s"), withoutProbing));
   return list.length ? h("dl", { class: "figures" }, list) : null;
 }
 
-// The result in words. joulemap writes the sentences (report/text/answer_text.h), so that they equal those of the text
-// report.
-function answerParagraph(data) {
+// The result in words. joulemap writes the sentences (report/text/run_summary_sentences.h), so that they equal those of
+// the text report.
+function resultParagraph(data) {
   return h("p", { class: "answer" }, data.answer.join(" "));
 }
 
@@ -108,7 +108,7 @@ function phaseEnergyBar(data) {
     colour: colourProperty(part.name, index),
     hatched: part.name === "not attributed",
   }));
-  return parts ? makePartsBar("Energy by phase", parts) : null;
+  return parts ? makeStackedBar("Energy by phase", parts) : null;
 }
 
 // Table of the energy of GPU, CPU, memory ..., and whether it was measured or estimated.
@@ -221,7 +221,7 @@ function domainTable(data) {
   );
 }
 
-function provenanceDetails(data) {
+function runMetadataDetails(data) {
   const { run } = data;
   const facts = [
     ["command", run.command.join(" ")],
@@ -270,16 +270,16 @@ export function summarySection(data) {
     "summary",
     pageTitle(data),
     [run.hosts.join(", "), startTime, run.complete ? "" : "the recording is incomplete"].filter(Boolean).join(" · "),
-    answerParagraph(data),
+    resultParagraph(data),
     findingList(data),
     h("div", { class: "answer-bar" }, makeActiveAndIdleBar(data)),
     h(
       "div",
       { class: "summary" },
-      h("div", {}, totalElement(data), figureList(data)),
+      h("div", {}, totalElement(data), keyFigureList(data)),
       h("div", {}, phaseEnergyBar(data), componentTable(data)),
     ),
-    provenanceDetails(data),
+    runMetadataDetails(data),
     ledgerLine(data, level),
   );
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The section with the tables of all levels: sortable by column, filterable by text, with bars and intervals of energy.
-import { isBackground, isProbe, levelTotal } from "./data.js";
+import { isBackgroundRow, isProbeRow, totalEnergyOfLevel } from "./data.js";
 import { choiceButtons, h, pageSection } from "./dom.js";
 import {
   formatInterval,
@@ -10,7 +10,7 @@ import {
   formatHalfWidth,
   formatSeconds,
   formatWatts,
-  formatWhole,
+  formatInteger,
 } from "./format.js";
 import { ledgerLine, sumEnergies, zeroIfRoundingError } from "./ledger.js";
 import { shortNameElement, shortNamesOfRows } from "./names.js";
@@ -38,7 +38,7 @@ const BASIS_TEXTS = {
   measured: "measured as a whole",
 };
 
-const CAUSE_TEXTS = {
+const CAUSE_BASIS_TEXTS = {
   ledger: "from the recorded kernels and calls",
   name: "from the name only",
 };
@@ -54,7 +54,7 @@ function tableColumns(data) {
       text: "±",
       value: relativeHalfWidth,
       number: true,
-      title: `${formatWhole(100 * data.run.interval)} % interval`,
+      title: `${formatInteger(100 * data.run.interval)} % interval`,
     },
     { key: "share", text: "Share", value: (row) => row.share, number: true },
     { key: "power_w", text: "Power", value: (row) => row.power_w, number: true },
@@ -75,7 +75,7 @@ function tableColumns(data) {
     list.splice(4, 0, {
       key: "per_step",
       text: "Per step",
-      value: (row) => (row.energy_j === null || isProbe(row) ? null : row.energy_j / steps),
+      value: (row) => (row.energy_j === null || isProbeRow(row) ? null : row.energy_j / steps),
       number: true,
     });
   return list;
@@ -84,7 +84,7 @@ function tableColumns(data) {
 const pathText = (row) => (row.path.length > 1 ? row.path.join(" ") : row.name);
 
 export function tablesSection(data) {
-  const hasProgramRows = (level) => level?.rows.some((row) => !isProbe(row) && !isBackground(row));
+  const hasProgramRows = (level) => level?.rows.some((row) => !isProbeRow(row) && !isBackgroundRow(row));
   const levels = LEVEL_ORDER.map((by) => data.level(by)).filter(hasProgramRows);
   if (!levels.length) return null;
   const state = { level: levels[0], sort: "energy_j", down: true, filter: "", shown: ROWS_PER_PAGE };
@@ -178,10 +178,10 @@ function drawTable(data, state, status, draw) {
   const ordered = sortRows(rows, column, state.down);
   const visible = ordered.slice(0, state.shown);
   const shorter = (state.level.shorter ??= shortNamesOfRows(state.level.rows));
-  const most = Math.max(...rows.filter((row) => !isProbe(row)).map((row) => row.energy_j ?? 0), 0);
+  const most = Math.max(...rows.filter((row) => !isProbeRow(row)).map((row) => row.energy_j ?? 0), 0);
   status.textContent = state.filter
-    ? `${formatWhole(rows.length)} of ${formatWhole(state.level.rows.length)} rows, ${formatJoules(sumEnergies(rows))}`
-    : `${formatWhole(state.level.rows.length)} rows`;
+    ? `${formatInteger(rows.length)} of ${formatInteger(state.level.rows.length)} rows, ${formatJoules(sumEnergies(rows))}`
+    : `${formatInteger(state.level.rows.length)} rows`;
   const head = (one) => sortableHeaderCell(one, column, state, draw);
   const table = h(
     "table",
@@ -216,7 +216,7 @@ function drawTable(data, state, status, draw) {
             draw();
           },
         },
-        `Show ${formatWhole(Math.min(5 * ROWS_PER_PAGE, ordered.length - visible.length))} more`,
+        `Show ${formatInteger(Math.min(5 * ROWS_PER_PAGE, ordered.length - visible.length))} more`,
       ),
     );
   }
@@ -254,7 +254,7 @@ function tableCell(row, column, most, shorter) {
     case "interval":
       return h("td", { class: "number unit" }, formatHalfWidth(row));
     case "waiting_j":
-      return h("td", { class: "number", title: waitingInterval(row) }, formatJoules(value));
+      return h("td", { class: "number", title: waitingIntervalText(row) }, formatJoules(value));
     case "per_step":
       return h("td", { class: "number" }, formatJoules(value));
     case "share":
@@ -264,9 +264,9 @@ function tableCell(row, column, most, shorter) {
     case "time_s":
       return h("td", { class: "number" }, formatSeconds(value));
     case "count":
-      return h("td", { class: "number" }, formatWhole(value));
+      return h("td", { class: "number" }, formatInteger(value));
     case "cause":
-      return h("td", {}, value && h("span", { class: "basis", title: CAUSE_TEXTS[row.cause_basis] }, value));
+      return h("td", {}, value && h("span", { class: "basis", title: CAUSE_BASIS_TEXTS[row.cause_basis] }, value));
     case "basis":
       return h("td", {}, h("span", { class: "basis", title: BASIS_TEXTS[value] ?? value }, value));
     default:
@@ -274,7 +274,7 @@ function tableCell(row, column, most, shorter) {
   }
 }
 
-const waitingInterval = (row) =>
+const waitingIntervalText = (row) =>
   row.waiting_low_j === null ? null : `${formatJoules(row.waiting_low_j)} to ${formatJoules(row.waiting_high_j)}`;
 
 // Bar of the energy of a row, with its interval as a whisker. `most`: energy at the full length, in J.
@@ -303,13 +303,13 @@ function footerRows(state, ordered, visible, width) {
     );
   const lines = [];
   const hidden = ordered.slice(visible.length);
-  if (hidden.length) lines.push(line(`and ${formatWhole(hidden.length)} more`, sumEnergies(hidden)));
+  if (hidden.length) lines.push(line(`and ${formatInteger(hidden.length)} more`, sumEnergies(hidden)));
   const { rest } = state.level;
-  if (rest && !state.filter) lines.push(line(`and ${formatWhole(rest.rows)} more, not in this file`, rest.energy_j));
+  if (rest && !state.filter) lines.push(line(`and ${formatInteger(rest.rows)} more, not in this file`, rest.energy_j));
   if (state.filter || state.level.attributed_j === null) return lines;
   lines.push(
     line("idle", state.level.idle_j),
-    line("not attributed", zeroIfRoundingError(state.level.unattributed_j, levelTotal(state.level))),
+    line("not attributed", zeroIfRoundingError(state.level.unattributed_j, totalEnergyOfLevel(state.level))),
   );
   return lines;
 }

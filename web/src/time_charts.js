@@ -16,7 +16,7 @@ const UNIT_SCALES = { MHz: 1e6 };
 const lineColour = (index) => cssColour(`--line-${(index % 6) + 1}`);
 
 // Appends the last known value at the end of the last slice, because a stepped line ends at its last point.
-const withEndpoint = (values) => [...values, values.reduce((last, value) => value ?? last, null)];
+const appendLastValue = (values) => [...values, values.reduce((last, value) => value ?? last, null)];
 const sliceTimes = (data) =>
   Array.from(
     { length: (data.power.domains[0] ?? data.power.tracks[0]).values.length + 1 },
@@ -86,7 +86,7 @@ export function makePowerChart(data, target, setRange, state) {
   }));
   const chart = new uPlot(
     chartOptions(target.clientWidth, POWER_HEIGHT, setRange, "W", series),
-    [sliceTimes(data), ...data.power.domains.map((domain) => withEndpoint(domain.values))],
+    [sliceTimes(data), ...data.power.domains.map((domain) => appendLastValue(domain.values))],
     target,
   );
   chartTooltip(chart, data);
@@ -152,7 +152,7 @@ export function makeTrackCharts(data, target, setRange) {
     }));
     return new uPlot(
       chartOptions(box.clientWidth, TRACK_HEIGHT, setRange, TRACK_UNITS[unit], series),
-      [sliceTimes(data), ...tracks.map((track) => withEndpoint(track.values))],
+      [sliceTimes(data), ...tracks.map((track) => appendLastValue(track.values))],
       box,
     );
   });

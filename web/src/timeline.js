@@ -9,7 +9,7 @@ import { ledgerLine } from "./ledger.js";
 import { onThemeChange } from "./theme.js";
 import { LABEL_WIDTH, makePowerChart, makeTrackCharts } from "./time_charts.js";
 
-const MIN_SLICES = 4; // minimum number of visible slices at any zoom
+const MIN_VISIBLE_SLICES = 4; // minimum number of visible slices at any zoom
 
 export function timelineSection(data) {
   if (!data.power.domains.length) return null;
@@ -26,13 +26,13 @@ export function timelineSection(data) {
   const tracks = h("div", { class: "tracks" });
 
   const setRange = (from, to) => {
-    const least = MIN_SLICES * data.power.slice_s;
+    const least = MIN_VISIBLE_SLICES * data.power.slice_s;
     const width = Math.min(Math.max(to - from, least), data.run.elapsed_s);
     state.from = Math.min(Math.max(from, 0), data.run.elapsed_s - width);
     state.to = state.from + width;
     for (const chart of state.charts) chart.setScale("x", { min: state.from, max: state.to });
     strip.paint(state.from, state.to);
-    showRange(data, state, reading);
+    showRangeEnergy(data, state, reading);
   };
   const zoom = (factor) => {
     const centre = (state.from + state.to) / 2;
@@ -128,7 +128,7 @@ function energyBetween(values, slice_s, from, to) {
   return known_s > 0 ? { energy_j, power_w: energy_j / known_s } : { energy_j: null, power_w: null };
 }
 
-function showRange(data, state, reading) {
+function showRangeEnergy(data, state, reading) {
   const parts = data.power.domains
     .filter((one) => data.domains.some((domain) => domain.name === one.name && domain.counted))
     .map((one) => [one.name, energyBetween(one.values, data.power.slice_s, state.from, state.to)])

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The section "Variation between steps": distribution of the energy of each layer over the steps, one violin each.
 import { foldedTable, choiceButtons, h, pageSection, svgElement } from "./dom.js";
-import { formatJoules, tickLabels as tickTexts, formatWhole } from "./format.js";
+import { formatJoules, tickLabels as tickTexts, formatInteger } from "./format.js";
 import { colourProperty, ledgerLine } from "./ledger.js";
 import { phaseOf } from "./data.js";
 import { shortNameElement, shortNamesOfRows } from "./names.js";
 
 const ROW_HEIGHT_PX = 30;
 const DENSITY_POINTS = 60;
-const INITIAL_COUNT = 15;
+const INITIAL_VIOLIN_COUNT = 15;
 
 export function violinsSection(data) {
   if (!data.spreads.length) return null;
   const box = h("div", { class: "violins" });
   const draw = (most) =>
     box.replaceChildren(...(data.spreads.slice(0, most).length ? [drawViolins(data.spreads.slice(0, most))] : []));
-  const options = [[String(INITIAL_COUNT), `${Math.min(INITIAL_COUNT, data.spreads.length)} largest`]];
-  if (data.spreads.length > INITIAL_COUNT) options.push([String(data.spreads.length), `All ${data.spreads.length}`]);
-  draw(INITIAL_COUNT);
+  const options = [[String(INITIAL_VIOLIN_COUNT), `${Math.min(INITIAL_VIOLIN_COUNT, data.spreads.length)} largest`]];
+  if (data.spreads.length > INITIAL_VIOLIN_COUNT) options.push([String(data.spreads.length), `All ${data.spreads.length}`]);
+  draw(INITIAL_VIOLIN_COUNT);
   const perStep = data.spreads.some((one) => one.per === "step");
   const lead = perStep
     ? "Energy of a layer in each step, from the kernels it launched. Line: quartiles, dot: median."
@@ -40,7 +40,7 @@ export function violinsSection(data) {
       data.spreads.map((one) => [
         one.path.join(" "),
         one.per,
-        formatWhole(one.samples),
+        formatInteger(one.samples),
         ...[5, 25, 50, 75, 95].map((at) => formatJoules(one.quantiles_j[at])),
       ]),
     ),
@@ -142,7 +142,7 @@ function drawViolin(one, x, centre) {
       "title",
       {},
       `${one.path.join(" ")}: median ${formatJoules(median)} per ${one.per}, quartiles ${formatJoules(quarter)} to ` +
-        `${formatJoules(threeQuarters)}, ${formatWhole(one.samples)} samples`,
+        `${formatJoules(threeQuarters)}, ${formatInteger(one.samples)} samples`,
     ),
     svgElement("polygon", { points: [...above, ...below].join(" "), "vector-effect": "non-scaling-stroke" }),
     svgElement("line", {

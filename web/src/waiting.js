@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Active and idle energy: what devices used while work ran on them, and while they were idle, by cause.
-import { levelTotal } from "./data.js";
-import { makePartsBar } from "./bars.js";
-import { ledgerParts, zeroIfRoundingError } from "./ledger.js";
+import { totalEnergyOfLevel } from "./data.js";
+import { makeStackedBar } from "./bars.js";
+import { ledgerTotals, zeroIfRoundingError } from "./ledger.js";
 
 const CPU_DEVICE = "cpu";
 const MIN_IDLE_FRACTION = 1e-6; // smaller fractions of the whole are rounding errors
@@ -22,7 +22,7 @@ export const IDLE_CAUSES = {
   unknown: "unknown cause",
 };
 
-const CAUSE_COLOURS = {
+const IDLE_CAUSE_COLOURS = {
   data: "--part-4",
   launch: "--part-2",
   synchronization: "--part-3",
@@ -35,21 +35,21 @@ const CAUSE_COLOURS = {
 export const isCpuDevice = (device) => device === CPU_DEVICE || device.endsWith(`/${CPU_DEVICE}`);
 
 // The cause in words: "waiting for data", "idle: start-up". "idle CPUs" for a CPU, whose causes are unknown.
-export function causeText(cause, device) {
+export function idleCauseText(cause, device) {
   if (isCpuDevice(device ?? "")) return "idle CPUs";
   const text = IDLE_CAUSES[cause] ?? cause;
   return text.startsWith("waiting") ? text : `idle: ${text}`;
 }
 
-export const causeColour = (cause, device) =>
-  isCpuDevice(device) ? "--part-idle" : (CAUSE_COLOURS[cause] ?? "--part-none");
+export const idleCauseColour = (cause, device) =>
+  isCpuDevice(device) ? "--part-idle" : (IDLE_CAUSE_COLOURS[cause] ?? "--part-none");
 
-// Idle energy of all devices, summed by causeText(): objects with name, energy_j and colour, the largest first.
+// Idle energy of all devices, summed by idleCauseText(): objects with name, energy_j and colour, the largest first.
 export function sumIdleByCause(idle) {
   const sums = new Map();
   for (const { cause, device, energy_j } of idle) {
-    const text = causeText(cause, device);
-    const sum = sums.get(text) ?? { name: text, energy_j: 0, colour: causeColour(cause, device) };
+    const text = idleCauseText(cause, device);
+    const sum = sums.get(text) ?? { name: text, energy_j: 0, colour: idleCauseColour(cause, device) };
     sum.energy_j += energy_j ?? 0;
     sums.set(text, sum);
   }
@@ -59,8 +59,8 @@ export function sumIdleByCause(idle) {
 export function makeActiveAndIdleBar(data) {
   const level = data.level("phase") ?? data.level("layer") ?? data.levels.find((one) => one.attributed_j !== null);
   if (!level || level.attributed_j === null) return null;
-  const whole_j = levelTotal(level);
-  const { background_j, probe_j } = ledgerParts(level);
+  const whole_j = totalEnergyOfLevel(level);
+  const { background_j, probe_j } = ledgerTotals(level);
   const causes = sumIdleByCause(level.idle);
   const idle_j = causes.reduce((sum, one) => sum + one.energy_j, 0);
   const parts = [
@@ -78,5 +78,5 @@ export function makeActiveAndIdleBar(data) {
   ]
     .filter((part) => part.energy_j > MIN_IDLE_FRACTION * whole_j)
     .map((part) => ({ ...part, share: part.energy_j / whole_j }));
-  return makePartsBar("Active and waiting energy", parts);
+  return makeStackedBar("Active and waiting energy", parts);
 }

@@ -9,22 +9,24 @@ import math
 from typing import Callable, NoReturn, Optional, Sequence
 
 from .._collect.arguments import StrictParser, parse_count
-from .lengths import Lengths, parse_lengths
+from .lengths import LengthDistribution, parse_lengths
 
 MAX_SECONDS = 1e6
 MAX_RATE = 1e5  # requests per second
 DEFAULT_DURATION_S = 60.0
 
 
-class Parser(StrictParser):
+class BenchServeParser(StrictParser):
     """Prints errors as the program does."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\njoulemap: -> see {self.prog} --help\n")
 
 
-def parser() -> argparse.ArgumentParser:
-    cli = Parser(prog="joulemap bench serve", description="measure latency and energy per token of a serving engine")
+def make_bench_parser() -> argparse.ArgumentParser:
+    cli = BenchServeParser(
+        prog="joulemap bench serve", description="measure latency and energy per token of a serving engine"
+    )
     target = cli.add_mutually_exclusive_group(required=True)
     target.add_argument(
         "--endpoint", metavar="URL",
@@ -42,43 +44,43 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     cli.add_argument("--api-key-env", metavar="VARIABLE", help="environment variable that contains the API key")
     cli.add_argument(
-        "--rate", type=rates, metavar="LIST",
+        "--rate", type=parse_rates, metavar="LIST",
         help="requests per second of each load level, such as 1,2,4; default: 1",
     )  # fmt: skip
     cli.add_argument("--arrivals", nargs="+", metavar="KIND", help="poisson (the default), or trace and a CSV file")
     amount = cli.add_mutually_exclusive_group()
     amount.add_argument("--requests", type=parse_count, metavar="N", help="requests of each load level")
     amount.add_argument(
-        "--duration", type=seconds, metavar="S",
+        "--duration", type=parse_seconds, metavar="S",
         help="time in which requests arrive, for each load level; default: 60",
     )  # fmt: skip
     cli.add_argument(
-        "--seed", type=whole, default=1, metavar="N",
+        "--seed", type=parse_whole_number, default=1, metavar="N",
         help="seed of arrivals, lengths and prompts; default: 1",
     )  # fmt: skip
     cli.add_argument(
-        "--prompt-tokens", type=lengths, metavar="D",
+        "--prompt-tokens", type=parse_lengths_option, metavar="D",
         help="length of prompts: 256, 128..512 or lognormal:256,0.5",
     )  # fmt: skip
-    cli.add_argument("--output-tokens", type=lengths, metavar="D", help="length of answers, likewise")
+    cli.add_argument("--output-tokens", type=parse_lengths_option, metavar="D", help="length of answers, likewise")
     cli.add_argument(
-        "--tenant", type=tenants, default=(), metavar="LIST",
+        "--tenant", type=parse_tenants, default=(), metavar="LIST",
         help="tenants with weights, such as chat=3,search=1",
     )  # fmt: skip
     cli.add_argument(
-        "--timeout", type=seconds, default=120.0, metavar="S",
+        "--timeout", type=parse_seconds, default=120.0, metavar="S",
         help="time limit of a request; default: 120",
     )  # fmt: skip
     cli.add_argument(
-        "--max-duration", type=seconds, default=3600.0, metavar="S",
+        "--max-duration", type=parse_seconds, default=3600.0, metavar="S",
         help="time limit of all load levels; default: 3600",
     )  # fmt: skip
     cli.add_argument(
-        "--ramp", type=share, default=0.2, metavar="SHARE",
+        "--ramp", type=parse_share, default=0.2, metavar="SHARE",
         help="share of the arrivals to leave out; default: 20%%",
     )  # fmt: skip
     cli.add_argument(
-        "--warm-up", type=whole, default=2, metavar="N",
+        "--warm-up", type=parse_whole_number, default=2, metavar="N",
         help="requests before the first load level; default: 2",
     )  # fmt: skip
     cli.add_argument("--json", action="store_true", help="one line of JSON (schema joulemap.bench_serve/1)")
@@ -87,11 +89,11 @@ def parser() -> argparse.ArgumentParser:
     return cli
 
 
-def parse(words: Optional[Sequence[str]] = None) -> argparse.Namespace:
+def parse_options(words: Optional[Sequence[str]] = None) -> argparse.Namespace:
     """Ends the process with exit code 2 for wrong usage."""
-    cli = parser()
+    cli = make_bench_parser()
     options = cli.parse_args(words)
-    options.trace = trace_file(cli, options.arrivals or ["poisson"])
+    options.trace = arrival_trace_path(cli, options.arrivals or ["poisson"])
     if options.trace and (options.prompt_tokens or options.output_tokens or options.tenant):
         cli.error("a trace contains lengths and tenants: --prompt-tokens, --output-tokens and --tenant are for poisson")
     if options.engine and (options.model or options.chat or options.ignore_eos or options.api_key_env):
@@ -103,7 +105,7 @@ def parse(words: Optional[Sequence[str]] = None) -> argparse.Namespace:
     return options
 
 
-def trace_file(cli: argparse.ArgumentParser, arrivals: Sequence[str]) -> Optional[str]:
+def arrival_trace_path(cli: argparse.ArgumentParser, arrivals: Sequence[str]) -> Optional[str]:
     """The file of `--arrivals trace FILE`; None for `--arrivals poisson`."""
     if list(arrivals) == ["poisson"]:
         return None
@@ -112,7 +114,7 @@ def trace_file(cli: argparse.ArgumentParser, arrivals: Sequence[str]) -> Optiona
     cli.error(f"argument --arrivals: {' '.join(arrivals)} is neither poisson nor trace FILE")
 
 
-def number(low: float, high: float, text: str) -> float:
+def parse_number_in_range(low: float, high: float, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -122,43 +124,43 @@ def number(low: float, high: float, text: str) -> float:
     return value
 
 
-def seconds(text: str) -> float:
-    return number(0.001, MAX_SECONDS, text)
+def parse_seconds(text: str) -> float:
+    return parse_number_in_range(0.001, MAX_SECONDS, text)
 
 
-def whole(text: str) -> int:
+def parse_whole_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
 
 
-def rates(text: str) -> tuple[float, ...]:
-    return tuple(number(1e-6, MAX_RATE, part) for part in text.split(","))
+def parse_rates(text: str) -> tuple[float, ...]:
+    return tuple(parse_number_in_range(1e-6, MAX_RATE, part) for part in text.split(","))
 
 
-def share(text: str) -> float:
+def parse_share(text: str) -> float:
     """A share from 0 to 90 %, as 0.2 or 20%."""
-    value = number(0, 90, text[:-1]) / 100 if text.endswith("%") else number(0, 0.9, text)
+    value = parse_number_in_range(0, 90, text[:-1]) / 100 if text.endswith("%") else parse_number_in_range(0, 0.9, text)
     return value
 
 
-def checked(parse_text: Callable[[str], Lengths], text: str) -> Lengths:
+def parse_or_reject(parse_text: Callable[[str], LengthDistribution], text: str) -> LengthDistribution:
     try:
         return parse_text(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def lengths(text: str) -> Lengths:
-    return checked(parse_lengths, text)
+def parse_lengths_option(text: str) -> LengthDistribution:
+    return parse_or_reject(parse_lengths, text)
 
 
-def tenants(text: str) -> tuple[tuple[str, float], ...]:
+def parse_tenants(text: str) -> tuple[tuple[str, float], ...]:
     """Names with weights: chat=3,search=1. Without a weight: 1."""
     found: dict[str, float] = {}
     for part in text.split(","):
         name, equals, weight = part.partition("=")
         if not name.isprintable() or not name.strip() or name in found or len(name) > 64:
             raise argparse.ArgumentTypeError(f"{text!r} is no list of distinct names such as chat=3,search=1")
-        found[name] = number(1e-6, 1e6, weight) if equals else 1.0
+        found[name] = parse_number_in_range(1e-6, 1e6, weight) if equals else 1.0
     return tuple(found.items())

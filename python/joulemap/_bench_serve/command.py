@@ -18,17 +18,17 @@ from .endpoint import Endpoint, EndpointOptions
 from .engine import EngineTarget, load_engine
 from .http_stream import parse_address
 from .outcome import BenchError
-from .plan import Level, Workload, plan_level, plan_warm_up
-from .trace_file import TraceError, read_trace
+from .plan import LoadLevel, Workload, plan_level, plan_warm_up
+from .trace_file import ArrivalTraceError, read_arrival_trace
 
 AnyTarget = Union[Endpoint, EngineTarget]
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:
     """Returns the exit code: 0 done, 1 failed, 2 wrong usage, 77 not possible here."""
-    options = arguments.parse(words)
+    options = arguments.parse_options(words)
     try:
-        return run(options)
+        return run_benchmark(options)
     except BenchError as error:
         print(f"joulemap bench serve: {error}", file=sys.stderr)
         if error.remedy:
@@ -41,27 +41,27 @@ def main(words: Optional[Sequence[str]] = None) -> int:
         return 130
 
 
-def run(options: argparse.Namespace) -> int:
-    check_output(options.output, options.trace)
-    workload = workload_of(options)
+def run_benchmark(options: argparse.Namespace) -> int:
+    check_output_path(options.output, options.trace)
+    workload = make_workload(options)
     levels = plan_levels(options, workload)
-    target = target_of(options)
-    raise_file_limit()
+    target = make_target(options)
+    raise_open_file_limit()
     results = asyncio.run(run_levels(options, workload, levels, target))
-    found = notes.notes_of(results, target.url, target.is_local)
-    settings = settings_of(options, target)
+    found = notes.diagnose_levels(results, target.url, target.is_local)
+    settings = make_settings(options, target)
     if options.json:
         text = output.to_json(settings, results, found) + "\n"
     else:
         text = output.to_text(settings, results, found, with_notes=not options.quiet)
-    write(options.output, text)
+    write_report(options.output, text)
     return 0 if all(level.succeeded for level in results) and len(results) == len(levels) else 1
 
 
-def workload_of(options: argparse.Namespace) -> Workload:
+def make_workload(options: argparse.Namespace) -> Workload:
     try:
-        trace = read_trace(options.trace) if options.trace else []
-    except (OSError, TraceError) as error:
+        trace = read_arrival_trace(options.trace) if options.trace else []
+    except (OSError, ArrivalTraceError) as error:
         raise BenchError(f"{options.trace}: {getattr(error, 'strerror', None) or error}") from error
     return Workload(
         options.seed, options.prompt_tokens, options.output_tokens, options.tenant, tuple(trace), options.requests,
@@ -69,7 +69,7 @@ def workload_of(options: argparse.Namespace) -> Workload:
     )  # fmt: skip
 
 
-def plan_levels(options: argparse.Namespace, workload: Workload) -> list[Level]:
+def plan_levels(options: argparse.Namespace, workload: Workload) -> list[LoadLevel]:
     rates = options.rate or ([None] if workload.trace else [1.0])
     try:
         levels = [plan_level(workload, rate, index, options.ramp) for index, rate in enumerate(rates)]
@@ -80,7 +80,7 @@ def plan_levels(options: argparse.Namespace, workload: Workload) -> list[Level]:
     return levels
 
 
-def target_of(options: argparse.Namespace) -> AnyTarget:
+def make_target(options: argparse.Namespace) -> AnyTarget:
     if options.engine:
         return load_engine(options.engine)
     try:
@@ -96,12 +96,12 @@ def target_of(options: argparse.Namespace) -> AnyTarget:
 
 
 async def run_levels(
-    options: argparse.Namespace, workload: Workload, levels: Sequence[Level], target: AnyTarget
-) -> list[result.LevelResult]:
+    options: argparse.Namespace, workload: Workload, levels: Sequence[LoadLevel], target: AnyTarget
+) -> list[result.LoadLevelResult]:
     """Runs the levels until the time limit; those that it does not reach are missing."""
     loop = asyncio.get_running_loop()
     await target.open(options.timeout)
-    meter = energy.WindowMeter() if target.is_local else energy.NoMeter()
+    meter = energy.WindowMeter() if target.is_local else energy.NullMeter()
     meter.start()
     try:
         await load.warm_up(plan_warm_up(workload, options.warm_up), target, options.timeout)
@@ -120,7 +120,7 @@ async def run_levels(
 
 
 @contextlib.contextmanager
-def progress_line(options: argparse.Namespace, level: Level) -> Iterator[Callable[[int, int], None]]:
+def progress_line(options: argparse.Namespace, level: LoadLevel) -> Iterator[Callable[[int, int], None]]:
     """A line on the terminal that shows how many requests were sent and have ended."""
     if options.quiet or not sys.stderr.isatty():
         yield lambda sent, ended: None
@@ -137,9 +137,9 @@ def progress_line(options: argparse.Namespace, level: Level) -> Iterator[Callabl
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def settings_of(options: argparse.Namespace, target: AnyTarget) -> output.Settings:
+def make_settings(options: argparse.Namespace, target: AnyTarget) -> output.ReportedSettings:
     is_endpoint = options.endpoint is not None
-    return output.Settings(
+    return output.ReportedSettings(
         kind="endpoint" if is_endpoint else "engine",
         address=target.url,
         model=target.model,
@@ -156,7 +156,7 @@ def settings_of(options: argparse.Namespace, target: AnyTarget) -> output.Settin
     )
 
 
-def check_output(path: Optional[str], trace: Optional[str]) -> None:
+def check_output_path(path: Optional[str], trace: Optional[str]) -> None:
     """Fails before the benchmark runs rather than after it."""
     if path is None:
         return
@@ -169,7 +169,7 @@ def check_output(path: Optional[str], trace: Optional[str]) -> None:
         raise BenchError(f"{path} is the trace and would be overwritten", "choose another -o FILE", 2)
 
 
-def write(path: Optional[str], text: str) -> None:
+def write_report(path: Optional[str], text: str) -> None:
     if path is None:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -178,7 +178,7 @@ def write(path: Optional[str], text: str) -> None:
         file.write(text)
 
 
-def raise_file_limit() -> None:
+def raise_open_file_limit() -> None:
     """Each request in flight needs a file descriptor."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):

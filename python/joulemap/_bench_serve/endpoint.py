@@ -8,10 +8,10 @@ import json
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from .http_stream import Address, Host, Response, exchange, resolve
-from .outcome import BenchError, Outcome, RequestFailure
+from .http_stream import EndpointAddress, HttpResponse, ResolvedHost, resolve_host, send_http_request
+from .outcome import BenchError, RequestOutcome, RequestFailure
 from .plan import PlannedRequest
-from .sse import DONE, EventParser, parse_chunk, short_text
+from .sse import STREAM_END, SseParser, parse_chunk, sanitize_server_text
 
 MAX_MESSAGE_BYTES = 4096  # of an error that the server explains
 MAX_LIST_BYTES = 1 << 20
@@ -38,19 +38,19 @@ class Endpoint:
 
     counts_tokens_itself = False
 
-    def __init__(self, url: str, address: Address, options: EndpointOptions) -> None:
+    def __init__(self, url: str, address: EndpointAddress, options: EndpointOptions) -> None:
         self.url = url
         self.model = options.model
         self.is_local = False  # on this machine; known after open()
         self._address, self._options = address, options
-        self._host: Optional[Host] = None
+        self._host: Optional[ResolvedHost] = None
         self._headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
         if options.api_key:
             self._headers["Authorization"] = f"Bearer {options.api_key}"
 
     async def open(self, timeout_s: float) -> None:
         """Finds the host and, if none is given, the model."""
-        self._host = await resolve(self._address)
+        self._host = await resolve_host(self._address)
         self.is_local = self._host.is_loopback
         if self.model is not None:
             return
@@ -69,11 +69,11 @@ class Endpoint:
         """The body of the request."""
         return json.dumps(self._body(request)).encode()
 
-    async def send(self, prepared: bytes, outcome: Outcome) -> None:
+    async def send(self, prepared: bytes, outcome: RequestOutcome) -> None:
         """Returns when the answer is complete. Raises RequestFailure."""
         assert self._host is not None, "not open"
         path = "/chat/completions" if self._options.is_chat else "/completions"
-        async with exchange(self._host, "POST", path, self._headers, prepared) as response:
+        async with send_http_request(self._host, "POST", path, self._headers, prepared) as response:
             if response.status != 200:
                 raise RequestFailure("status", await _status_text(response), response.status)
             if "text/event-stream" not in response.headers.get("content-type", "").lower():
@@ -104,10 +104,10 @@ class Endpoint:
         assert self._host is not None, "not open"
         text = b""
         headers = {**self._headers, "Accept": "application/json"}
-        async with exchange(self._host, "GET", "/models", headers) as response:
+        async with send_http_request(self._host, "GET", "/models", headers) as response:
             if response.status != 200:
                 raise RequestFailure("status", await _status_text(response), response.status)
-            async for piece in response.pieces():
+            async for piece in response.read_body():
                 text += piece
                 if len(text) > MAX_LIST_BYTES:
                     raise RequestFailure("malformed", f"a list of more than {MAX_LIST_BYTES} bytes")
@@ -117,13 +117,13 @@ class Endpoint:
             raise RequestFailure("malformed", "no list of models") from None
 
 
-async def _read_stream(response: Response, outcome: Outcome) -> None:
+async def _read_stream(response: HttpResponse, outcome: RequestOutcome) -> None:
     """Adds the arrival of each chunk with text to `outcome`, until the stream says that it ends."""
-    loop, parser, has_ended = asyncio.get_running_loop(), EventParser(), False
-    async for piece in response.pieces():
+    loop, parser, has_ended = asyncio.get_running_loop(), SseParser(), False
+    async for piece in response.read_body():
         now_s = loop.time()
         for data in parser.feed(piece):
-            if data == DONE:
+            if data == STREAM_END:
                 return
             chunk = parse_chunk(data)
             if chunk.has_text:
@@ -135,14 +135,14 @@ async def _read_stream(response: Response, outcome: Outcome) -> None:
         raise RequestFailure("closed", f"after {len(outcome.chunk_times_s)} chunks")
 
 
-async def _status_text(response: Response) -> str:
+async def _status_text(response: HttpResponse) -> str:
     """The status, and how the server explains it."""
     text = b""
     try:
-        async for piece in response.pieces():
+        async for piece in response.read_body():
             text += piece
             if len(text) > MAX_MESSAGE_BYTES:
                 break
     except RequestFailure:
         pass  # the status is known
-    return short_text(f"{response.status} {response.reason} {text[:MAX_MESSAGE_BYTES].decode('utf-8', 'replace')}")
+    return sanitize_server_text(f"{response.status} {response.reason} {text[:MAX_MESSAGE_BYTES].decode('utf-8', 'replace')}")

@@ -34,7 +34,7 @@ class WindowMeter:
         return window.wait() if window.ended else None
 
 
-class NoMeter:
+class NullMeter:
     """For a server on another machine: its energy is unknown here."""
 
     def start(self) -> None:

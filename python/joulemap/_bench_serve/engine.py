@@ -26,16 +26,16 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
-from .outcome import BenchError, Outcome, RequestFailure
+from .outcome import BenchError, RequestOutcome, RequestFailure
 from .plan import PlannedRequest
 
-MEMBERS = ("submit", "step", "has_work")
+ENGINE_METHODS = ("submit", "step", "has_work")
 
 
-CLOSE_S = 5  # wait for the last step of an engine
+CLOSE_TIMEOUT_S = 5  # wait for the last step of an engine
 
 
-class _Closed(Exception):
+class _TargetClosed(Exception):
     """The benchmark needs the engine no more."""
 
 
@@ -73,13 +73,13 @@ class EngineTarget:
     async def close(self) -> None:
         """Waits for the engine's last step, but not forever: the engine may hang."""
         self._inbox.put(None)
-        await self._loop.run_in_executor(None, self._thread.join, CLOSE_S)
+        await self._loop.run_in_executor(None, self._thread.join, CLOSE_TIMEOUT_S)
 
     def prepare(self, request: PlannedRequest) -> list[int]:
         """Token ids of the prompt."""
         return [word % self._engine.vocabulary for word in request.prompt()]
 
-    async def send(self, prepared: list[int], outcome: Outcome) -> None:
+    async def send(self, prepared: list[int], outcome: RequestOutcome) -> None:
         """Returns when the answer is complete. Raises RequestFailure."""
         if self._error is not None:
             raise RequestFailure("engine", self._error)
@@ -101,7 +101,7 @@ class EngineTarget:
             self._pending.pop(id, None)
         outcome.prompt_tokens, outcome.output_tokens = len(prepared), len(outcome.chunk_times_s)
 
-    def _add_token(self, id: str, outcome: Outcome, now_s: float, is_last: bool) -> None:
+    def _add_token(self, id: str, outcome: RequestOutcome, now_s: float, is_last: bool) -> None:
         future = self._pending.get(id)
         if future is None or future.done():
             return  # timed out
@@ -136,11 +136,11 @@ class EngineTarget:
                     action = self._next_action(wait=False)
                 if self._engine.has_work():
                     self._engine.step()
-        except _Closed:
+        except _TargetClosed:
             return
         except Exception as error:  # noqa: BLE001 - of the user's engine: every request fails with it
             with contextlib.suppress(RuntimeError):  # the event loop has ended
-                self._loop.call_soon_threadsafe(self._fail, f"{type(error).__name__}: {error}")
+                self._loop.call_soon_threadsafe(self._fail_all_requests, f"{type(error).__name__}: {error}")
 
     def _next_action(self, wait: bool) -> Optional[Callable[[], None]]:
         """What the event loop asks for; None: nothing now."""
@@ -149,10 +149,10 @@ class EngineTarget:
         except queue.Empty:
             return None
         if action is None:
-            raise _Closed
+            raise _TargetClosed
         return action
 
-    def _fail(self, error: str) -> None:
+    def _fail_all_requests(self, error: str) -> None:
         self._error = error
         for id in list(self._pending):
             self._refuse(id, error)
@@ -166,7 +166,7 @@ def load_engine(name: str) -> EngineTarget:
     if not os.path.isfile(path):
         raise BenchError(f"{path} does not exist", "pass --engine FILE.py:FUNCTION")
     engine = _call_factory(path, function)
-    missing = [member for member in MEMBERS if not callable(getattr(engine, member, None))]
+    missing = [member for member in ENGINE_METHODS if not callable(getattr(engine, member, None))]
     vocabulary = getattr(engine, "vocabulary", None)
     if missing or not isinstance(vocabulary, int) or vocabulary < 1:
         missing += [] if isinstance(vocabulary, int) and vocabulary > 0 else ["vocabulary"]

@@ -24,7 +24,7 @@ PIECE_BYTES = 64 << 10
 
 
 @dataclass(frozen=True)
-class Address:
+class EndpointAddress:
     """Where an endpoint is."""
 
     host: str
@@ -38,7 +38,7 @@ class Address:
         return f"{host}:{self.port}"
 
 
-def parse_address(url: str) -> Address:
+def parse_address(url: str) -> EndpointAddress:
     """Raises ValueError if `url` is no http or https address."""
     if not url.isascii() or not url.isprintable() or " " in url:
         raise ValueError(f"{url!r} contains characters that an address cannot have")
@@ -48,14 +48,14 @@ def parse_address(url: str) -> Address:
     if parts.username is not None:
         raise ValueError("an address with a user name is not supported: use --api-key-env")
     is_tls = parts.scheme == "https"
-    return Address(parts.hostname, parts.port or (443 if is_tls else 80), is_tls, parts.path.rstrip("/"))
+    return EndpointAddress(parts.hostname, parts.port or (443 if is_tls else 80), is_tls, parts.path.rstrip("/"))
 
 
 @dataclass
-class Host:
+class ResolvedHost:
     """An address that was looked up."""
 
-    address: Address
+    address: EndpointAddress
     ips: list[str]  # the one to which connections succeed first
     tls: Optional[ssl.SSLContext]
 
@@ -65,18 +65,18 @@ class Host:
 
 
 @dataclass
-class Response:
+class HttpResponse:
     status: int
     reason: str
     headers: dict[str, str]  # names in lower case
     _reader: asyncio.StreamReader
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def read_body(self) -> AsyncIterator[bytes]:
         """The body, without the framing of the transfer. Raises RequestFailure if it ends too early."""
         if "chunked" in self.headers.get("transfer-encoding", "").lower():
-            source = self._chunked()
+            source = self._read_chunked_body()
         else:
-            source = self._counted(self._content_length())
+            source = self._read_counted_body(self._content_length())
         received = 0
         async for piece in source:
             received += len(piece)
@@ -92,7 +92,7 @@ class Response:
             raise RequestFailure("malformed", "the length of the content is no number")
         return int(text)
 
-    async def _counted(self, length: Optional[int]) -> AsyncIterator[bytes]:
+    async def _read_counted_body(self, length: Optional[int]) -> AsyncIterator[bytes]:
         """`length` in bytes; None: until the server closes the connection."""
         while length is None or length > 0:
             piece = await self._reader.read(PIECE_BYTES if length is None else min(length, PIECE_BYTES))
@@ -103,9 +103,9 @@ class Response:
             length = None if length is None else length - len(piece)
             yield piece
 
-    async def _chunked(self) -> AsyncIterator[bytes]:
+    async def _read_chunked_body(self) -> AsyncIterator[bytes]:
         while True:
-            digits = (await self._line()).split(b";")[0].strip()
+            digits = (await self._read_line()).split(b";")[0].strip()
             try:
                 size = int(digits.decode("ascii"), 16) if len(digits) < 16 else -1
             except ValueError:
@@ -114,12 +114,12 @@ class Response:
                 raise RequestFailure("malformed", "the size of a chunk is no hexadecimal number")
             if size == 0:
                 return  # trailers do not matter
-            async for piece in self._counted(size):
+            async for piece in self._read_counted_body(size):
                 yield piece
-            if await self._line():
+            if await self._read_line():
                 raise RequestFailure("malformed", "a chunk is longer than its size")
 
-    async def _line(self) -> bytes:
+    async def _read_line(self) -> bytes:
         line = await self._reader.readline()
         if not line.endswith(b"\n"):
             raise RequestFailure("closed", "in the middle of the answer")
@@ -127,9 +127,9 @@ class Response:
 
 
 @contextlib.asynccontextmanager
-async def exchange(
-    host: Host, method: str, path: str, headers: dict[str, str], body: bytes = b""
-) -> AsyncIterator[Response]:
+async def send_http_request(
+    host: ResolvedHost, method: str, path: str, headers: dict[str, str], body: bytes = b""
+) -> AsyncIterator[HttpResponse]:
     """Sends a request and yields the response. Closes the connection when the block ends, however it ends."""
     writer = None
     try:
@@ -139,7 +139,7 @@ async def exchange(
         lines += [f"Content-Length: {len(body)}", "", ""]
         writer.write("\r\n".join(lines).encode("ascii") + body)
         await writer.drain()
-        yield await _read_head(reader)
+        yield await _read_response_head(reader)
     except (OSError, asyncio.IncompleteReadError) as error:
         raise RequestFailure("closed", type(error).__name__) from error
     except (asyncio.LimitOverrunError, ValueError) as error:
@@ -149,7 +149,7 @@ async def exchange(
             writer.transport.abort()  # does not wait for a server that hangs
 
 
-async def _connect(host: Host) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect(host: ResolvedHost) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Tries all addresses: localhost may be ::1, too, where no server accepts connections. Later connections begin with
     the one that succeeded."""
     name = host.address.host if host.tls else None
@@ -167,7 +167,7 @@ async def _connect(host: Host) -> tuple[asyncio.StreamReader, asyncio.StreamWrit
     raise failure
 
 
-async def _read_head(reader: asyncio.StreamReader) -> Response:
+async def _read_response_head(reader: asyncio.StreamReader) -> HttpResponse:
     head = await reader.readuntil(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     version, _, rest = first.partition(" ")
@@ -175,14 +175,14 @@ async def _read_head(reader: asyncio.StreamReader) -> Response:
     if not version.startswith("HTTP/1.") or not (status.isascii() and status.isdigit() and len(status) == 3):
         raise RequestFailure("malformed", "the answer is not HTTP/1.1")
     pairs = (line.partition(":") for line in lines if line)
-    return Response(int(status), reason, {name.strip().lower(): value.strip() for name, _, value in pairs}, reader)
+    return HttpResponse(int(status), reason, {name.strip().lower(): value.strip() for name, _, value in pairs}, reader)
 
 
-async def resolve(address: Address) -> Host:
+async def resolve_host(address: EndpointAddress) -> ResolvedHost:
     """Finds the host once: requests do not wait for a name server."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise BenchError(f"{address.host} is no known host: {error.strerror}", "correct --endpoint") from error
     tls = ssl.create_default_context() if address.is_tls else None
-    return Host(address, [str(entry[4][0]) for entry in found], tls)
+    return ResolvedHost(address, [str(entry[4][0]) for entry in found], tls)

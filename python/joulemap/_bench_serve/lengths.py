@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass
 
 MAX_TOKENS = 1_000_000  # of a prompt or an output
-FORMS = "256, 128..512 (uniform) or lognormal:256,0.5 (median and sigma of the logarithm)"
+LENGTH_FORMS = "256, 128..512 (uniform) or lognormal:256,0.5 (median and sigma of the logarithm)"
 
 
 @dataclass(frozen=True)
-class Lengths:
+class LengthDistribution:
     """A distribution of lengths. A single length has low == high."""
 
     text: str  # as given by the user
@@ -33,14 +33,14 @@ class Lengths:
         return max(self.low, round(math.exp(exponent)))
 
 
-def parse_lengths(text: str) -> Lengths:
-    """Raises ValueError if the text is none of FORMS."""
+def parse_lengths(text: str) -> LengthDistribution:
+    """Raises ValueError if the text is none of LENGTH_FORMS."""
     if match := re.fullmatch(r"(\d{1,7})(?:\.\.(\d{1,7}))?", text, re.ASCII):
         low, high = int(match[1]), int(match[2] or match[1])
         if 1 <= low <= high <= MAX_TOKENS:
-            return Lengths(text, low, high)
+            return LengthDistribution(text, low, high)
     if match := re.fullmatch(r"lognormal:(\d{1,7}),(\d+(?:\.\d+)?)", text, re.ASCII):
         median, sigma = int(match[1]), float(match[2])
         if 1 <= median <= MAX_TOKENS and 0 <= sigma <= 5:
-            return Lengths(text, median=median, sigma=sigma)
-    raise ValueError(f"{text!r} is no length in tokens from 1 to {MAX_TOKENS}: {FORMS}")
+            return LengthDistribution(text, median=median, sigma=sigma)
+    raise ValueError(f"{text!r} is no length in tokens from 1 to {MAX_TOKENS}: {LENGTH_FORMS}")

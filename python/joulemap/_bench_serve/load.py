@@ -12,14 +12,14 @@ import collections
 from typing import Any, Callable, Optional, Protocol, Sequence
 
 from .._energy import Energy
-from .outcome import BenchError, LevelRun, Outcome, RequestFailure
-from .plan import Level, PlannedRequest
+from .outcome import BenchError, LoadLevelRun, RequestOutcome, RequestFailure
+from .plan import LoadLevel, PlannedRequest
 
 MAX_TOKENS_AHEAD = 5_000_000  # tokens of prompts, for each of which a target needs up to about 40 bytes
-LEAD_S = 0.05  # between the start of a level and its first possible arrival
+LEVEL_START_DELAY_S = 0.05  # between the start of a level and its first possible arrival
 
 
-class Target(Protocol):
+class RequestTarget(Protocol):
     """What requests are sent to."""
 
     url: str
@@ -32,12 +32,12 @@ class Target(Protocol):
     # What send() needs. Called before the level begins, if memory allows.
     def prepare(self, request: PlannedRequest) -> Any: ...
 
-    async def send(self, prepared: Any, outcome: Outcome) -> None: ...  # returns with the end of the answer
+    async def send(self, prepared: Any, outcome: RequestOutcome) -> None: ...  # returns with the end of the answer
 
     async def close(self) -> None: ...
 
 
-class Meter(Protocol):
+class SteadyPartMeter(Protocol):
     """What measures the energy of the steady part of a level."""
 
     def start(self) -> None: ...
@@ -49,18 +49,23 @@ class Meter(Protocol):
     def read(self) -> Optional[Energy]: ...
 
 
-Progress = Callable[[int, int], None]  # requests that were sent, and that have ended
+ProgressCallback = Callable[[int, int], None]  # requests that were sent, and that have ended
 
 
 async def run_level(
-    level: Level, target: Target, meter: Meter, timeout_s: float, deadline_s: float, progress: Progress = lambda *_: None
-) -> LevelRun:
+    level: LoadLevel,
+    target: RequestTarget,
+    meter: SteadyPartMeter,
+    timeout_s: float,
+    deadline_s: float,
+    progress: ProgressCallback = lambda *_: None,
+) -> LoadLevelRun:
     """`timeout_s` of a request after it is due. `deadline_s`: when everything ends, on the clock of the event loop."""
     loop = asyncio.get_running_loop()
     ahead = _prepare_ahead(level, target)
-    begin_s = loop.time() + LEAD_S
-    outcomes = [Outcome(request, begin_s + request.arrival_s) for request in level.requests]
-    window = asyncio.ensure_future(_measure_steady(level, begin_s, deadline_s, meter))
+    begin_s = loop.time() + LEVEL_START_DELAY_S
+    outcomes = [RequestOutcome(request, begin_s + request.arrival_s) for request in level.requests]
+    window = asyncio.ensure_future(_measure_steady_part(level, begin_s, deadline_s, meter))
     tasks: list[asyncio.Future] = []
     ended = 0
 
@@ -75,7 +80,7 @@ async def run_level(
             await _sleep_until(min(outcome.due_s, deadline_s))
             if loop.time() >= deadline_s:
                 break
-            task = asyncio.ensure_future(_send(outcome, prepared, target, timeout_s, deadline_s))
+            task = asyncio.ensure_future(_send_request(outcome, prepared, target, timeout_s, deadline_s))
             task.add_done_callback(count_ended)
             tasks.append(task)
             progress(len(tasks), ended)
@@ -85,10 +90,10 @@ async def run_level(
         for task in (*tasks, window):
             task.cancel()
     is_cut = any(outcome.sent_s is None or (outcome.failure and outcome.failure.kind == "cut") for outcome in outcomes)
-    return LevelRun(level, outcomes, steady_s, bool(is_cut))
+    return LoadLevelRun(level, outcomes, steady_s, bool(is_cut))
 
 
-def _prepare_ahead(level: Level, target: Target) -> collections.deque[Any]:
+def _prepare_ahead(level: LoadLevel, target: RequestTarget) -> collections.deque[Any]:
     """Makes prompts before the level begins: making a long one takes milliseconds, in which nothing is sent or received.
     Those beyond MAX_TOKENS_AHEAD would need too much memory."""
     ahead: collections.deque[Any] = collections.deque()
@@ -101,7 +106,9 @@ def _prepare_ahead(level: Level, target: Target) -> collections.deque[Any]:
     return ahead
 
 
-async def _send(outcome: Outcome, prepared: Any, target: Target, timeout_s: float, deadline_s: float) -> None:
+async def _send_request(
+    outcome: RequestOutcome, prepared: Any, target: RequestTarget, timeout_s: float, deadline_s: float
+) -> None:
     loop = asyncio.get_running_loop()
     outcome.sent_s = loop.time()
     end_s = min(outcome.due_s + timeout_s, deadline_s)
@@ -115,8 +122,8 @@ async def _send(outcome: Outcome, prepared: Any, target: Target, timeout_s: floa
     outcome.ended_s = loop.time()
 
 
-async def _measure_steady(
-    level: Level, begin_s: float, deadline_s: float, meter: Meter
+async def _measure_steady_part(
+    level: LoadLevel, begin_s: float, deadline_s: float, meter: SteadyPartMeter
 ) -> Optional[tuple[float, float]]:
     """Opens the energy window for the steady part. Returns when it opened and closed; None if it could not close."""
     loop = asyncio.get_running_loop()
@@ -136,13 +143,13 @@ async def _sleep_until(time_s: float) -> None:
     await asyncio.sleep(max(0.0, time_s - asyncio.get_running_loop().time()))
 
 
-async def warm_up(requests: Sequence[PlannedRequest], target: Target, timeout_s: float) -> None:
+async def warm_up(requests: Sequence[PlannedRequest], target: RequestTarget, timeout_s: float) -> None:
     """Sends requests one after another. Raises BenchError if one fails: then the levels would fail, too."""
     loop = asyncio.get_running_loop()
     for request in requests:
         prepared = target.prepare(request)
-        outcome = Outcome(request, loop.time())
-        await _send(outcome, prepared, target, timeout_s, loop.time() + 2 * timeout_s)
+        outcome = RequestOutcome(request, loop.time())
+        await _send_request(outcome, prepared, target, timeout_s, loop.time() + 2 * timeout_s)
         if outcome.failure is not None:
             remedy = "start the server, or correct --endpoint" if outcome.failure.kind == "refused" else ""
             raise BenchError(f"{target.url}: a request before the first level failed: {outcome.failure}", remedy)

@@ -7,13 +7,13 @@ from typing import Sequence
 
 from .._energy import Diagnostic
 from .outcome import FAILURES
-from .result import LATE_S, MIN_FOR_P99, LevelResult
+from .result import MIN_LATENESS_S, MIN_REQUESTS_FOR_P99, LoadLevelResult
 
 MIN_QUEUE_GROWTH = 5  # requests
 MAX_QUEUE_GROWTH_SHARE = 0.1  # of the arrivals in the steady part
 
 
-class Notes:
+class DiagnosticCollector:
     """Collects diagnostics, each message once."""
 
     def __init__(self) -> None:
@@ -27,20 +27,21 @@ class Notes:
             self.diagnostics.append(diagnostic)
 
 
-def notes_of(levels: Sequence[LevelResult], url: str, is_local: bool) -> list[Diagnostic]:
-    notes = Notes()
-    _note_energy(notes, levels, url, is_local)
-    _note_requests(notes, levels)
-    _note_steady_part(notes, levels)
+def diagnose_levels(levels: Sequence[LoadLevelResult], url: str, is_local: bool) -> list[Diagnostic]:
+    notes = DiagnosticCollector()
+    _diagnose_energy(notes, levels, url, is_local)
+    _diagnose_requests(notes, levels)
+    _diagnose_steady_part(notes, levels)
     return notes.diagnostics
 
 
-def _note_energy(notes: Notes, levels: Sequence[LevelResult], url: str, is_local: bool) -> None:
+def _diagnose_energy(notes: DiagnosticCollector, levels: Sequence[LoadLevelResult], url: str, is_local: bool) -> None:
     energies = [level.energy for level in levels if level.energy is not None]
     if not is_local:
         notes.diagnose(
             "server_elsewhere",
-            f"{url} is not a loopback address: the energy of this machine is not that of the server, so none is reported",
+            f"{url} is not a loopback address: the energy of this machine is not that of the server, so none is "
+            "reported",
             "run the benchmark on the server's machine, with a loopback address such as 127.0.0.1",
         )
     for energy in energies:
@@ -56,12 +57,13 @@ def _note_energy(notes: Notes, levels: Sequence[LevelResult], url: str, is_local
     if silent:
         notes.diagnose(
             "bench_no_tokens",
-            f"{_at(silent)}: no successful request delivered a token in the steady part: there is no energy per token",
+            f"{_load_text(silent)}: no successful request delivered a token in the steady part: there is no "
+            "energy per token",
             count=len(silent),
         )
 
 
-def _note_requests(notes: Notes, levels: Sequence[LevelResult]) -> None:
+def _diagnose_requests(notes: DiagnosticCollector, levels: Sequence[LoadLevelResult]) -> None:
     if failed := [level for level in levels if level.failed]:
         kinds: dict[str, int] = {}
         for failure in (failure for level in failed for failure in level.failures):
@@ -71,7 +73,8 @@ def _note_requests(notes: Notes, levels: Sequence[LevelResult]) -> None:
         causes = "; ".join(f"{number}: {name}" for name, number in kinds.items())
         notes.diagnose(
             "requests_failed",
-            f"{_at(failed)}: {count} of {sum(level.sent for level in failed)} requests failed ({causes}); their energy is "
+            f"{_load_text(failed)}: {count} of {sum(level.sent for level in failed)} requests failed "
+            f"({causes}); their energy is "
             "counted, their tokens and latencies are not",
             count=count,
         )
@@ -79,8 +82,10 @@ def _note_requests(notes: Notes, levels: Sequence[LevelResult]) -> None:
         worst_s = max(level.late_max_s for level in late)
         notes.diagnose(
             "requests_late",
-            f"{_at(late)}: {sum(level.late for level in late)} of {sum(level.sent for level in late)} requests were sent "
-            f"more than {1000 * LATE_S:.0f} ms late, at most {1000 * worst_s:.0f} ms: this machine was too busy to send "
+            f"{_load_text(late)}: {sum(level.late for level in late)} of {sum(level.sent for level in late)} "
+            "requests were sent "
+            f"more than {1000 * MIN_LATENESS_S:.0f} ms late, at most {1000 * worst_s:.0f} ms: this machine was "
+            "too busy to send "
             "them; their latencies count from when they were due",
             "use a lower rate, or leave a processor to the benchmark",
             count=sum(level.late for level in late),
@@ -96,17 +101,18 @@ def _note_requests(notes: Notes, levels: Sequence[LevelResult]) -> None:
         unsent = sum(len(level.run.outcomes) - level.sent for level in cut)
         notes.diagnose(
             "bench_cut",
-            f"{_at(cut)}: the time limit of the benchmark was reached; {unsent} requests were not sent",
+            f"{_load_text(cut)}: the time limit of the benchmark was reached; {unsent} requests were not sent",
             "use a longer --max-duration, or fewer requests",
             count=len(cut),
         )
 
 
-def _note_steady_part(notes: Notes, levels: Sequence[LevelResult]) -> None:
+def _diagnose_steady_part(notes: DiagnosticCollector, levels: Sequence[LoadLevelResult]) -> None:
     if short := [level for level in levels if level.steady is None]:
         notes.diagnose(
             "no_steady_part",
-            f"{_at(short)}: there is no steady part with several arrivals: rates and energies are unknown, and latencies "
+            f"{_load_text(short)}: there is no steady part with several arrivals: rates and energies are "
+            "unknown, and latencies "
             "include the ramps",
             "send more requests: --requests or --duration",
             count=len(short),
@@ -114,7 +120,8 @@ def _note_steady_part(notes: Notes, levels: Sequence[LevelResult]) -> None:
     if overloaded := [level for level in levels if _is_overloaded(level)]:
         notes.diagnose(
             "server_overloaded",
-            f"{_at(overloaded)}: the server does not finish requests as fast as they arrive: they queue, so latencies "
+            f"{_load_text(overloaded)}: the server does not finish requests as fast as they arrive: they queue, "
+            "so latencies "
             "depend on the duration",
             "use lower rates",
             count=len(overloaded),
@@ -122,23 +129,24 @@ def _note_steady_part(notes: Notes, levels: Sequence[LevelResult]) -> None:
     if ramping := [level for level in levels if _is_ramp_short(level)]:
         notes.diagnose(
             "ramp_too_short",
-            f"{_at(ramping)}: requests take longer than the ramp that is left out: the load may still rise in the steady "
+            f"{_load_text(ramping)}: requests take longer than the ramp that is left out: the load may still "
+            "rise in the steady "
             "part",
             "use a longer --duration, or a larger --ramp",
             count=len(ramping),
         )
-    few = [level for level in levels if 0 < level.latencies.ttft_s.count < MIN_FOR_P99]
+    few = [level for level in levels if 0 < level.latencies.ttft_s.count < MIN_REQUESTS_FOR_P99]
     if few:
         fewest = min(level.latencies.ttft_s.count for level in few)
         notes.diagnose(
             "few_requests",
-            f"{_at(few)}: percentiles are of as few as {fewest} requests: P99 is nearly their maximum",
-            f"send more requests: {MIN_FOR_P99} in the steady part",
+            f"{_load_text(few)}: percentiles are of as few as {fewest} requests: P99 is nearly their maximum",
+            f"send more requests: {MIN_REQUESTS_FOR_P99} in the steady part",
             count=len(few),
         )
 
 
-def _is_overloaded(level: LevelResult) -> bool:
+def _is_overloaded(level: LoadLevelResult) -> bool:
     steady = level.steady
     if steady is None:
         return False
@@ -147,12 +155,12 @@ def _is_overloaded(level: LevelResult) -> bool:
     return growth > limit and steady.in_flight_end >= 2 * steady.in_flight_begin
 
 
-def _is_ramp_short(level: LevelResult) -> bool:
+def _is_ramp_short(level: LoadLevelResult) -> bool:
     mean_s, planned = level.latencies.latency_s.mean, level.run.level.steady_s
     return mean_s is not None and planned is not None and mean_s > planned[0]
 
 
-def _at(levels: Sequence[LevelResult]) -> str:
+def _load_text(levels: Sequence[LoadLevelResult]) -> str:
     """The loads that a note is about."""
     known = [f"{level.rate_per_s:.4g}" for level in levels if level.rate_per_s is not None]
     return f"at {', '.join(known)} requests/s" if known else "in the trace"

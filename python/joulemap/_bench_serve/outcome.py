@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional
 
-from .plan import Level, PlannedRequest
+from .plan import LoadLevel, PlannedRequest
 
 # Kinds of failures, and what they mean.
 FAILURES = {
@@ -43,7 +43,7 @@ class BenchError(Exception):
 
 
 @dataclass
-class Outcome:
+class RequestOutcome:
     """One request. Targets add the times of chunks, and the lengths that the server reports."""
 
     request: PlannedRequest
@@ -92,10 +92,10 @@ class Outcome:
 
 
 @dataclass
-class LevelRun:
+class LoadLevelRun:
     """What happened at one load."""
 
-    level: Level
-    outcomes: list[Outcome]
+    level: LoadLevel
+    outcomes: list[RequestOutcome]
     steady_s: Optional[tuple[float, float]]  # when the energy window opened and closed; None: it did not
     is_cut: bool = False  # the time limit of the benchmark ended it

@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Optional, Sequence
 
 from .._energy import Diagnostic, Energy
-from .result import LATE_S, Distribution, Latencies, LevelResult, PerToken
+from .result import MIN_LATENESS_S, LatencyDistribution, Latencies, LoadLevelResult, EnergyPerToken
 
-COLUMNS = 80
-INTERVAL = 0.95  # probability of the intervals of windows
+LINE_WIDTH = 80
+INTERVAL_PROBABILITY = 0.95  # probability of the intervals of windows
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReportedSettings:
     """What was asked for, as reported."""
 
     kind: str  # "endpoint" or "engine"
@@ -34,10 +34,10 @@ class Settings:
     warm_up_requests: int
 
 
-def to_json(settings: Settings, levels: Sequence[LevelResult], diagnostics: Sequence[Diagnostic]) -> str:
+def to_json(settings: ReportedSettings, levels: Sequence[LoadLevelResult], diagnostics: Sequence[Diagnostic]) -> str:
     document = {
         "schema": "joulemap.bench_serve/1",
-        "interval": INTERVAL,
+        "interval": INTERVAL_PROBABILITY,
         "target": {
             "kind": settings.kind,
             "address": settings.address,
@@ -55,14 +55,14 @@ def to_json(settings: Settings, levels: Sequence[LevelResult], diagnostics: Sequ
         },
         "timeout_s": settings.timeout_s,
         "ramp_share": settings.ramp_share,
-        "late_limit_s": LATE_S,
+        "late_limit_s": MIN_LATENESS_S,
         "levels": [_level_json(level) for level in levels],
         "diagnostics": [{**asdict(one), "remedy": one.remedy or None} for one in diagnostics],
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def _level_json(level: LevelResult) -> dict[str, Any]:
+def _level_json(level: LoadLevelResult) -> dict[str, Any]:
     return {
         "rate_per_s": level.rate_per_s,
         "span_s": level.run.level.span_s,
@@ -101,7 +101,7 @@ def _latencies_json(latencies: Latencies) -> dict[str, Any]:
     }
 
 
-def _steady_json(level: LevelResult) -> Optional[dict[str, Any]]:
+def _steady_json(level: LoadLevelResult) -> Optional[dict[str, Any]]:
     steady = level.steady
     if steady is None:
         return None
@@ -150,23 +150,26 @@ def _energy_json(energy: Optional[Energy]) -> dict[str, Any]:
 
 
 def to_text(
-    settings: Settings, levels: Sequence[LevelResult], diagnostics: Sequence[Diagnostic], with_notes: bool = True
+    settings: ReportedSettings,
+    levels: Sequence[LoadLevelResult],
+    diagnostics: Sequence[Diagnostic],
+    with_notes: bool = True,
 ) -> str:
     model = f", model {settings.model}" if settings.model else ""
     arrivals = f"arrivals of {settings.trace_file}" if settings.trace_file else "Poisson arrivals"
-    lines = _wrap(" ", f"Load on {settings.address}{model}: {arrivals}, seed {settings.seed}")
+    lines = _wrap_text(" ", f"Load on {settings.address}{model}: {arrivals}, seed {settings.seed}")
     lines += ["", *_latency_table(levels), "", *_energy_table(levels)]
     if any(level.tenants for level in levels):
         lines += ["", *_tenant_table(levels)]
-    lines += ["", *_explanation(settings)]
+    lines += ["", *_explanation_lines(settings)]
     for note in diagnostics if with_notes else ():
         times = f" ({note.count} times)" if note.count > 1 else ""
-        lines += _wrap(" note: ", note.message + (times if not note.message.startswith("at ") else ""))
-        lines += _wrap("    -> ", note.remedy) if note.remedy else []
+        lines += _wrap_text(" note: ", note.message + (times if not note.message.startswith("at ") else ""))
+        lines += _wrap_text("    -> ", note.remedy) if note.remedy else []
     return "\n".join(["", *lines, ""]) + "\n"
 
 
-def _explanation(settings: Settings) -> list[str]:
+def _explanation_lines(settings: ReportedSettings) -> list[str]:
     share = f"{100 * settings.ramp_share:g} %"
     text = (
         f"Steady part: from {share} of the arrivals' span to the last arrival; the ramps before and after are left out of "
@@ -174,16 +177,16 @@ def _explanation(settings: Settings) -> list[str]:
         "output token after the first one. ±: half of the 95 % interval. J are of the whole machine, also while it waits "
         "and for the benchmark itself."
     )
-    return _wrap(" ", text)
+    return _wrap_text(" ", text)
 
 
-def _latency_table(levels: Sequence[LevelResult]) -> list[str]:
+def _latency_table(levels: Sequence[LoadLevelResult]) -> list[str]:
     rows = [
         [
-            _rate(level.rate_per_s),
-            _known(level.steady and level.steady.completed / level.steady.time_s),
-            *_three(level.latencies.ttft_s, 1000),
-            *_three(level.latencies.tpot_s, 1000),
+            _rate_text(level.rate_per_s),
+            _format_optional(level.steady and level.steady.completed / level.steady.time_s),
+            *_percentile_cells(level.latencies.ttft_s, 1000),
+            *_percentile_cells(level.latencies.tpot_s, 1000),
             str(level.succeeded),
             str(level.failed),
             str(level.late),
@@ -192,46 +195,46 @@ def _latency_table(levels: Sequence[LevelResult]) -> list[str]:
     ]
     head = ["offered", "done", "P50", "P90", "P99", "P50", "P90", "P99", "ok", "failed", "late"]
     groups = [("requests/s", 2), ("TTFT, ms", 3), ("TPOT, ms", 3), ("requests", 3)]
-    return _table(groups, head, rows)
+    return _format_table(groups, head, rows)
 
 
-def _energy_table(levels: Sequence[LevelResult]) -> list[str]:
+def _energy_table(levels: Sequence[LoadLevelResult]) -> list[str]:
     rows = []
     for level in levels:
         steady, energy = level.steady, level.energy
         rows.append(
             [
-                _rate(level.rate_per_s),
-                _known(steady and steady.output_tokens / steady.time_s),
-                _known(steady and steady.total_tokens / steady.time_s),
-                *_with_uncertainty(level.per_output_token),
-                *_with_uncertainty(level.per_total_token),
-                _known(energy and energy.watts),
+                _rate_text(level.rate_per_s),
+                _format_optional(steady and steady.output_tokens / steady.time_s),
+                _format_optional(steady and steady.total_tokens / steady.time_s),
+                *_energy_cells(level.per_output_token),
+                *_energy_cells(level.per_total_token),
+                _format_optional(energy and energy.watts),
                 (energy and energy.provenance) or "unknown",
             ]
         )
     head = ["offered", "output", "all", "output", "±", "all", "±", "W", "energy"]
-    return _table([("requests/s", 1), ("tokens/s", 2), ("J per token", 4), ("", 2)], head, rows)
+    return _format_table([("requests/s", 1), ("tokens/s", 2), ("J per token", 4), ("", 2)], head, rows)
 
 
-def _tenant_table(levels: Sequence[LevelResult]) -> list[str]:
+def _tenant_table(levels: Sequence[LoadLevelResult]) -> list[str]:
     rows = [
         [
-            _rate(level.rate_per_s),
+            _rate_text(level.rate_per_s),
             tenant.name,
             str(tenant.requests),
             str(tenant.succeeded),
-            *_three(tenant.latencies.ttft_s, 1000),
-            *_three(tenant.latencies.tpot_s, 1000),
+            *_percentile_cells(tenant.latencies.ttft_s, 1000),
+            *_percentile_cells(tenant.latencies.tpot_s, 1000),
         ]
         for level in levels
         for tenant in level.tenants
     ]
     head = ["offered", "tenant", "sent", "ok", "P50", "P90", "P99", "P50", "P90", "P99"]
-    return _table([("requests/s", 1), ("", 1), ("requests", 2), ("TTFT, ms", 3), ("TPOT, ms", 3)], head, rows)
+    return _format_table([("requests/s", 1), ("", 1), ("requests", 2), ("TTFT, ms", 3), ("TPOT, ms", 3)], head, rows)
 
 
-def _table(groups: Sequence[tuple[str, int]], head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def _format_table(groups: Sequence[tuple[str, int]], head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns are right-aligned; a group has a title over its columns."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     at = 0
@@ -250,21 +253,26 @@ def _table(groups: Sequence[tuple[str, int]], head: Sequence[str], rows: Sequenc
     return [" " + line for line in lines]
 
 
-def _three(values: Distribution, factor: float) -> list[str]:
-    return [_known(None if value is None else factor * value) for value in (values.p50, values.p90, values.p99)]
+def _percentile_cells(values: LatencyDistribution, factor: float) -> list[str]:
+    return [
+        _format_optional(None if value is None else factor * value) for value in (values.p50, values.p90, values.p99)
+    ]
 
 
-def _with_uncertainty(value: PerToken) -> list[str]:
+def _energy_cells(value: EnergyPerToken) -> list[str]:
     if value.energy_j is None:
         return ["?", "?"]
-    return [_known(value.energy_j), _known(None if value.high_j is None else value.high_j - value.energy_j)]
+    return [
+        _format_optional(value.energy_j),
+        _format_optional(None if value.high_j is None else value.high_j - value.energy_j),
+    ]
 
 
-def _rate(rate_per_s: Optional[float]) -> str:
+def _rate_text(rate_per_s: Optional[float]) -> str:
     return "at once" if rate_per_s is None else f"{rate_per_s:.4g}"
 
 
-def _known(value: Optional[float]) -> str:
+def _format_optional(value: Optional[float]) -> str:
     """Three significant digits; all digits before the point."""
     if value is None:
         return "?"
@@ -274,6 +282,8 @@ def _known(value: Optional[float]) -> str:
     return f"{value:.{digits}f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2g}"
 
 
-def _wrap(first: str, text: str) -> list[str]:
+def _wrap_text(first: str, text: str) -> list[str]:
     indent = " " * len(first)
-    return textwrap.wrap(text, COLUMNS, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False) or [first]
+    return textwrap.wrap(text, LINE_WIDTH, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False) or [
+        first
+    ]

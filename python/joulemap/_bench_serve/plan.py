@@ -12,11 +12,11 @@ import random
 from dataclasses import dataclass
 from typing import Iterator, Optional, Sequence
 
-from .lengths import Lengths
-from .trace_file import TraceRow
+from .lengths import LengthDistribution
+from .trace_file import ArrivalTraceRow
 
 MAX_REQUESTS = 1_000_000  # of a level
-WORDS = 1 << 31  # a word of a prompt is a number below; targets map it to their vocabulary
+MAX_WORD = 1 << 31  # a word of a prompt is a number below; targets map it to their vocabulary
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class PlannedRequest:
     def prompt(self) -> list[int]:
         """The words of the prompt. They are not stored: a plan of many long prompts stays small."""
         draw = random.Random(self.prompt_seed)
-        return [int(draw.random() * WORDS) for _ in range(self.prompt_tokens)]
+        return [int(draw.random() * MAX_WORD) for _ in range(self.prompt_tokens)]
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class Workload:
     """What is sent at every load level."""
 
     seed: int
-    prompt_tokens: Lengths
-    output_tokens: Lengths
+    prompt_tokens: LengthDistribution
+    output_tokens: LengthDistribution
     tenants: tuple[tuple[str, float], ...] = ()  # names and weights
-    trace: tuple[TraceRow, ...] = ()  # empty: Poisson arrivals
+    trace: tuple[ArrivalTraceRow, ...] = ()  # empty: Poisson arrivals
     requests: Optional[int] = None  # per level; None: as many as arrive within duration_s
     duration_s: Optional[float] = None
 
 
 @dataclass(frozen=True)
-class Level:
+class LoadLevel:
     """The requests at one load."""
 
     rate_per_s: Optional[float]  # offered load; None for a trace whose requests all arrive at once
@@ -70,21 +70,21 @@ class Level:
         return begin_s, self.span_s
 
 
-def plan_level(workload: Workload, rate_per_s: Optional[float], index: int, ramp_share: float) -> Level:
+def plan_level(workload: Workload, rate_per_s: Optional[float], index: int, ramp_share: float) -> LoadLevel:
     """`rate_per_s`: mean arrivals per second; None: those of the trace. `index` of the level: it changes the prompts."""
     if workload.trace:
-        requests = tuple(_from_trace(workload, rate_per_s, index))
+        requests = tuple(_plan_trace_requests(workload, rate_per_s, index))
         rate_per_s = rate_per_s or _mean_rate_per_s(workload.trace)
     elif rate_per_s is None:
         raise ValueError("Poisson arrivals need a rate")
     else:
-        requests = tuple(_poisson(workload, rate_per_s, index))
-    return Level(rate_per_s, requests, ramp_share)
+        requests = tuple(_plan_poisson_requests(workload, rate_per_s, index))
+    return LoadLevel(rate_per_s, requests, ramp_share)
 
 
 def plan_warm_up(workload: Workload, count: int) -> list[PlannedRequest]:
     """Requests that are sent one after another before the first level. Their lengths are those of the first ones."""
-    lengths = _lengths(workload)
+    lengths = _draw_lengths(workload)
     found = []
     for number in range(count):
         if workload.trace:
@@ -96,8 +96,8 @@ def plan_warm_up(workload: Workload, count: int) -> list[PlannedRequest]:
     return found
 
 
-def _poisson(workload: Workload, rate_per_s: float, index: int) -> Iterator[PlannedRequest]:
-    gaps, lengths = random.Random(f"{workload.seed}/arrivals"), _lengths(workload)
+def _plan_poisson_requests(workload: Workload, rate_per_s: float, index: int) -> Iterator[PlannedRequest]:
+    gaps, lengths = random.Random(f"{workload.seed}/arrivals"), _draw_lengths(workload)
     unit_s = 0.0  # arrivals at one request per second
     for number in range(workload.requests or MAX_REQUESTS):
         unit_s -= math.log(1 - gaps.random())
@@ -108,7 +108,7 @@ def _poisson(workload: Workload, rate_per_s: float, index: int) -> Iterator[Plan
         yield PlannedRequest(number, arrival_s, prompt, output, tenant, _prompt_seed(workload, index, number))
 
 
-def _from_trace(workload: Workload, rate_per_s: Optional[float], index: int) -> Iterator[PlannedRequest]:
+def _plan_trace_requests(workload: Workload, rate_per_s: Optional[float], index: int) -> Iterator[PlannedRequest]:
     recorded = _mean_rate_per_s(workload.trace)
     if rate_per_s is not None and recorded is None:
         raise ValueError("all requests of the trace arrive at once: it cannot be scaled to a rate")
@@ -122,15 +122,15 @@ def _from_trace(workload: Workload, rate_per_s: Optional[float], index: int) -> 
         )
 
 
-def _lengths(workload: Workload) -> Iterator[tuple[int, int, Optional[str]]]:
+def _draw_lengths(workload: Workload) -> Iterator[tuple[int, int, Optional[str]]]:
     """Prompt length, output length and tenant of each request."""
     lengths, tenants = random.Random(f"{workload.seed}/lengths"), random.Random(f"{workload.seed}/tenants")
     while True:
         prompt, output = workload.prompt_tokens.draw(lengths), workload.output_tokens.draw(lengths)
-        yield prompt, output, _choose(workload.tenants, tenants.random())
+        yield prompt, output, _choose_weighted(workload.tenants, tenants.random())
 
 
-def _choose(weighted: Sequence[tuple[str, float]], uniform: float) -> Optional[str]:
+def _choose_weighted(weighted: Sequence[tuple[str, float]], uniform: float) -> Optional[str]:
     rest = uniform * sum(weight for _, weight in weighted)
     for name, weight in weighted:
         rest -= weight
@@ -139,7 +139,7 @@ def _choose(weighted: Sequence[tuple[str, float]], uniform: float) -> Optional[s
     return weighted[-1][0] if weighted else None
 
 
-def _mean_rate_per_s(trace: Sequence[TraceRow]) -> Optional[float]:
+def _mean_rate_per_s(trace: Sequence[ArrivalTraceRow]) -> Optional[float]:
     span_s = trace[-1].arrival_s
     return (len(trace) - 1) / span_s if span_s > 0 else None
 

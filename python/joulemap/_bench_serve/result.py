@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Iterable, Optional, Sequence
 
 from .._energy import Energy
-from .outcome import LevelRun, Outcome
+from .outcome import LoadLevelRun, RequestOutcome
 
-LATE_S = 0.010  # a request that is sent later counts as late
-MIN_FOR_P99 = 100  # requests; with fewer, P99 is nearly the maximum
+MIN_LATENESS_S = 0.010  # a request that is sent later counts as late
+MIN_REQUESTS_FOR_P99 = 100  # requests; with fewer, P99 is nearly the maximum
 
 
 @dataclass(frozen=True)
-class Distribution:
+class LatencyDistribution:
     """Of a time in s over requests."""
 
     count: int
@@ -29,9 +29,9 @@ class Distribution:
 class Latencies:
     """Of the successful requests that arrived in the steady part; of all successful ones if there is none."""
 
-    ttft_s: Distribution
-    tpot_s: Distribution
-    latency_s: Distribution
+    ttft_s: LatencyDistribution
+    tpot_s: LatencyDistribution
+    latency_s: LatencyDistribution
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class FailureCount:
 
 
 @dataclass(frozen=True)
-class Steady:
+class SteadyPart:
     """What was delivered in the steady part."""
 
     begin_s: float  # after the start of the level
@@ -66,7 +66,7 @@ class Steady:
 
 
 @dataclass(frozen=True)
-class PerToken:
+class EnergyPerToken:
     """Energy per token, in J, with its 95 % interval."""
 
     energy_j: Optional[float]
@@ -84,10 +84,10 @@ class TenantResult:
 
 
 @dataclass(frozen=True)
-class LevelResult:
+class LoadLevelResult:
     """One line of the report."""
 
-    run: LevelRun
+    run: LoadLevelRun
     sent: int
     succeeded: int
     failed: int
@@ -96,10 +96,10 @@ class LevelResult:
     counts_by_chunk: int  # successful requests whose tokens only chunks count
     failures: tuple[FailureCount, ...]
     latencies: Latencies
-    steady: Optional[Steady]
+    steady: Optional[SteadyPart]
     energy: Optional[Energy]  # of the steady part
-    per_output_token: PerToken
-    per_total_token: PerToken
+    per_output_token: EnergyPerToken
+    per_total_token: EnergyPerToken
     tenants: tuple[TenantResult, ...]
 
     @property
@@ -107,29 +107,29 @@ class LevelResult:
         return self.run.level.rate_per_s
 
 
-def summarize(run: LevelRun, energy: Optional[Energy], chunks_are_tokens: bool) -> LevelResult:
+def summarize(run: LoadLevelRun, energy: Optional[Energy], chunks_are_tokens: bool) -> LoadLevelResult:
     succeeded = [outcome for outcome in run.outcomes if outcome.is_success]
     sent = [outcome for outcome in run.outcomes if outcome.sent_s is not None]
-    steady = _steady(run, succeeded)
-    return LevelResult(
+    steady = _summarize_steady_part(run, succeeded)
+    return LoadLevelResult(
         run=run,
         sent=len(sent),
         succeeded=len(succeeded),
         failed=sum(outcome.failure is not None for outcome in sent),
-        late=sum(outcome.late_s > LATE_S for outcome in sent),
+        late=sum(outcome.late_s > MIN_LATENESS_S for outcome in sent),
         late_max_s=max((outcome.late_s for outcome in sent), default=0.0),
         counts_by_chunk=0 if chunks_are_tokens else sum(outcome.output_tokens is None for outcome in succeeded),
-        failures=_failures(sent),
-        latencies=_latencies(run, succeeded),
+        failures=_count_failures(sent),
+        latencies=_summarize_latencies(run, succeeded),
         steady=steady,
         energy=energy if steady else None,
-        per_output_token=_per_token(energy, steady.output_tokens if steady else 0),
-        per_total_token=_per_token(energy, steady.total_tokens if steady else 0),
-        tenants=tuple(_tenants(run)),
+        per_output_token=_energy_per_token(energy, steady.output_tokens if steady else 0),
+        per_total_token=_energy_per_token(energy, steady.total_tokens if steady else 0),
+        tenants=tuple(_summarize_tenants(run)),
     )
 
 
-def _steady(run: LevelRun, succeeded: Sequence[Outcome]) -> Optional[Steady]:
+def _summarize_steady_part(run: LoadLevelRun, succeeded: Sequence[RequestOutcome]) -> Optional[SteadyPart]:
     planned = run.level.steady_s
     if run.steady_s is None or planned is None:
         return None
@@ -141,49 +141,49 @@ def _steady(run: LevelRun, succeeded: Sequence[Outcome]) -> Optional[Steady]:
         return time_s is not None and opened_s <= time_s < closed_s
 
     began_s = run.outcomes[0].due_s - run.outcomes[0].request.arrival_s
-    return Steady(
+    return SteadyPart(
         begin_s=opened_s - began_s,
         end_s=closed_s - began_s,
         arrivals=sum(planned[0] <= outcome.request.arrival_s for outcome in run.outcomes),
         completed=sum(inside(outcome.ended_s) for outcome in succeeded),
         output_tokens=sum(_tokens_per_chunk(outcome) * sum(map(inside, outcome.chunk_times_s)) for outcome in succeeded),
         prompt_tokens=sum(outcome.prompt_length for outcome in succeeded if inside(next(iter(outcome.chunk_times_s), None))),
-        in_flight_begin=_in_flight(run.outcomes, opened_s),
-        in_flight_end=_in_flight(run.outcomes, closed_s),
+        in_flight_begin=_count_in_flight(run.outcomes, opened_s),
+        in_flight_end=_count_in_flight(run.outcomes, closed_s),
         in_flight_mean=sum(_overlap_s(outcome, opened_s, closed_s) for outcome in run.outcomes) / (closed_s - opened_s),
     )
 
 
-def _tokens_per_chunk(outcome: Outcome) -> float:
+def _tokens_per_chunk(outcome: RequestOutcome) -> float:
     """A server may send several tokens in a chunk; their total is known at the end."""
     return outcome.output_length / len(outcome.chunk_times_s) if outcome.chunk_times_s else 0.0
 
 
-def _in_flight(outcomes: Iterable[Outcome], time_s: float) -> int:
+def _count_in_flight(outcomes: Iterable[RequestOutcome], time_s: float) -> int:
     return sum(o.sent_s is not None and o.sent_s <= time_s and (o.ended_s is None or o.ended_s > time_s) for o in outcomes)
 
 
-def _overlap_s(outcome: Outcome, begin_s: float, end_s: float) -> float:
+def _overlap_s(outcome: RequestOutcome, begin_s: float, end_s: float) -> float:
     if outcome.sent_s is None:
         return 0.0
     return max(0.0, min(end_s, end_s if outcome.ended_s is None else outcome.ended_s) - max(begin_s, outcome.sent_s))
 
 
-def _latencies(run: LevelRun, outcomes: Iterable[Outcome]) -> Latencies:
+def _summarize_latencies(run: LoadLevelRun, outcomes: Iterable[RequestOutcome]) -> Latencies:
     planned = run.level.steady_s
     begin_s = planned[0] if planned else 0.0
     counted = [outcome for outcome in outcomes if outcome.is_success and outcome.request.arrival_s >= begin_s]
     return Latencies(
-        distribution([outcome.ttft_s for outcome in counted]),
-        distribution([outcome.tpot_s for outcome in counted]),
-        distribution([outcome.latency_s for outcome in counted]),
+        summarize_times([outcome.ttft_s for outcome in counted]),
+        summarize_times([outcome.tpot_s for outcome in counted]),
+        summarize_times([outcome.latency_s for outcome in counted]),
     )
 
 
-def distribution(values: Iterable[Optional[float]]) -> Distribution:
+def summarize_times(values: Iterable[Optional[float]]) -> LatencyDistribution:
     known = sorted(value for value in values if value is not None)
     mean = sum(known) / len(known) if known else None
-    return Distribution(len(known), mean, quantile(known, 0.5), quantile(known, 0.9), quantile(known, 0.99))
+    return LatencyDistribution(len(known), mean, quantile(known, 0.5), quantile(known, 0.9), quantile(known, 0.99))
 
 
 def quantile(ordered: Sequence[float], share: float) -> Optional[float]:
@@ -196,7 +196,7 @@ def quantile(ordered: Sequence[float], share: float) -> Optional[float]:
     return ordered[below] + (at - below) * (ordered[above] - ordered[below])
 
 
-def _failures(sent: Iterable[Outcome]) -> tuple[FailureCount, ...]:
+def _count_failures(sent: Iterable[RequestOutcome]) -> tuple[FailureCount, ...]:
     """By kind and HTTP status, the most frequent first."""
     counts: dict[tuple, FailureCount] = {}
     for outcome in sent:
@@ -210,18 +210,18 @@ def _failures(sent: Iterable[Outcome]) -> tuple[FailureCount, ...]:
     return tuple(sorted(counts.values(), key=lambda one: (-one.count, one.kind, one.status or 0)))
 
 
-def _per_token(energy: Optional[Energy], tokens: float) -> PerToken:
+def _energy_per_token(energy: Optional[Energy], tokens: float) -> EnergyPerToken:
     if energy is None or energy.joules is None or tokens <= 0:
-        return PerToken(None, None, None)
+        return EnergyPerToken(None, None, None)
     low_j, high_j = energy.low_j, energy.high_j
-    return PerToken(
+    return EnergyPerToken(
         energy.joules / tokens, None if low_j is None else low_j / tokens, None if high_j is None else high_j / tokens
     )
 
 
-def _tenants(run: LevelRun) -> Iterable[TenantResult]:
+def _summarize_tenants(run: LoadLevelRun) -> Iterable[TenantResult]:
     for name in sorted({outcome.request.tenant for outcome in run.outcomes if outcome.request.tenant is not None}):
         outcomes = [outcome for outcome in run.outcomes if outcome.request.tenant == name]
         succeeded = [outcome for outcome in outcomes if outcome.is_success]
         tokens = sum(outcome.output_length for outcome in succeeded)
-        yield TenantResult(name, len(outcomes), len(succeeded), tokens, _latencies(run, outcomes))
+        yield TenantResult(name, len(outcomes), len(succeeded), tokens, _summarize_latencies(run, outcomes))

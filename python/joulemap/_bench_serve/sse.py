@@ -10,10 +10,10 @@ from typing import Any, Optional
 from .outcome import RequestFailure
 
 MAX_EVENT_BYTES = 1 << 20
-DONE = "[DONE]"
+STREAM_END = "[DONE]"
 
 
-class EventParser:
+class SseParser:
     """Splits a stream into the data of its events. Lines end with CR, LF or both; an event ends with an empty line."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class EventParser:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class CompletionChunk:
     """What an event of a stream of completions contains."""
 
     has_text: bool = False
@@ -51,27 +51,27 @@ class Chunk:
     output_tokens: Optional[int] = None
 
 
-def parse_chunk(data: str) -> Chunk:
+def parse_chunk(data: str) -> CompletionChunk:
     """Raises RequestFailure if the event is an error, or no chunk of a completion."""
     try:
         event = json.loads(data)
     except (ValueError, RecursionError):
-        raise RequestFailure("malformed", f"no JSON: {short_text(data)}") from None
+        raise RequestFailure("malformed", f"no JSON: {sanitize_server_text(data)}") from None
     if not isinstance(event, dict):
-        raise RequestFailure("malformed", f"no JSON object: {short_text(data)}")
+        raise RequestFailure("malformed", f"no JSON object: {sanitize_server_text(data)}")
     if event.get("error"):
         raise RequestFailure("error_event", _error_text(event["error"]))
     choices, usage = event.get("choices", []), event.get("usage")
     if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
-        raise RequestFailure("malformed", f"no list of choices: {short_text(data)}")
+        raise RequestFailure("malformed", f"no list of choices: {sanitize_server_text(data)}")
     if not choices and not isinstance(usage, dict):
-        raise RequestFailure("malformed", f"neither choices nor usage: {short_text(data)}")
+        raise RequestFailure("malformed", f"neither choices nor usage: {sanitize_server_text(data)}")
     usage = usage if isinstance(usage, dict) else {}
-    return Chunk(
+    return CompletionChunk(
         any(_has_text(choice) for choice in choices),
         any(choice.get("finish_reason") is not None for choice in choices),
-        _count(usage.get("prompt_tokens")),
-        _count(usage.get("completion_tokens")),
+        _token_count(usage.get("prompt_tokens")),
+        _token_count(usage.get("completion_tokens")),
     )
 
 
@@ -84,15 +84,15 @@ def _has_text(choice: dict) -> bool:
     return isinstance(delta, dict) and any(delta.get(name) for name in names)
 
 
-def _count(value: Any) -> Optional[int]:
+def _token_count(value: Any) -> Optional[int]:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _error_text(error: Any) -> str:
-    return short_text(str(error.get("message", error)) if isinstance(error, dict) else str(error))
+    return sanitize_server_text(str(error.get("message", error)) if isinstance(error, dict) else str(error))
 
 
-def short_text(text: str) -> str:
+def sanitize_server_text(text: str) -> str:
     """Text of a server for a message: one line without control characters."""
     printable = "".join(character if character.isprintable() else " " for character in text[:200])
     return " ".join(printable.split())

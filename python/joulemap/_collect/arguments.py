@@ -33,10 +33,10 @@ class StrictParser(argparse.ArgumentParser):
     def parse_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def, override]
         parsed, unused = self.parse_known_args(args, namespace)
         if unused:
-            self.error(self._refusal(next((word for word in unused if word.startswith("-")), unused[0])))
+            self.error(self._unknown_argument_message(next((word for word in unused if word.startswith("-")), unused[0])))
         return parsed
 
-    def _refusal(self, word: str) -> str:
+    def _unknown_argument_message(self, word: str) -> str:
         if not word.startswith("-"):
             return f"unexpected argument {word}"
         option = word.partition("=")[0]

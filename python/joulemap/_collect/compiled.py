@@ -29,7 +29,7 @@ CACHE_FILL_TIME_SHARE = 0.6
 CALLS_UNTIL_COMPILED = 2
 CACHE_FILL_PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); from _collect import compiled;"
-    "compiled.fill_cache(sys.argv[2], int(sys.argv[3]))"
+    "compiled.fill_compiler_cache(sys.argv[2], int(sys.argv[3]))"
 )
 
 
@@ -90,7 +90,9 @@ def collect_compiled_networks(session: CollectorRun, deadline_s: float, active_s
     }
     pin_to_one_core()
     if BACKEND == "inductor":
-        fill_caches(device, list(wanted), time.monotonic() + CACHE_FILL_TIME_SHARE * (deadline_s - time.monotonic()))
+        fill_compiler_caches(
+            device, list(wanted), time.monotonic() + CACHE_FILL_TIME_SHARE * (deadline_s - time.monotonic())
+        )
     longest_s = 0.0
     for settings in wanted.values():
         try:
@@ -139,7 +141,11 @@ def measure_eager_and_compiled(
         }
         with networks.set_precision(session.torch, setting):
             session.measure_row(
-                identity, lambda: [makers[mode]()], active_s, False, counted=True  # noqa: B023 called at once
+                identity,
+                lambda: [makers[mode]()],
+                active_s,
+                False,
+                counted=True,  # noqa: B023 called at once
             )
         session.write_remaining_rows()  # store the row first: compiling the next one may exceed the time limit
     session.torch._dynamo.reset()
@@ -157,7 +163,7 @@ def compile_network_call(
     return call
 
 
-def fill_caches(device: str, numbers: Sequence[int], deadline_s: float) -> None:
+def fill_compiler_caches(device: str, numbers: Sequence[int], deadline_s: float) -> None:
     folder = str(Path(__file__).resolve().parent.parent)
 
     def fill(number: int) -> None:
@@ -173,10 +179,12 @@ def fill_caches(device: str, numbers: Sequence[int], deadline_s: float) -> None:
     begin_s = time.monotonic()
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as executor:
         list(executor.map(fill, numbers))
-    print(f"compiled {len(numbers)} groups of settings in {time.monotonic() - begin_s:.0f} s", file=sys.stderr, flush=True)
+    print(
+        f"compiled {len(numbers)} groups of settings in {time.monotonic() - begin_s:.0f} s", file=sys.stderr, flush=True
+    )
 
 
-def fill_cache(device: str, number: int) -> None:
+def fill_compiler_cache(device: str, number: int) -> None:
     import torch
 
     pin_to_one_core()

@@ -13,7 +13,7 @@ import random
 from typing import Callable
 
 from .design import DESIGN_SEED, OPERATION_KINDS, PlannedRow, has_no_backward
-from .kind import Parameters, is_small_enough, operation_cost
+from .kind import Parameters, is_within_size_limits, operation_cost
 
 RandomGenerator = random.Random
 
@@ -47,7 +47,7 @@ def draw_grouped_convolution(rng: RandomGenerator) -> Parameters:
     )
 
 
-def draw_widening_depthwise(rng: RandomGenerator) -> Parameters:
+def draw_depthwise_with_multiplier(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 32, 512, 8), draw_log_uniform(rng, 7, 56)
     sizes = {"batch": draw_log_uniform(rng, 4, 128), "channels": channels, "out": channels * rng.choice((1, 2, 2, 3))}
     kernel_parameters = {"kernel": rng.choice((3, 3, 5, 7)), "stride": rng.choice((1, 2, 2)), "groups": channels}
@@ -70,7 +70,7 @@ def draw_patch_embedding(rng: RandomGenerator) -> Parameters:
     return ordered_parameters(with_convolution_defaults(rng, **sizes, width=size, kernel=kernel, stride=stride))
 
 
-def draw_dense_square_kernel(rng: RandomGenerator) -> Parameters:
+def draw_ungrouped_3x3_convolution(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 64, 1024, 32), draw_log_uniform(rng, 7, 112)
     out = rng.choice((channels, channels, channels * 2))
     sizes = {"batch": draw_log_uniform(rng, 8, 128), "channels": channels, "out": out, "height": size, "width": size}
@@ -79,7 +79,7 @@ def draw_dense_square_kernel(rng: RandomGenerator) -> Parameters:
     )
 
 
-def draw_few_channels(rng: RandomGenerator) -> Parameters:
+def draw_narrow_convolution(rng: RandomGenerator) -> Parameters:
     size = draw_log_uniform(rng, 28, 160)
     sizes = {
         "batch": draw_log_uniform(rng, 4, 128),
@@ -100,13 +100,13 @@ def draw_window_attention(rng: RandomGenerator) -> Parameters:
     return {"batch": batch, "heads": heads, "queries": tokens, "keys": keys, "width": width, "causal": False}
 
 
-def draw_short_rows(rng: RandomGenerator) -> Parameters:
+def draw_short_row_normalization(rng: RandomGenerator) -> Parameters:
     form = rng.choice(("layer", "layer", "layer", "rms"))
     rows, channels = draw_log_uniform(rng, 20_000, 1_000_000), draw_log_uniform(rng, 24, 384, 8)
     return {"form": form, "batch": rows, "channels": channels, "height": 1, "width": 1}
 
 
-def draw_few_heads(rng: RandomGenerator) -> Parameters:
+def draw_narrow_dense(rng: RandomGenerator) -> Parameters:
     heads = rng.choice((3, 4, 4, 6, 8, 8, 12, 16, 24, 32))
     wide = rng.choice((heads, heads, heads, 2 * heads, 4 * heads))
     in_features, out_features = (heads, wide) if rng.random() < 0.5 else (wide, heads)
@@ -118,7 +118,7 @@ def draw_few_heads(rng: RandomGenerator) -> Parameters:
     }
 
 
-def draw_wide_groups(rng: RandomGenerator) -> Parameters:
+def draw_varied_group_convolution(rng: RandomGenerator) -> Parameters:
     """Draws groups from narrow to wide: libraries choose their kernels by the width of a group."""
     group_width, groups = draw_log_uniform(rng, 4, 264, rng.choice((4, 8, 8))), draw_log_uniform(rng, 2, 64)
     channels = group_width * max(2, min(groups, 4096 // group_width))
@@ -137,7 +137,7 @@ def draw_wide_groups(rng: RandomGenerator) -> Parameters:
     )
 
 
-def draw_depthwise(rng: RandomGenerator) -> Parameters:
+def draw_depthwise_convolution(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 16, 1536, 8), draw_log_uniform(rng, 7, 128)
     kernel, stride = rng.choice((3, 3, 3, 5, 5, 7, 7, 9, 11)), rng.choice((1, 1, 1, 2))
     sizes = {
@@ -151,7 +151,7 @@ def draw_depthwise(rng: RandomGenerator) -> Parameters:
     return ordered_parameters({**drawn, "channels_last": rng.random() < 0.4})
 
 
-def draw_pointwise(rng: RandomGenerator) -> Parameters:
+def draw_pointwise_convolution(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 16, 2048, 8), draw_log_uniform(rng, 4, 128)
     out = rng.choice(
         (channels, channels * 2, channels * 4, channels // 4, channels // 2, draw_log_uniform(rng, 16, 2048, 8))
@@ -161,7 +161,7 @@ def draw_pointwise(rng: RandomGenerator) -> Parameters:
     return ordered_parameters(with_convolution_defaults(rng, **sizes, height=size, width=size, kernel=1, stride=stride))
 
 
-def draw_square_kernel(rng: RandomGenerator) -> Parameters:
+def draw_3x3_convolution(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 16, 768, 8), draw_log_uniform(rng, 7, 224)
     out = rng.choice((channels, channels, channels * 2, draw_log_uniform(rng, 16, 768, 8)))
     sizes = {"batch": draw_log_uniform(rng, 1, 256), "channels": channels, "out": out, "height": size, "width": size}
@@ -170,7 +170,7 @@ def draw_square_kernel(rng: RandomGenerator) -> Parameters:
     )
 
 
-def draw_large_kernel(rng: RandomGenerator) -> Parameters:
+def draw_large_kernel_convolution(rng: RandomGenerator) -> Parameters:
     kernel = rng.choice((2, 2, 4, 5, 5, 7, 7, 11))
     stride = kernel if kernel % 2 == 0 else rng.choice((1, 2, 2))
     channels, size = rng.choice((3, draw_log_uniform(rng, 16, 768, 8))), draw_log_uniform(rng, 14, 224, 2)
@@ -192,7 +192,7 @@ def draw_usual_image(rng: RandomGenerator, halvings: tuple[int, int]) -> Paramet
     return {"batch": 2 ** rng.choice((0, 2, 3, 4, 5, 5, 6, 6, 7, 7)), "height": side, "width": side}
 
 
-def draw_usual_groups(rng: RandomGenerator) -> Parameters:
+def draw_usual_grouped_convolution(rng: RandomGenerator) -> Parameters:
     group_width = rng.choice((4, 8, 16, 16, 24, 32, 32, 40, 48, 56, 64, 64, 80, 96, 112, 128, 168, 192, 224, 256))
     channels = group_width * rng.choice(
         [many for many in (2, 3, 4, 6, 8, 12, 16, 24, 32, 32, 64) if many * group_width <= 4096]
@@ -208,7 +208,7 @@ def draw_usual_groups(rng: RandomGenerator) -> Parameters:
     )
 
 
-def draw_usual_depthwise(rng: RandomGenerator) -> Parameters:
+def draw_usual_depthwise_convolution(rng: RandomGenerator) -> Parameters:
     channels, kernel = rng.choice(USUAL_CHANNEL_WIDTHS[1:]), rng.choice((3, 3, 5, 7))
     parameters = {**draw_usual_image(rng, (1, 5)), "channels": channels, "out": channels, "groups": channels}
     drawn = with_convolution_defaults(
@@ -217,13 +217,13 @@ def draw_usual_depthwise(rng: RandomGenerator) -> Parameters:
     return ordered_parameters({**drawn, "channels_last": rng.random() < 0.4})
 
 
-def draw_usual_pointwise(rng: RandomGenerator) -> Parameters:
+def draw_usual_pointwise_convolution(rng: RandomGenerator) -> Parameters:
     channels, by = rng.choice(USUAL_CHANNEL_WIDTHS), rng.choice((1, 2, 3, 4, 4, 6, 0.25, 0.25, 0.5))
     parameters = {**draw_usual_image(rng, (2, 5)), "channels": channels, "out": max(8, int(channels * by))}
     return ordered_parameters(with_convolution_defaults(rng, **parameters, kernel=1))
 
 
-def draw_usual_square_kernel(rng: RandomGenerator) -> Parameters:
+def draw_usual_3x3_convolution(rng: RandomGenerator) -> Parameters:
     channels = rng.choice(USUAL_CHANNEL_WIDTHS[1:-1])
     parameters = {**draw_usual_image(rng, (0, 5)), "channels": channels, "out": channels * rng.choice((1, 1, 1, 2))}
     return ordered_parameters(
@@ -231,7 +231,7 @@ def draw_usual_square_kernel(rng: RandomGenerator) -> Parameters:
     )
 
 
-def draw_usual_downsampling(rng: RandomGenerator) -> Parameters:
+def draw_usual_downsampling_convolution(rng: RandomGenerator) -> Parameters:
     kernel, stride = rng.choice(((2, 2), (2, 2), (4, 4), (7, 2), (3, 2), (5, 2)))
     into = rng.choice(USUAL_CHANNEL_WIDTHS[2:-2])
     stem = kernel > 2 and rng.random() < 0.6
@@ -244,23 +244,23 @@ def draw_usual_downsampling(rng: RandomGenerator) -> Parameters:
 
 CORNER_SHAPES: tuple[tuple[str, Callable[[RandomGenerator], Parameters], int], ...] = (
     ("convolution", draw_grouped_convolution, 130),
-    ("convolution", draw_widening_depthwise, 40),
+    ("convolution", draw_depthwise_with_multiplier, 40),
     ("convolution", draw_patch_embedding, 70),
-    ("convolution", draw_dense_square_kernel, 110),
-    ("convolution", draw_few_channels, 60),
+    ("convolution", draw_ungrouped_3x3_convolution, 110),
+    ("convolution", draw_narrow_convolution, 60),
     ("attention", draw_window_attention, 130),
-    ("normalization", draw_short_rows, 60),
-    ("dense", draw_few_heads, 60),
-    ("convolution", draw_wide_groups, 800),
-    ("convolution", draw_depthwise, 500),
-    ("convolution", draw_pointwise, 500),
-    ("convolution", draw_square_kernel, 400),
-    ("convolution", draw_large_kernel, 250),
-    ("convolution", draw_usual_groups, 900),
-    ("convolution", draw_usual_depthwise, 450),
-    ("convolution", draw_usual_pointwise, 450),
-    ("convolution", draw_usual_square_kernel, 350),
-    ("convolution", draw_usual_downsampling, 150),
+    ("normalization", draw_short_row_normalization, 60),
+    ("dense", draw_narrow_dense, 60),
+    ("convolution", draw_varied_group_convolution, 800),
+    ("convolution", draw_depthwise_convolution, 500),
+    ("convolution", draw_pointwise_convolution, 500),
+    ("convolution", draw_3x3_convolution, 400),
+    ("convolution", draw_large_kernel_convolution, 250),
+    ("convolution", draw_usual_grouped_convolution, 900),
+    ("convolution", draw_usual_depthwise_convolution, 450),
+    ("convolution", draw_usual_pointwise_convolution, 450),
+    ("convolution", draw_usual_3x3_convolution, 350),
+    ("convolution", draw_usual_downsampling_convolution, 150),
 )
 
 
@@ -271,7 +271,7 @@ def plan_corner_rows() -> list[PlannedRow]:
         wanted = len(rows) + count
         while len(rows) < wanted:
             row = make_planned_row(rng, kind, draw(rng))
-            if is_small_enough(
+            if is_within_size_limits(
                 operation_cost(OPERATION_KINDS[kind].forward_work(row.parameters), row.dtype, row.pass_name), row.dtype
             ):
                 rows.setdefault(row.key, row)

@@ -19,8 +19,8 @@ from .kind import (
     OperationKind,
     Parameters,
     choose_option,
-    is_small_enough,
-    min_seconds,
+    is_within_size_limits,
+    min_duration_s,
     operation_cost,
 )
 from .tables import parse_cell
@@ -33,7 +33,7 @@ OPERATION_KINDS: dict[str, OperationKind] = {
 }
 # Rows whose tensors have this many bytes may be measured cold: a second call would find its data in the cache (50 to
 # 60 MB on an H200), so calls cycle through copies, which forces them to read from memory.
-COLD_BYTES = (1e6, 60e6)
+COLD_ROW_BYTES_RANGE = (1e6, 60e6)
 COLD_ROW_SHARE = 0.3
 # Below this lower bound of its duration, in s, a kernel takes the minimum time of a launch. Only TINY_ROW_SHARE of such
 # draws become rows, because a few suffice.
@@ -91,7 +91,7 @@ def quasi_random_points(dimensions: int, offset: float) -> Iterator[list[float]]
         yield [(offset + number * step) % 1.0 for step in steps]
 
 
-def design_rows_of_kind(kind: OperationKind, count: int) -> Iterator[PlannedRow]:
+def draw_rows_of_kind(kind: OperationKind, count: int) -> Iterator[PlannedRow]:
     layers = real_layers.layers_of_kind(kind.name)
     seen: set[str] = set()
     rejected = 0
@@ -112,7 +112,7 @@ def draw_row(kind: OperationKind, point: Sequence[float], layers: Sequence[real_
     parameters, source = kind.draw_parameters(shape), "designed"
     if layers and source_u < 0.5:
         layer = choose_option(source_u * 2, layers)
-        parameters, source = real_layers.scale_to_batch(layer, shape[0]), layer.family
+        parameters, source = real_layers.scale_layer_to_batch(layer, shape[0]), layer.family
     dtype, which = choose_option(dtype_u, kind.dtypes), choose_option(pass_u, kind.passes)
     if has_no_backward(kind.name, parameters):
         which = kind.passes[0]
@@ -120,13 +120,13 @@ def draw_row(kind: OperationKind, point: Sequence[float], layers: Sequence[real_
     cost = operation_cost(work, dtype, which)
     if min(work.outputs, work.inputs) < 0 or (work.outputs <= 0 and work.other_bytes <= 0):
         return None
-    if not is_small_enough(cost, dtype):
+    if not is_within_size_limits(cost, dtype):
         return None
-    if kind.in_graph and tiny_u > TINY_ROW_SHARE and min_seconds(cost, dtype) < MAX_TINY_OPERATION_S:
+    if kind.in_graph and tiny_u > TINY_ROW_SHARE and min_duration_s(cost, dtype) < MAX_TINY_OPERATION_S:
         return None
     if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # no variance: 1 value per channel
         return None
-    cold = kind.in_graph and COLD_BYTES[0] <= cost.bytes <= COLD_BYTES[1] and cold_u < COLD_ROW_SHARE
+    cold = kind.in_graph and COLD_ROW_BYTES_RANGE[0] <= cost.bytes <= COLD_ROW_BYTES_RANGE[1] and cold_u < COLD_ROW_SHARE
     return PlannedRow(kind.name, parameters, dtype, which, cold, source)
 
 
@@ -143,6 +143,6 @@ def plan_designed_rows(kinds: Sequence[str] = (), scale: float = 1.0) -> list[Pl
         if kinds and kind.name not in kinds:
             continue
         jitter = random.Random(f"{DESIGN_SEED} {kind.name}")
-        rows = list(design_rows_of_kind(kind, max(1, round(kind.row_count * scale))))
+        rows = list(draw_rows_of_kind(kind, max(1, round(kind.row_count * scale))))
         positioned += [((index + jitter.random()) / len(rows), row) for index, row in enumerate(rows)]
     return [row for _, row in sorted(positioned, key=lambda item: item[0])]

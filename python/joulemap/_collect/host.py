@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 TIMED_LAUNCH_COUNT = 60
 # Number of processors kept, for the Python thread and the autograd threads.
-KEPT_PROCESSORS = 3
+LAUNCH_PROCESSOR_COUNT = 3
 AUTOGRAD_THREAD_NAME = "pt_autograd"
 
 
@@ -49,7 +49,7 @@ class HostSpeedMeter:
             os.sched_setaffinity(0, {processor})
             by_processor.append((self.time_launch_s(), processor))
         by_processor.sort()
-        self._pin_threads({processor for _, processor in by_processor[:KEPT_PROCESSORS]})
+        self._pin_threads({processor for _, processor in by_processor[:LAUNCH_PROCESSOR_COUNT]})
         self.fastest_launch_s = min(self.fastest_launch_s, by_processor[0][0])
         return by_processor[0][0]
 

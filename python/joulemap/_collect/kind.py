@@ -16,7 +16,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 Parameters = dict[str, Any]  # numbers, strings and booleans, in the order in which they are written
 
 ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "uint8": 1}
-FORWARD, BACKWARD, BACKWARD_WEIGHTS, STEP = "forward", "backward", "backward-weights", "optimizer"
+FORWARD, BACKWARD, BACKWARD_WEIGHTS, OPTIMIZER_STEP = "forward", "backward", "backward-weights", "optimizer"
 
 # Upper limits of a drawn operation: a call should fit ten times into a measurement. Rates are roughly those of an
 # H200.
@@ -66,7 +66,7 @@ class OperationKind(NamedTuple):
 
 def operation_cost(work: ForwardWork, dtype: str, which: str) -> OperationCost:
     size = ELEMENT_BYTES[dtype]
-    if which == STEP or which == FORWARD:
+    if which == OPTIMIZER_STEP or which == FORWARD:
         return OperationCost(
             work.flops, size * (work.inputs + work.weights + work.outputs + work.intermediates) + work.other_bytes
         )
@@ -79,12 +79,12 @@ def operation_cost(work: ForwardWork, dtype: str, which: str) -> OperationCost:
     )
 
 
-def min_seconds(cost: OperationCost, dtype: str) -> float:
+def min_duration_s(cost: OperationCost, dtype: str) -> float:
     """Lower bound of the duration on an H200, in s."""
     return max(cost.flops / PEAK_FLOPS_PER_S[dtype], cost.bytes / PEAK_BYTES_PER_S)
 
 
-def is_small_enough(cost: OperationCost, dtype: str) -> bool:
+def is_within_size_limits(cost: OperationCost, dtype: str) -> bool:
     return cost.bytes <= MAX_OPERATION_BYTES and cost.flops <= MAX_OPERATION_S * PEAK_FLOPS_PER_S[dtype]
 
 

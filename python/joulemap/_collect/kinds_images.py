@@ -38,13 +38,13 @@ def draw_convolution_parameters(u):
     }
 
 
-def width_parameter(p, name: str) -> int:
+def value_along_width(p, name: str) -> int:
     """Returns the value for the width, which equals the one for the height unless given separately."""
     return p.get(f"{name}_width", p[name])
 
 
 def height_and_width(p, name: str) -> tuple[int, int]:
-    return p[name], width_parameter(p, name)
+    return p[name], value_along_width(p, name)
 
 
 def output_side(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
@@ -54,7 +54,7 @@ def output_side(size: int, kernel: int, stride: int, padding: int, dilation: int
 def output_pixels(p) -> int:
     dilation = p.get("dilation", 1)
     height = output_side(p["height"], p["kernel"], p["stride"], p["padding"], dilation)
-    width_parameters = (width_parameter(p, name) for name in ("kernel", "stride", "padding"))
+    width_parameters = (value_along_width(p, name) for name in ("kernel", "stride", "padding"))
     return height * output_side(p["width"], *width_parameters, dilation)
 
 

@@ -4,7 +4,7 @@ fused."""
 
 from __future__ import annotations
 
-from .kind import STEP, BuiltOperation, ForwardWork, OperationKind, choose_option, draw_size
+from .kind import OPTIMIZER_STEP, BuiltOperation, ForwardWork, OperationKind, choose_option, draw_size
 
 # Optimizer state read and written besides parameter and gradient, in tensors of the parameter's size.
 STATE_TENSORS = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "rmsprop": 1}
@@ -57,7 +57,7 @@ KINDS = [
         build_optimizer,
         count_optimizer_work,
         ("fp32", "fp32", "bf16"),
-        (STEP,),
+        (OPTIMIZER_STEP,),
         False,
     )
 ]

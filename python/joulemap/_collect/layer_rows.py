@@ -43,7 +43,7 @@ def element_count(sizes: Any) -> int:
     return math.prod(sizes) if sizes else 1
 
 
-def batch_rows_width(sizes: list) -> dict:
+def to_batch_rows_width(sizes: list) -> dict:
     """Returns any tensor shape as (batch, rows, width)."""
     if len(sizes) >= 4:
         return {"batch": sizes[0], "rows": sizes[1], "width": element_count(sizes[2:])}
@@ -65,7 +65,7 @@ def is_channels_last(call: DispatcherCall) -> bool:
     return len(sizes) == 4 and len(strides) == 4 and sizes[1] > 1 and strides[1] == 1 and sizes[2] * sizes[3] > 1
 
 
-def convolution_row(call: DispatcherCall) -> Optional[tuple]:
+def convert_convolution_call(call: DispatcherCall) -> Optional[tuple]:
     x, weight = call.sizes[0], call.sizes[1]
     if call.name == "_convolution_mode":
         stride, dilation = (parse_list(call.arguments[index], [1, 1]) for index in (3, 5))
@@ -99,17 +99,17 @@ def convolution_row(call: DispatcherCall) -> Optional[tuple]:
     return "convolution", parameters | ({"transposed": 1} if transposed else {})
 
 
-def dense_row(call: DispatcherCall) -> tuple:
+def convert_dense_call(call: DispatcherCall) -> tuple:
     first, second = call.sizes[1:3] if call.name == "addmm" else call.sizes[:2]
     return "dense", {"rows": first[0], "in": first[1], "out": second[1], "bias": int(call.name == "addmm")}
 
 
-def bmm_row(call: DispatcherCall) -> tuple:
+def convert_bmm_call(call: DispatcherCall) -> tuple:
     first, second = call.sizes[1:3] if call.name == "baddbmm" else call.sizes[:2]
     return "bmm", {"batch": first[0], "m": first[1], "k": first[2], "n": second[2], "transposed": 0}
 
 
-def attention_row(call: DispatcherCall) -> tuple:
+def convert_attention_call(call: DispatcherCall) -> tuple:
     q, k = call.sizes[0], call.sizes[1]
     causal = int("True" in (call.arguments[5:7] if "math" in call.name else call.arguments[4:7][-1:]))
     return "attention", {
@@ -118,7 +118,7 @@ def attention_row(call: DispatcherCall) -> tuple:
     }  # fmt: skip
 
 
-def normalization_row(call: DispatcherCall) -> Optional[tuple]:
+def convert_normalization_call(call: DispatcherCall) -> Optional[tuple]:
     x = call.sizes[0]
     if call.name == "native_layer_norm":
         channels = element_count(parse_list(call.arguments[1], x[-1:]))
@@ -128,10 +128,16 @@ def normalization_row(call: DispatcherCall) -> Optional[tuple]:
     if "batch_norm" in call.name:
         form = "batch" if call.arguments[5] == "True" else "batch-inference"
     image = (x + [1, 1])[:4] if len(x) < 4 else x[:4]
-    return "normalization", {"form": form, "batch": image[0], "channels": image[1], "height": image[2], "width": image[3]}
+    return "normalization", {
+        "form": form,
+        "batch": image[0],
+        "channels": image[1],
+        "height": image[2],
+        "width": image[3],
+    }
 
 
-def pooling_row(call: DispatcherCall) -> Optional[tuple]:
+def convert_pooling_call(call: DispatcherCall) -> Optional[tuple]:
     x = call.sizes[0]
     if len(x) != 4:
         return None
@@ -145,55 +151,57 @@ def pooling_row(call: DispatcherCall) -> Optional[tuple]:
     return "pooling", {"form": form, **image, "kernel": kernel[0], "stride": stride[0], "padding": padding[0]}
 
 
-def two_operand_row(call: DispatcherCall) -> tuple:
+def convert_two_operand_call(call: DispatcherCall) -> tuple:
     kind = "add" if call.name in ADD_OPERATIONS else "multiply"
     x, y = call.sizes[0], call.sizes[1] if len(call.sizes) > 1 else []
     if element_count(y) > element_count(x):
         x, y = y, x
     if not y or element_count(y) == 1:
-        return kind, {"form": "scalar", **batch_rows_width(x)}
+        return kind, {"form": "scalar", **to_batch_rows_width(x)}
     if element_count(x) == element_count(y):
-        return kind, {"form": "same", **batch_rows_width(x)}
+        return kind, {"form": "same", **to_batch_rows_width(x)}
     if y[-1] == 1:
-        return kind, {"form": "row", **batch_rows_width(x)}
-    return kind, {"form": "last", **batch_rows_width(x)}
+        return kind, {"form": "row", **to_batch_rows_width(x)}
+    return kind, {"form": "last", **to_batch_rows_width(x)}
 
 
-def concatenate_row(call: DispatcherCall) -> Optional[tuple]:
+def convert_concatenate_call(call: DispatcherCall) -> Optional[tuple]:
     parts = call.sizes[0]
     if not parts or not isinstance(parts[0], list):
         return None
-    return "concatenate", {**batch_rows_width(parts[0]), "parts": len(parts)}
+    return "concatenate", {**to_batch_rows_width(parts[0]), "parts": len(parts)}
 
 
-def reduce_row(call: DispatcherCall) -> tuple:
+def convert_reduce_call(call: DispatcherCall) -> tuple:
     x, over = call.sizes[0], parse_list(call.arguments[1] if len(call.arguments) > 1 else "", [])
     last = not over or set(value % max(1, len(x)) for value in over) == set(range(len(x) - len(over), len(x)))
     kept = len(x) - len(over)
     parameters = (
-        {"batch": 1, "rows": element_count(x[:kept]), "width": element_count(x[kept:])} if last else batch_rows_width(x)
+        {"batch": 1, "rows": element_count(x[:kept]), "width": element_count(x[kept:])}
+        if last
+        else to_batch_rows_width(x)
     )
     where = "all" if len(over) in (0, len(x)) else "last" if last else "rows"
     return "reduce", {"form": {"sum": "sum", "amax": "amax"}.get(call.name, "mean"), "over": where, **parameters}
 
 
-def copy_row(call: DispatcherCall) -> tuple:
+def convert_copy_call(call: DispatcherCall) -> tuple:
     """_to_copy casts; clone and copy_ change the memory order."""
     kinds = [kind for kind in call.types[:2] if kind in DTYPE_NAMES]
     if call.name == "_to_copy":
         to = {"15": "bf16", "5": "fp16", "6": "fp32"}.get(call.arguments[1] if len(call.arguments) > 1 else "", "fp32")
-        return "cast", {"to": to, **batch_rows_width(call.sizes[0])}
+        return "cast", {"to": to, **to_batch_rows_width(call.sizes[0])}
     if call.name == "copy_" and len(set(kinds)) == 2:
-        return "cast", {"to": DTYPE_NAMES[kinds[0]], **batch_rows_width(call.sizes[0])}
-    return "reshape", {"form": "heads", **batch_rows_width(call.sizes[0])}
+        return "cast", {"to": DTYPE_NAMES[kinds[0]], **to_batch_rows_width(call.sizes[0])}
+    return "reshape", {"form": "heads", **to_batch_rows_width(call.sizes[0])}
 
 
-def embedding_row(call: DispatcherCall) -> tuple:
+def convert_embedding_call(call: DispatcherCall) -> tuple:
     table, tokens = call.sizes[0], call.sizes[1]
     return "embedding", {"vocabulary": table[0], "width": table[-1], "tokens": element_count(tokens)}
 
 
-def padding_row(call: DispatcherCall) -> Optional[tuple]:
+def convert_padding_call(call: DispatcherCall) -> Optional[tuple]:
     x, sides = call.sizes[0], parse_list(call.arguments[1], [0])
     if len(x) != 4:
         return None
@@ -203,28 +211,43 @@ def padding_row(call: DispatcherCall) -> Optional[tuple]:
 
 
 ROW_HANDLERS: dict[str, Callable[[DispatcherCall], Optional[tuple]]] = {
-    "convolution": convolution_row, "_convolution_mode": convolution_row, "addmm": dense_row, "mm": dense_row,
-    "bmm": bmm_row, "baddbmm": bmm_row, "native_layer_norm": normalization_row, "native_group_norm": normalization_row,
-    "native_batch_norm": normalization_row, "cudnn_batch_norm": normalization_row,
-    "max_pool2d_with_indices": pooling_row, "avg_pool2d": pooling_row, "_adaptive_avg_pool2d": pooling_row,
-    "cat": concatenate_row, "mean": reduce_row, "sum": reduce_row, "amax": reduce_row,
-    "_to_copy": copy_row, "clone": copy_row, "copy_": copy_row, "embedding": embedding_row,
-    "constant_pad_nd": padding_row,
-}  # fmt: skip
+    "convolution": convert_convolution_call,
+    "_convolution_mode": convert_convolution_call,
+    "addmm": convert_dense_call,
+    "mm": convert_dense_call,
+    "bmm": convert_bmm_call,
+    "baddbmm": convert_bmm_call,
+    "native_layer_norm": convert_normalization_call,
+    "native_group_norm": convert_normalization_call,
+    "native_batch_norm": convert_normalization_call,
+    "cudnn_batch_norm": convert_normalization_call,
+    "max_pool2d_with_indices": convert_pooling_call,
+    "avg_pool2d": convert_pooling_call,
+    "_adaptive_avg_pool2d": convert_pooling_call,
+    "cat": convert_concatenate_call,
+    "mean": convert_reduce_call,
+    "sum": convert_reduce_call,
+    "amax": convert_reduce_call,
+    "_to_copy": convert_copy_call,
+    "clone": convert_copy_call,
+    "copy_": convert_copy_call,
+    "embedding": convert_embedding_call,
+    "constant_pad_nd": convert_padding_call,
+}
 
 
 def classify_call(call: DispatcherCall) -> Optional[tuple]:
     if call.name in ACTIVATION_FORMS:
-        return "activation", {"form": ACTIVATION_FORMS[call.name], **batch_rows_width(call.sizes[0])}
+        return "activation", {"form": ACTIVATION_FORMS[call.name], **to_batch_rows_width(call.sizes[0])}
     if call.name.startswith(ATTENTION_PREFIX):
-        return attention_row(call)
+        return convert_attention_call(call)
     if call.name in ADD_OPERATIONS or call.name in MULTIPLY_OPERATIONS:
-        return two_operand_row(call)
+        return convert_two_operand_call(call)
     if call.name in ELEMENTWISE_OPERATIONS and call.sizes:
         largest = max((sizes for sizes in call.sizes if sizes), key=element_count, default=[1])
-        return "activation", {"form": call.name.rstrip("_"), **batch_rows_width(largest)}
+        return "activation", {"form": call.name.rstrip("_"), **to_batch_rows_width(largest)}
     if call.name in ("native_dropout", "bernoulli_"):
-        return "dropout", {**batch_rows_width(call.sizes[0]), "rate": 0.1}
+        return "dropout", {**to_batch_rows_width(call.sizes[0]), "rate": 0.1}
     handler = ROW_HANDLERS.get(call.name)
     return handler(call) if handler else None
 

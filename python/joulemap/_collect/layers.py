@@ -57,14 +57,14 @@ def profile_operations(torch: Any, call: Callable[[], Any]) -> dict:
     try:
         profiled.export_chrome_trace(path)
         with open(path) as file:
-            return sum_by_operation(json.load(file)["traceEvents"])
+            return sum_trace_by_operation(json.load(file)["traceEvents"])
     finally:
         os.unlink(path)
 
 
-def sum_by_operation(events: list[dict]) -> dict:
+def sum_trace_by_operation(events: list[dict]) -> dict:
     """Sums a trace by operation; times in microseconds."""
-    calls, parents = nest_calls([event for event in events if event.get("cat") in ("cpu_op", "user_annotation")])
+    calls, parents = find_parent_calls([event for event in events if event.get("cat") in ("cpu_op", "user_annotation")])
     numbers = [call.get("args", {}).get("External id") for call in calls]
     by_id = {number: index for index, number in enumerate(numbers) if number is not None}
     forward_calls = forward_call_by_sequence(calls, parents)
@@ -100,7 +100,7 @@ def sum_by_operation(events: list[dict]) -> dict:
     }
 
 
-def nest_calls(events: list[dict]) -> tuple[list[dict], list[Optional[int]]]:
+def find_parent_calls(events: list[dict]) -> tuple[list[dict], list[Optional[int]]]:
     """Returns the calls sorted by thread and time, and the index of each call's parent."""
     calls = sorted(events, key=lambda event: (event["tid"], event["ts"], -event["dur"]))
     parents: list[Optional[int]] = []
@@ -154,12 +154,12 @@ def identify_operation(
             forward_call = forward_calls.get(call.get("args", {}).get("Sequence number", -1))
             node = call["name"][len(BACKWARD_PREFIX) :]
             inner = forward_call if forward_call is not None else outermost_operation(index, calls, parents)
-            return call_identity("backward" if forward_call is not None else "accumulate", calls[inner], node), ancestor
+            return identify_call("backward" if forward_call is not None else "accumulate", calls[inner], node), ancestor
     inner = outermost_operation(index, calls, parents)
-    return call_identity("forward", calls[inner], ""), inner
+    return identify_call("forward", calls[inner], ""), inner
 
 
-def call_identity(phase: str, call: dict, node: str) -> OperationIdentity:
+def identify_call(phase: str, call: dict, node: str) -> OperationIdentity:
     arguments_of_call = call.get("args", {})
     strides = arguments_of_call.get("Input Strides") or [[]]
     texts = [

@@ -35,7 +35,7 @@ MAX_ISSUE_TIMED_CALL_S = 0.02
 MAX_RESERVED_BYTES = 60e9
 
 
-class NotCapturable(Exception):
+class NotCapturableError(Exception):
     """Raised for operations that wait for the GPU and so cannot be captured in a CUDA graph. PyTorch's allocator is
     unusable afterwards: start a new process."""
 
@@ -96,7 +96,7 @@ class CudaRunner:
         try:
             graph = self._make_graph(calls, calls_per_replay)
         except RuntimeError as error:
-            raise NotCapturable(str(error)) from error
+            raise NotCapturableError(str(error)) from error
         graph.replay()
         replay_s = self._time_calls_s([graph.replay], 2)
         return self._run_for_duration(

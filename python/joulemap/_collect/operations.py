@@ -13,12 +13,12 @@ from .tensors import TensorFactory
 
 # Total size, in bytes, of the copies that a cold row uses in turn: a copy is no longer in the cache when it is used
 # again.
-COLD_BYTES = 150e6
+COLD_COPIES_BYTES = 150e6
 MAX_COPIES = 64
 
 
 def tensor_copy_count(row: PlannedRow) -> int:
-    return min(MAX_COPIES, max(2, math.ceil(COLD_BYTES / row.cost.bytes))) if row.is_cold else 1
+    return min(MAX_COPIES, max(2, math.ceil(COLD_COPIES_BYTES / row.cost.bytes))) if row.is_cold else 1
 
 
 def make_operation_calls(torch: Any, device: str, row: PlannedRow) -> list[OperationCall]:

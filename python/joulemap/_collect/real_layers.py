@@ -60,7 +60,7 @@ def layers_of_kind(kind: str) -> list[RealLayer]:
     return [layer for layer in read_real_layers() if layer.kind == kind]
 
 
-def scale_to_batch(layer: RealLayer, u: float) -> Parameters:
+def scale_layer_to_batch(layer: RealLayer, u: float) -> Parameters:
     batch_parameter = BATCH_PARAMETER.get(layer.kind, "batch")
     parameters = {**layer.parameters, batch_parameter: layer.parameters[batch_parameter] * draw_size(u, 1, MAX_BATCH)}
     if "channels_last" in parameters:

@@ -73,7 +73,7 @@ class RowStore:
         self._append_line("rows.jsonl", {"key": key, "failed": reason})
         self.failed_keys.add(key)
 
-    def add_not_in_graph(self, group: str, reason: str) -> None:
+    def add_uncapturable_group(self, group: str, reason: str) -> None:
         self._append_line("rows.jsonl", {"not_in_graph": group, "reason": reason})
 
     def add_layers(self, line: dict) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Optional
 
 from . import rows
 from .counter import CounterReader, mean_power_w
-from .measure import NotCapturable, RunResult
+from .measure import NotCapturableError, RunResult
 from .power import POWER_LAG_NS, steady_power
 from .windows import undisturbed_energy_j
 
@@ -97,9 +97,9 @@ class CollectorRun:
                     if counted
                     else self.runner.run_calls(calls, active_s, in_graph)
                 )
-        except NotCapturable as error:
+        except NotCapturableError as error:
             self.write_remaining_rows()
-            self.rows.add_not_in_graph(group, first_error_line(error))
+            self.rows.add_uncapturable_group(group, first_error_line(error))
             raise SystemExit(
                 f"joulemap collect: {group} cannot be captured in a CUDA graph; start again to run it without one"
             ) from error

@@ -53,23 +53,23 @@ def table_line(name: str, rows: Sequence[MeasuredRow]) -> str:
     times, joules = (format_spread([row[column] for row in rows]) for column in ("time_s", "energy_j"))
     limited = sum(bool(row["limited"]) for row in rows) / len(rows)
     known = median([row["power_error_w"] / row["power_w"] for row in rows])
-    powers = "..".join(f"{value:.0f}" for value in deciles([row["power_w"] for row in rows]))
+    powers = "..".join(f"{value:.0f}" for value in p10_median_p90([row["power_w"] for row in rows]))
     return f"| {name} | {distinct} | {times}s | {joules}J | {powers} W | {limited:.0%} | {known:.2%} |"
 
 
-def deciles(values: Sequence[float]) -> tuple[float, float, float]:
+def p10_median_p90(values: Sequence[float]) -> tuple[float, float, float]:
     """P10, median, P90."""
     ordered = sorted(values)
     return tuple(ordered[round(share * (len(ordered) - 1))] for share in (0.1, 0.5, 0.9))  # type: ignore[return-value]
 
 
 def median(values: Sequence[float]) -> float:
-    return deciles(values)[1]
+    return p10_median_p90(values)[1]
 
 
 def format_spread(values: Sequence[float]) -> str:
     """Formats P10, median and P90 with one unit prefix, that of the median."""
-    low, median_value, high = deciles(values)
+    low, median_value, high = p10_median_p90(values)
     prefix, scale = next(
         (item for item in (("", 1.0), ("m", 1e3), ("u", 1e6)) if median_value * item[1] >= 1), ("n", 1e9)
     )

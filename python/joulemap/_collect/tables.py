@@ -25,7 +25,7 @@ SLICE_COLUMNS = (
 )
 
 
-SLICE_NUMBERS = {"seconds", "measured", "power_limit_w", "idle_w", "counter_w", "history_w"}
+NUMERIC_SLICE_COLUMNS = {"seconds", "measured", "power_limit_w", "idle_w", "counter_w", "history_w"}
 
 
 def read_rows(folder: Path) -> Iterator[dict]:
@@ -39,7 +39,7 @@ def read_rows(folder: Path) -> Iterator[dict]:
     if (folder / "slices.csv").exists():
         with (folder / "slices.csv").open(newline="") as file:
             for line in csv.DictReader(file):
-                yield {name: parse_cell(text) if name in SLICE_NUMBERS else text for name, text in line.items()}
+                yield {name: parse_cell(text) if name in NUMERIC_SLICE_COLUMNS else text for name, text in line.items()}
 
 
 def read_csv_records(path: Path) -> Iterator[dict]:

@@ -13,11 +13,11 @@ from typing import Any, Callable, Sequence
 
 from .shapes import (
     OperationSpec,
-    batch_rows_width,
+    to_batch_rows_width,
     broadcast_form,
     element_count,
     is_tensor,
-    shape_by_dimension,
+    shape_with_dim_as_width,
     tensors_in,
 )
 
@@ -52,7 +52,7 @@ REDUCE_FORMS |= {"nansum": "sum", "aminmax": "amax", "count_nonzero": "sum", "do
 LOSS_OPERATIONS = """mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits
     soft_margin_loss l1_loss kl_div""".split()
 
-Handler = Callable[[str, Sequence, Sequence], Sequence[OperationSpec]]
+OperationHandler = Callable[[str, Sequence, Sequence], Sequence[OperationSpec]]
 
 
 def dtype_name(dtype: Any) -> str:
@@ -66,10 +66,10 @@ def classify_pointwise(name: str, args: Sequence, outs: Sequence) -> Sequence[Op
     shapes = [shape for shape in shapes if element_count(shape) > 1 or element_count(out) == 1]
     numbers = sum(isinstance(argument, (int, float)) for argument in args[:2])
     if len(shapes) < 2 and not (name in ("add", "sub", "mul", "div", "rsub") and (numbers or len(args) > 1)):
-        return [OperationSpec("activation", ACTIVATION_FORMS.get(name, name), batch_rows_width(out))]
+        return [OperationSpec("activation", ACTIVATION_FORMS.get(name, name), to_batch_rows_width(out))]
     kind = "multiply" if name in MULTIPLY_OPERATIONS else "add"
     if len(shapes) < 2:
-        return [OperationSpec(kind, "scalar", batch_rows_width(out))]
+        return [OperationSpec(kind, "scalar", to_batch_rows_width(out))]
     # The operand whose shape differs most from the output determines the form: the smallest one if the largest has the
     # shape of the output, otherwise the largest.
     form, parameters = broadcast_form(out, shapes[-1] if list(shapes[0]) == list(out) else shapes[0])
@@ -77,15 +77,15 @@ def classify_pointwise(name: str, args: Sequence, outs: Sequence) -> Sequence[Op
 
 
 def classify_softmax(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [OperationSpec("activation", ACTIVATION_FORMS[name], shape_by_dimension(args[0].shape, args[1]))]
+    return [OperationSpec("activation", ACTIVATION_FORMS[name], shape_with_dim_as_width(args[0].shape, args[1]))]
 
 
 def classify_fill(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [OperationSpec("activation", "fill", batch_rows_width(outs[0].shape))]
+    return [OperationSpec("activation", "fill", to_batch_rows_width(outs[0].shape))]
 
 
 def classify_activation(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [OperationSpec("activation", ACTIVATION_FORMS.get(name, name), batch_rows_width(outs[0].shape))]
+    return [OperationSpec("activation", ACTIVATION_FORMS.get(name, name), to_batch_rows_width(outs[0].shape))]
 
 
 def classify_gather(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
@@ -93,7 +93,7 @@ def classify_gather(name: str, args: Sequence, outs: Sequence) -> Sequence[Opera
     values = args[2] if name.startswith(("scatter", "index_put", "_index_put", "index_copy", "index_add")) else None
     values = args[3] if name.startswith(("scatter", "index_copy", "index_add")) and len(args) > 3 else values
     shape = values.shape if is_tensor(values) else outs[0].shape
-    return [OperationSpec("reshape", "gather", batch_rows_width(shape))]
+    return [OperationSpec("reshape", "gather", to_batch_rows_width(shape))]
 
 
 def reshape_form(x: Any) -> str:
@@ -104,7 +104,7 @@ def reshape_form(x: Any) -> str:
     return "transpose"
 
 
-def is_dense(x: Any) -> bool:
+def is_non_overlapping_and_dense(x: Any) -> bool:
     """Returns whether the elements lie in memory without gaps or repetition, in any order."""
     expected = 1
     for stride, size in sorted(zip(x.stride(), x.shape)):
@@ -116,7 +116,7 @@ def is_dense(x: Any) -> bool:
     return True
 
 
-def has_same_order(x: Any, y: Any) -> bool:
+def has_same_memory_order(x: Any, y: Any) -> bool:
     """Returns whether a copy reads in the order in which it writes."""
     if x.stride() == y.stride():
         return True
@@ -126,25 +126,25 @@ def has_same_order(x: Any, y: Any) -> bool:
     return all(left[1] <= right[1] for left, right in zip(stride_pairs, stride_pairs[1:]))
 
 
-def copy_spec(source: Any, target: Any) -> Sequence[OperationSpec]:
-    parameters = batch_rows_width(target.shape)
+def make_copy_spec(source: Any, target: Any) -> Sequence[OperationSpec]:
+    parameters = to_batch_rows_width(target.shape)
     if source.dtype != target.dtype:
         return [OperationSpec("cast", dtype_name(target.dtype), parameters)]
-    if has_same_order(source, target):
+    if has_same_memory_order(source, target):
         return [OperationSpec("cast", dtype_name(target.dtype), parameters)]
     return [OperationSpec("reshape", reshape_form(source), parameters)]
 
 
 def classify_clone(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return copy_spec(args[0], outs[0])
+    return make_copy_spec(args[0], outs[0])
 
 
 def classify_copy(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return copy_spec(args[1], args[0]) if is_tensor(args[1]) else classify_fill(name, args, [args[0]])
+    return make_copy_spec(args[1], args[0]) if is_tensor(args[1]) else classify_fill(name, args, [args[0]])
 
 
 def classify_host_read(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [OperationSpec("cast", "fp32", batch_rows_width(args[0].shape))]
+    return [OperationSpec("cast", "fp32", to_batch_rows_width(args[0].shape))]
 
 
 def classify_concatenate(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
@@ -167,18 +167,18 @@ def classify_reduce(name: str, args: Sequence, outs: Sequence) -> Sequence[Opera
     if is_tensor(dims):  # elementwise maximum of two tensors
         return classify_pointwise(name, args, outs)
     if isinstance(dims, bool) or dims is None or dims == []:
-        return [OperationSpec("reduce", form, {**batch_rows_width(x.shape), "over": 2})]
+        return [OperationSpec("reduce", form, {**to_batch_rows_width(x.shape), "over": 2})]
     reduced_dims = [dims] if isinstance(dims, int) else list(dims)
-    return [OperationSpec("reduce", form, reduce_parameters([int(size) for size in x.shape] or [1], reduced_dims))]
+    return [OperationSpec("reduce", form, reduction_parameters([int(size) for size in x.shape] or [1], reduced_dims))]
 
 
-def reduce_parameters(sizes: list[int], dims: list[int]) -> dict[str, int]:
+def reduction_parameters(sizes: list[int], dims: list[int]) -> dict[str, int]:
     """The reduction of a tensor [batch, rows, width] that equals a reduction of `sizes` over `dims`. "over" is 0 for
     the width (trailing dimensions), 2 for all of it, and 1 for the rows, which any other dimensions are treated as."""
     dims = sorted(dim % len(sizes) for dim in dims)
     width = math.prod(sizes[dim] for dim in dims)
     if width == math.prod(sizes):
-        return {**batch_rows_width(sizes), "over": 2}
+        return {**to_batch_rows_width(sizes), "over": 2}
     if dims[-1] == len(sizes) - 1:
         rest = [size for index, size in enumerate(sizes) if index not in dims]
         return {"batch": rest[0], "rows": math.prod(rest[1:]), "width": width, "over": 0}
@@ -187,11 +187,11 @@ def reduce_parameters(sizes: list[int], dims: list[int]) -> dict[str, int]:
 
 
 def classify_elementwise_loss(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    specs = [OperationSpec("add", "same", batch_rows_width(args[0].shape))]
+    specs = [OperationSpec("add", "same", to_batch_rows_width(args[0].shape))]
     return (
         specs
         if outs[0].dim()
-        else [*specs, OperationSpec("reduce", "mean", {**batch_rows_width(args[0].shape), "over": 2})]
+        else [*specs, OperationSpec("reduce", "mean", {**to_batch_rows_width(args[0].shape), "over": 2})]
     )
 
 
@@ -217,13 +217,13 @@ def classify_slice_gradient(name: str, args: Sequence, outs: Sequence) -> Sequen
     """The gradient of a slice or selection: PyTorch fills a tensor with zeros and copies the partial gradient into
     it."""
     return [
-        OperationSpec("activation", "fill", batch_rows_width(outs[0].shape)),
-        OperationSpec("cast", dtype_name(outs[0].dtype), batch_rows_width(args[0].shape)),
+        OperationSpec("activation", "fill", to_batch_rows_width(outs[0].shape)),
+        OperationSpec("cast", dtype_name(outs[0].dtype), to_batch_rows_width(args[0].shape)),
     ]
 
 
-def elementwise_handlers() -> dict[str, Handler]:
-    handlers_by_name: dict[str, Handler] = {"_softmax": classify_softmax, "_log_softmax": classify_softmax}
+def elementwise_handlers() -> dict[str, OperationHandler]:
+    handlers_by_name: dict[str, OperationHandler] = {"_softmax": classify_softmax, "_log_softmax": classify_softmax}
     handlers_by_name |= (
         dict.fromkeys(FILL_OPERATIONS, classify_fill)
         | dict.fromkeys(ACTIVATION_OPERATIONS, classify_activation)

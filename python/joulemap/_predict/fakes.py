@@ -47,7 +47,7 @@ def contains_tensors(torch: Any, value: Any) -> bool:
 
 
 @contextlib.contextmanager
-def model_tensors_faked(torch: Any, model: Any, factory: FakeTensorFactory) -> Iterator[None]:
+def replace_model_tensors(torch: Any, model: Any, factory: FakeTensorFactory) -> Iterator[None]:
     """Replaces parameters, buffers and plain attributes of all modules. Restores everything afterwards, including
     state that a module keeps for the next call."""
     saved: list[tuple[dict, dict]] = []

@@ -8,7 +8,7 @@ import math
 from typing import Any, Optional, Sequence
 
 from . import elements, recurrent
-from .shapes import OperationSpec, batch_rows_width, tensors_in
+from .shapes import OperationSpec, to_batch_rows_width, tensors_in
 
 
 def dense_spec(rows: int, in_features: int, out: int, bias: bool) -> OperationSpec:
@@ -202,7 +202,7 @@ def classify_packed_attention(name: str, args: Sequence, outs: Sequence) -> Sequ
 
 
 def classify_dropout(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [OperationSpec("dropout", "", batch_rows_width(args[0].shape))]
+    return [OperationSpec("dropout", "", to_batch_rows_width(args[0].shape))]
 
 
 def classify_embedding(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
@@ -238,7 +238,7 @@ def classify_multi_head_attention(name: str, args: Sequence, outs: Sequence) -> 
 def classify_encoder_layer(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """A whole transformer encoder layer as one call, in inference."""
     x, width, heads, inner = args[0], int(args[1]), int(args[2]), int(args[14].shape[0])
-    rows, shape = x.numel() // width, batch_rows_width(x.shape)
+    rows, shape = x.numel() // width, to_batch_rows_width(x.shape)
     attention_parameters = {
         "batch": int(x.shape[0]),
         "heads": heads,
@@ -266,7 +266,7 @@ def classify_encoder_layer(name: str, args: Sequence, outs: Sequence) -> Sequenc
     ]
 
 
-def operation_handlers() -> dict[str, elements.Handler]:
+def operation_handlers() -> dict[str, elements.OperationHandler]:
     handlers_by_name = elements.elementwise_handlers()
     handlers_by_name |= dict.fromkeys("mm addmm mv addmv _int_mm _scaled_mm _addmm_activation".split(), classify_dense)
     handlers_by_name |= dict.fromkeys("ger addr".split(), classify_outer_product)
@@ -308,7 +308,7 @@ def operation_handlers() -> dict[str, elements.Handler]:
         ("_flash_attention_forward", "_efficient_attention_forward"), classify_packed_attention
     )
     handlers_by_name |= {"_cudnn_rnn": recurrent.classify_cudnn_rnn}
-    handlers_by_name |= dict.fromkeys(("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"), recurrent.classify_gates)
+    handlers_by_name |= dict.fromkeys(("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"), recurrent.classify_fused_gates)
     return handlers_by_name
 
 

@@ -156,7 +156,7 @@ class ReplacementKernels:
 
 
 @contextlib.contextmanager
-def gpu_kernels_selected(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]:
+def select_gpu_kernels(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]:
     kernels = ReplacementKernels(torch, recorder)
     library = torch.library.Library("aten", "IMPL")
     try:
@@ -174,14 +174,14 @@ def gpu_kernels_selected(torch: Any, recorder: Any, autocast: Any) -> Iterator[N
             if autocast is not None:
                 register_autocast_kernels(torch, library, kernels, autocast)
         casting = torch.autocast("cpu", dtype=autocast) if autocast is not None else contextlib.nullcontext()
-        with casting, fake_tensor_check_disabled(), flex_compile_disabled():
+        with casting, disable_fake_tensor_check(), disable_flex_compile():
             yield
     finally:
         library._destroy()
 
 
 @contextlib.contextmanager
-def fake_tensor_check_disabled() -> Iterator[None]:
+def disable_fake_tensor_check() -> Iterator[None]:
     """Makes the transformers package build the masks of GPU tensors, which differ from those of fake tensors."""
     module = sys.modules.get("transformers.utils.import_utils")
     before = getattr(module, "is_fake_tensor", None)
@@ -196,7 +196,7 @@ def fake_tensor_check_disabled() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def flex_compile_disabled() -> Iterator[None]:
+def disable_flex_compile() -> Iterator[None]:
     """Disables the compilation of flex_attention when it is called, which fake tensors do not support."""
     module = sys.modules.get("torch.nn.attention.flex_attention")
     name = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"

@@ -10,8 +10,8 @@ import contextlib
 from typing import Any, Callable, Iterator, Optional, Union
 
 from .elements import dtype_name
-from .fakes import FakeTensorFactory, model_tensors_faked
-from .on_gpu import gpu_kernels_selected
+from .fakes import FakeTensorFactory, replace_model_tensors
+from .on_gpu import select_gpu_kernels
 from .python_calls import PythonCallCounter
 from .recorder import OperationTrace, make_dispatch_mode
 from .shapes import OperationSpec
@@ -54,10 +54,10 @@ def list_operations(
     was_training = model.training
     try:
         model.train(training)
-        with model_tensors_faked(torch, model, factory), mode:
+        with replace_model_tensors(torch, model, factory), mode:
             args, kwargs = factory.replace_tensors(arguments), factory.replace_tensors(keywords)
-            run_to_fill_caches(torch, model, OperationTrace(torch, precision), args, kwargs, training, autocast)
-            with modules_tracked(torch, model, recorder):
+            run_to_fill_model_caches(torch, model, OperationTrace(torch, precision), args, kwargs, training, autocast)
+            with track_modules(torch, model, recorder):
                 if training:
                     record_training_step(torch, model, recorder, call_counter, args, kwargs, loss, autocast)
                     record_optimizer(model, recorder, optimizer)
@@ -90,14 +90,14 @@ def _split_arguments(inputs: Any, named: Optional[dict]) -> tuple:
     return (inputs,) if is_tensor else tuple(inputs), dict(named or {})
 
 
-def run_to_fill_caches(
+def run_to_fill_model_caches(
     torch: Any, model: Any, discarded: OperationTrace, args: tuple, kwargs: dict, training: bool, autocast: Any
 ) -> None:
     """Runs once to create state that a module caches for later calls (positions, masks): it is not part of
     each pass."""
     with (
         torch.set_grad_enabled(training),
-        gpu_kernels_selected(torch, discarded, autocast),
+        select_gpu_kernels(torch, discarded, autocast),
         make_dispatch_mode(torch, discarded),
     ):
         model(*args, **kwargs)
@@ -114,7 +114,7 @@ def record_inference(
 ) -> None:
     with (
         torch.no_grad(),
-        gpu_kernels_selected(torch, recorder, autocast),
+        select_gpu_kernels(torch, recorder, autocast),
         make_dispatch_mode(torch, recorder),
         call_counter,
     ):
@@ -132,12 +132,12 @@ def record_training_step(
     autocast: Any,
 ) -> None:
     with torch.enable_grad():
-        with gpu_kernels_selected(torch, recorder, autocast), make_dispatch_mode(torch, recorder):
+        with select_gpu_kernels(torch, recorder, autocast), make_dispatch_mode(torch, recorder):
             with call_counter:
                 output = model(*args, **kwargs)
             value = (loss or make_cross_entropy(torch, recorder))(output)
         recorder.begin_backward()
-        with gpu_kernels_selected(torch, recorder, None), make_dispatch_mode(torch, recorder):
+        with select_gpu_kernels(torch, recorder, None), make_dispatch_mode(torch, recorder):
             value.backward()
 
 
@@ -163,7 +163,7 @@ def make_cross_entropy(torch: Any, recorder: OperationTrace) -> Callable[[Any], 
 
 
 @contextlib.contextmanager
-def modules_tracked(torch: Any, model: Any, recorder: OperationTrace) -> Iterator[None]:
+def track_modules(torch: Any, model: Any, recorder: OperationTrace) -> Iterator[None]:
     """Assigns operations to the innermost running module."""
     names = {id(module): name for name, module in model.named_modules()}
     for name, parameter in model.named_parameters():

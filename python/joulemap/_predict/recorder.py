@@ -143,7 +143,7 @@ class OperationTrace:
             specs: Optional[Sequence[OperationSpec]] = [OperationSpec("view", "", {"batch": 1, "rows": 1, "width": 1})]
         else:
             specs = classify_operation(func, name, args, outs) if func.namespace in ("aten", "prims") else None
-        if name.startswith("nll_loss") and self._merge_into_softmax(specs):
+        if name.startswith("nll_loss") and self._merge_log_softmax_into_loss(specs):
             return
         if specs is None:
             specs = [self._unknown_spec(func.namespace, source, layer, args, outs)]
@@ -152,7 +152,7 @@ class OperationTrace:
         for spec in specs:
             self.record_spec(spec, source, main_input, layer)
 
-    def _merge_into_softmax(self, specs: Optional[Sequence[OperationSpec]]) -> bool:
+    def _merge_log_softmax_into_loss(self, specs: Optional[Sequence[OperationSpec]]) -> bool:
         """Merges log softmax and the following selection into one loss."""
         last = next((operation for operation in reversed(self.operations) if operation["kind"] != "view"), None)
         if not specs or last is None or last["form"] != "log_softmax" or last["pass"] != "forward":
@@ -262,7 +262,7 @@ def make_dispatch_mode(torch: Any, recorder: OperationTrace) -> Any:
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if not hasattr(func, "overloadpacket"):
-                return record_higher_order(torch, recorder, func, args, kwargs or {})
+                return record_higher_order_operator(torch, recorder, func, args, kwargs or {})
             name = plain.get(func)
             if name is None:
                 name = func.overloadpacket.__name__
@@ -283,7 +283,7 @@ def make_dispatch_mode(torch: Any, recorder: OperationTrace) -> Any:
     return DispatchRecorder()
 
 
-def record_higher_order(torch: Any, recorder: OperationTrace, func: Any, args: Sequence, named: dict) -> Any:
+def record_higher_order_operator(torch: Any, recorder: OperationTrace, func: Any, args: Sequence, named: dict) -> Any:
     """Records an operator that takes functions. The operations inside are part of it: flex_attention is one attention
     kernel."""
     with recorder.pause_recording():

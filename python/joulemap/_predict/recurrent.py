@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple, Sequence
 
-from .shapes import OperationSpec, batch_rows_width
+from .shapes import OperationSpec, to_batch_rows_width
 
 GATE_COUNTS = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 # Forms, indexed by the argument `mode` of _cudnn_rnn.
-FORMS_BY_MODE = ("rnn_relu", "rnn_tanh", "lstm", "gru")
+FORM_BY_CUDNN_RNN_MODE = ("rnn_relu", "rnn_tanh", "lstm", "gru")
 
 
 class RecurrentStack(NamedTuple):
@@ -38,14 +38,14 @@ class RecurrentStack(NamedTuple):
         return OperationSpec("recurrent", self.form, {key: int(size) for key, size in sizes.items()})
 
 
-def stack_from_input(
+def make_stack_from_input(
     form: str, x: Any, params: Sequence, layers: int, bidirectional: bool, bias: bool, batch_first: bool
 ) -> RecurrentStack:
     steps, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
-    return stack_from_weights(form, steps, batch, x.shape[-1], params, layers, bidirectional, bias)
+    return make_stack_from_weights(form, steps, batch, x.shape[-1], params, layers, bidirectional, bias)
 
 
-def stack_from_weights(
+def make_stack_from_weights(
     form: str, steps: int, batch: int, input_width: int, params: Sequence, layers: int, bidirectional: bool, bias: bool
 ) -> RecurrentStack:
     """Derives sizes from the weights: the first is (gates * hidden, in), the second (gates * hidden, output)."""
@@ -59,15 +59,15 @@ def stack_from_weights(
 def classify_cudnn_rnn(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """Arguments: (input, weights, weights of a layer, buffer, hx, cx, mode, hidden, projection, layers, batch first,
     dropout, train, bidirectional)."""
-    x, weights, form = args[0], args[1], FORMS_BY_MODE[int(args[6])]
-    return [stack_from_input(form, x, weights, args[9], args[13], int(args[2]) > 2, args[10]).spec()]
+    x, weights, form = args[0], args[1], FORM_BY_CUDNN_RNN_MODE[int(args[6])]
+    return [make_stack_from_input(form, x, weights, args[9], args[13], int(args[2]) > 2, args[10]).spec()]
 
 
-def classify_gates(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [gates_spec(name.removeprefix("_thnn_fused_"), args[0])]
+def classify_fused_gates(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+    return [make_gates_spec(name.removeprefix("_thnn_fused_"), args[0])]
 
 
-def gates_spec(form: str, products: Any) -> OperationSpec:
+def make_gates_spec(form: str, products: Any) -> OperationSpec:
     rows = GATE_COUNTS[form.removesuffix("_cell")]
     return OperationSpec("activation", form, {"batch": int(products.shape[0]), "rows": rows,
                                      "width": int(products.shape[1]) // rows})  # fmt: skip
@@ -101,7 +101,7 @@ class RecurrentKernels:
                     x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
                 )
             x = x.transpose(0, 1).contiguous() if batch_first else x  # cuDNN reads time steps one after the other
-            stack = stack_from_input(form, x, params, num_layers, bidirectional, has_biases, False)
+            stack = make_stack_from_input(form, x, params, num_layers, bidirectional, has_biases, False)
             y, *states = self._call_single_kernel(stack, f"aten.{form}", x, hx, params, [stack.steps, stack.batch])
             return (y.transpose(0, 1) if batch_first else y, *states)
 
@@ -116,7 +116,7 @@ class RecurrentKernels:
                 )
             rows, steps = int(data.shape[0]), int(batch_sizes.shape[0])
             batch = -(-rows // max(1, steps))  # sequence lengths differ: mean number of sequences active at a time step
-            stack = stack_from_weights(
+            stack = make_stack_from_weights(
                 form, steps, batch, data.shape[-1], params, num_layers, bidirectional, has_biases
             )
             return self._call_single_kernel(stack, f"aten.{form}", data, hx, params, [rows])
@@ -131,7 +131,7 @@ class RecurrentKernels:
         note = "packed sequences of different lengths: each counts as the longest"
         self._recorder.notes += [] if note in self._recorder.notes else [note]
         rows, steps = int(x.shape[0]) * int(x.shape[1]), int(x.shape[1 if batch_first else 0])
-        spec = OperationSpec("reshape", "gather", batch_rows_width([rows, *x.shape[2:]]))
+        spec = OperationSpec("reshape", "gather", to_batch_rows_width([rows, *x.shape[2:]]))
         (data,) = self._single_kernel(spec, "aten._pack_padded_sequence", [[rows, *x.shape[2:]]], x)
         with self._recorder.pause_recording():
             return data, self._torch.full((steps,), rows // max(1, steps), dtype=self._torch.int64)
@@ -143,7 +143,7 @@ class RecurrentKernels:
         steps = int(batch_sizes.shape[0])
         batch = int(data.shape[0]) // max(1, steps)
         shape = [batch, steps, *data.shape[1:]] if batch_first else [steps, batch, *data.shape[1:]]
-        spec = OperationSpec("reshape", "gather", batch_rows_width(data.shape))
+        spec = OperationSpec("reshape", "gather", to_batch_rows_width(data.shape))
         (padded,) = self._single_kernel(spec, "aten._pad_packed_sequence", [shape], data)
         with self._recorder.pause_recording():
             return padded, self._torch.full((batch,), steps, dtype=self._torch.int64)
@@ -166,7 +166,7 @@ class RecurrentKernels:
         from_input, from_state = self._gate_products(x, hx[0], w_ih, w_hh)
         shapes = [list(hx[0].shape), list(hx[1].shape)]
         biases = [bias for bias in (b_ih, b_hh) if bias is not None]
-        spec = gates_spec("lstm_cell", from_input)
+        spec = make_gates_spec("lstm_cell", from_input)
         return self._single_kernel(spec, "aten._thnn_fused_lstm_cell", shapes, from_input, from_state, hx[1], *biases)
 
     def gru_cell(self, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
@@ -174,7 +174,7 @@ class RecurrentKernels:
             return self._torch.ops.aten.gru_cell.default.decompose(x, hx, w_ih, w_hh, b_ih, b_hh)
         from_input, from_state = self._gate_products(x, hx, w_ih, w_hh)
         biases = [bias for bias in (b_ih, b_hh) if bias is not None]
-        spec = gates_spec("gru_cell", from_input)
+        spec = make_gates_spec("gru_cell", from_input)
         shapes = [list(hx.shape)]
         return self._single_kernel(spec, "aten._thnn_fused_gru_cell", shapes, from_input, from_state, hx, *biases)[0]
 

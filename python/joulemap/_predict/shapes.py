@@ -20,7 +20,7 @@ def element_count(shape: Sequence[int]) -> int:
     return math.prod(int(size) for size in shape)
 
 
-def batch_rows_width(shape: Sequence[int]) -> dict[str, int]:
+def to_batch_rows_width(shape: Sequence[int]) -> dict[str, int]:
     """Returns any shape as batch, rows and width; for images the width is all pixels of a channel."""
     sizes = [int(size) for size in shape]
     if len(sizes) >= 4:
@@ -29,7 +29,7 @@ def batch_rows_width(shape: Sequence[int]) -> dict[str, int]:
     return {"batch": sizes[0], "rows": sizes[1], "width": sizes[2]}
 
 
-def shape_by_dimension(shape: Sequence[int], dim: int) -> dict[str, int]:
+def shape_with_dim_as_width(shape: Sequence[int], dim: int) -> dict[str, int]:
     """Returns the shape with the dimension of computation as `width`, wherever it is."""
     sizes = [int(size) for size in shape] or [1]
     dim %= len(sizes)
@@ -42,9 +42,9 @@ def broadcast_form(shape: Sequence[int], second: Sequence[int]) -> tuple[str, di
     "scalar", "last" (it has the trailing dimensions), or "row" (any other way); and the shape of the first operand in
     those terms."""
     if list(shape) == list(second):
-        return "same", batch_rows_width(shape)
+        return "same", to_batch_rows_width(shape)
     if element_count(second) == 1:
-        return "scalar", batch_rows_width(shape)
+        return "scalar", to_batch_rows_width(shape)
     padded = [1] * (len(shape) - len(second)) + [int(size) for size in second]
     used = [index for index, size in enumerate(padded) if size != 1]
     first, last = used[0], used[-1]

@@ -55,12 +55,12 @@ class _FrameworkFinder:
         if name in self._waiting and search not in self._searching:
             self._searching.add(search)
             try:
-                return self._watched(name, path, target)
+                return self._find_watched_spec(name, path, target)
             finally:
                 self._searching.discard(search)
         return None
 
-    def _watched(self, name, path, target):
+    def _find_watched_spec(self, name, path, target):
         """Watches each spec until one is executed: programs also look for a framework without importing it."""
         spec = None
         for finder in sys.meta_path:
@@ -71,12 +71,12 @@ class _FrameworkFinder:
         if spec is None:
             return None  # not found yet; the program may make it importable later
         try:
-            self._call_afterwards(name, spec.loader)
+            self._install_after_import(name, spec.loader)
         except Exception as error:  # noqa: BLE001
             _record_failure(error)
         return spec
 
-    def _call_afterwards(self, name, loader):
+    def _install_after_import(self, name, loader):
         execute = loader.exec_module
         watched = getattr(execute, "joulemap_watched", None)
         if watched is not None:

@@ -21,7 +21,7 @@ constexpr double kEntryDegreesOfFreedom = 20;
 using EntryKey = std::pair<std::string, std::vector<std::string>>;  // device, path
 
 // Values of an entry on one side, by recording; 0 where a recording has no such row.
-struct SideValues {
+struct ComparedSideValues {
   std::vector<double> energy_j;
   std::vector<double> within_recording_sd_j;  // standard deviation within the recording
   double waiting_j = 0;                       // mean of all recordings, as are the following
@@ -32,33 +32,34 @@ struct SideValues {
   bool is_present = false;
   bool is_known = true;  // all rows have intervals
 
-  explicit SideValues(std::size_t recordings) : energy_j(recordings), within_recording_sd_j(recordings) {}
+  explicit ComparedSideValues(std::size_t recordings) : energy_j(recordings), within_recording_sd_j(recordings) {}
 };
 
 struct TwoSidedEntry {
   DifferenceEntry entry;
-  SideValues a;
-  SideValues b;
+  ComparedSideValues a;
+  ComparedSideValues b;
   statistics::RunContrast contrast = {};
 };
 
 using TwoSidedEntries = std::map<EntryKey, TwoSidedEntry>;
 
 void collect_side_values(TwoSidedEntries& gathered, std::span<const RecordingEntries> side,
-                         SideValues TwoSidedEntry::*values, std::pair<std::size_t, std::size_t> recordings) {
+                         ComparedSideValues TwoSidedEntry::*values, std::pair<std::size_t, std::size_t> recordings) {
   for (std::size_t i = 0; i < side.size(); ++i) {
     for (const ReportRow& row : side[i].rows->rows) {
-      if (!row.energy_j || row.path == std::vector<std::string>{std::string(kProbeMode)}) continue;
+      if (!row.energy_j || row.path == std::vector<std::string>{std::string(kProbeModeScopeName)}) continue;
       TwoSidedEntry& one =
           gathered
-              .try_emplace({row.device, row.path},
-                           TwoSidedEntry{{}, SideValues(recordings.first), SideValues(recordings.second)})
+              .try_emplace(
+                  {row.device, row.path},
+                  TwoSidedEntry{{}, ComparedSideValues(recordings.first), ComparedSideValues(recordings.second)})
               .first->second;
       one.entry.path = row.path;
       one.entry.name = row.name;
       one.entry.display_name = row.display_name;
       one.entry.device = row.device;
-      SideValues& here = one.*values;
+      ComparedSideValues& here = one.*values;
       here.is_present = true;
       here.energy_j[i] = *row.energy_j / side[i].unit_count;
       here.has_waiting = here.has_waiting || row.waiting_j.has_value();
@@ -69,17 +70,17 @@ void collect_side_values(TwoSidedEntries& gathered, std::span<const RecordingEnt
       here.time_s += row.time_s * share;
       if (!row.low_j || !row.high_j) here.is_known = false;
       if (!here.is_known) continue;
-      here.within_recording_sd_j[i] = 0.5 * (*row.high_j - *row.low_j) / kHalfWidth90 / side[i].unit_count;
+      here.within_recording_sd_j[i] = 0.5 * (*row.high_j - *row.low_j) / kNormalHalfWidth90 / side[i].unit_count;
     }
   }
 }
 
-statistics::RunGroup to_run_group(const SideValues& side) {
+statistics::RunGroup to_run_group(const ComparedSideValues& side) {
   if (!side.is_present) return {};
   return {side.energy_j, side.within_recording_sd_j};
 }
 
-double mean_energy(const SideValues& side) {
+double mean_energy(const ComparedSideValues& side) {
   double sum = 0;
   for (const double energy_j : side.energy_j) sum += energy_j / static_cast<double>(side.energy_j.size());
   return sum;
@@ -87,12 +88,13 @@ double mean_energy(const SideValues& side) {
 
 // Factor that widens the intervals of entries: the variation between runs affects all entries of a run together, and is
 // known with the few degrees of freedom of the total.
-double family_factor(const statistics::RunContrast& run, double level) {
+double run_variation_widening(const statistics::RunContrast& run, double level) {
   constexpr double kMany = 1e6;
-  return statistics::t_quantile(level, run.degrees_of_freedom) / statistics::t_quantile(level, kMany);
+  return statistics::two_sided_t_quantile(level, run.degrees_of_freedom) /
+         statistics::two_sided_t_quantile(level, kMany);
 }
 
-void set_compared_energy(std::optional<ComparedEnergy>& energy, const SideValues& side, double half_width_j,
+void set_compared_energy(std::optional<ComparedEnergy>& energy, const ComparedSideValues& side, double half_width_j,
                          bool is_known) {
   if (!side.is_present) return;
   energy = ComparedEnergy{mean_energy(side), {}, {}};
@@ -116,22 +118,22 @@ void judge_entry_difference(TwoSidedEntry& one, double alpha, double half_widths
     entry.high_j = *entry.difference_j + half_widths * one.contrast.standard_error();
   }
   if (!entry.a || !entry.b) {
-    entry.verdict = entry.b ? Verdict::appeared : Verdict::gone;
+    entry.verdict = entry.b ? ChangeVerdict::appeared : ChangeVerdict::gone;
   } else if (!entry.p_adjusted) {
-    entry.verdict = Verdict::unknown;
+    entry.verdict = ChangeVerdict::unknown;
   } else if (*entry.p_adjusted > alpha) {
-    entry.verdict = Verdict::within_noise;
+    entry.verdict = ChangeVerdict::within_noise;
   } else {
-    entry.verdict = *entry.difference_j > 0 ? Verdict::grew : Verdict::shrank;
+    entry.verdict = *entry.difference_j > 0 ? ChangeVerdict::grew : ChangeVerdict::shrank;
   }
 }
 
-double difference_probability(const TwoSidedEntry& one, double factor) {
+double difference_p_value(const TwoSidedEntry& one, double factor) {
   const bool is_compared = one.a.is_present && one.b.is_present && one.a.is_known && one.b.is_known;
   if (!is_compared) return std::numeric_limits<double>::quiet_NaN();
   const double error_j = factor * one.contrast.standard_error();
   if (error_j <= 0) return one.contrast.difference() == 0 ? 1 : std::numeric_limits<double>::quiet_NaN();
-  return statistics::t_probability(one.contrast.difference() / error_j, one.contrast.degrees_of_freedom);
+  return statistics::p_value_of_t_ratio(one.contrast.difference() / error_j, one.contrast.degrees_of_freedom);
 }
 
 std::vector<IdleDifference> compare_idle(std::span<const RecordingEntries> a, std::span<const RecordingEntries> b) {
@@ -163,12 +165,12 @@ void compare_entries(std::span<const RecordingEntries> a, std::span<const Record
   collect_side_values(gathered, a, &TwoSidedEntry::a, {a.size(), b.size()});
   collect_side_values(gathered, b, &TwoSidedEntry::b, {a.size(), b.size()});
   const double alpha = 1 - difference.interval;
-  const double factor = family_factor(run, difference.interval);
+  const double factor = run_variation_widening(run, difference.interval);
   std::vector<double> probabilities;
   for (auto& [key, one] : gathered) {
     one.contrast =
         statistics::contrast_runs(to_run_group(one.a), to_run_group(one.b), {run.relative_sd, kEntryDegreesOfFreedom});
-    probabilities.push_back(difference_probability(one, factor));
+    probabilities.push_back(difference_p_value(one, factor));
   }
   const std::vector<double> adjusted_p_values =
       statistics::adjusted_p_values(probabilities, statistics::Adjustment::benjamini_hochberg);
@@ -183,7 +185,8 @@ void compare_entries(std::span<const RecordingEntries> a, std::span<const Record
     const double p = adjusted_p_values[index++];
     if (!std::isnan(p)) one.entry.p_adjusted = p;
     judge_entry_difference(
-        one, alpha, factor * statistics::t_quantile(difference.entry_confidence, one.contrast.degrees_of_freedom));
+        one, alpha,
+        factor * statistics::two_sided_t_quantile(difference.entry_confidence, one.contrast.degrees_of_freedom));
     difference.entries.push_back(std::move(one.entry));
   }
   std::stable_sort(difference.entries.begin(), difference.entries.end(),

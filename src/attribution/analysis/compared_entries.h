@@ -14,7 +14,7 @@
 namespace joulemap::attribution {
 
 // Half width of a 90 % interval, as reports contain it, in standard deviations of a normal distribution.
-inline constexpr double kHalfWidth90 = 1.6449;
+inline constexpr double kNormalHalfWidth90 = 1.6449;
 
 struct RecordingEntries {
   const ReportResult* rows = nullptr;

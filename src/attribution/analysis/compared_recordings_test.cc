@@ -17,7 +17,7 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::int64_t kProgramBegin_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kReading_ns = 10 * kNanosecondsPerMillisecond;  // read period of the counter
+constexpr std::int64_t kReadPeriod_ns = 10 * kNanosecondsPerMillisecond;  // read period of the counter
 constexpr std::int64_t kProgramStep_ns = 20 * kNanosecondsPerMillisecond;
 constexpr int kProgramSteps = 150;
 constexpr int kWarmUpSteps = 15;
@@ -42,14 +42,14 @@ std::string record_program(const std::string& file, const SteppedProgram& progra
   writer->add(Mark{kProgramBegin_ns, MarkKind::command_begin, 0, 0, {}});
   double joules = 0;
   double noise = 0;
-  for (std::int64_t at_ns = kProgramBegin_ns - 20 * kReading_ns; at_ns <= end_ns + 20 * kReading_ns;
-       at_ns += kReading_ns) {
+  for (std::int64_t at_ns = kProgramBegin_ns - 20 * kReadPeriod_ns; at_ns <= end_ns + 20 * kReadPeriod_ns;
+       at_ns += kReadPeriod_ns) {
     writer->add(Sample{0, {static_cast<std::uint64_t>(joules * 1e6), at_ns, at_ns, ReadCode::ok}});
     const std::int64_t step = (at_ns - first_ns) / kProgramStep_ns;
     const bool is_step = at_ns >= first_ns && step < kProgramSteps;
     noise = 0.98 * noise + 0.2 * 0.01 * random.normal();  // standard deviation 1 %
     const double watts = !is_step ? 60 : program.step_w * (step < kWarmUpSteps ? 3 : 1) * (1 + noise);
-    joules += watts * seconds(kReading_ns);
+    joules += watts * seconds(kReadPeriod_ns);
   }
   for (int step = 0; step < kProgramSteps && program.has_steps; ++step) {
     writer->add(Mark{first_ns + step * kProgramStep_ns, MarkKind::step, static_cast<std::uint64_t>(step), 1, {}});
@@ -97,14 +97,14 @@ TEST(ComparedRecordings, ExcludesStartUpAndWarmUpFromTheSteadyStep) {
   EXPECT_TRUE(found->is_steady);
   EXPECT_NEAR(found->total.a->energy_j, 6, 0.1);
   EXPECT_NEAR(*found->total.relative_change, 0, 0.02);
-  EXPECT_EQ(found->total.verdict, Verdict::within_noise);
+  EXPECT_EQ(found->total.verdict, ChangeVerdict::within_noise);
   ASSERT_EQ(found->entries.size(), 1u);
   EXPECT_NEAR(found->entries[0].a->energy_j, 6, 0.15) << "rows are of the steady state, too";
   EXPECT_GE(found->b.recordings[0].exclusion->warm_up_steps, static_cast<std::size_t>(kWarmUpSteps));
   EXPECT_GT(found->b.recordings[0].exclusion->time_s, 6);
   const Result<RunDifference> all = compare_files(brief, lengthy, {.whole_run = true});
   EXPECT_FALSE(all->is_steady);
-  EXPECT_EQ(all->total.verdict, Verdict::grew) << "5 s more of start-up";
+  EXPECT_EQ(all->total.verdict, ChangeVerdict::grew) << "5 s more of start-up";
 }
 
 TEST(ComparedRecordings, ComparesWholeRecordingsWithoutSteps) {
@@ -124,7 +124,7 @@ TEST(ComparedRecordings, ReportsAtMostTenPercentFalseChanges) {
   for (int pair = 0; pair < 200; ++pair) {
     const Result<RunDifference> record = compare_files(recorder.runs(1), recorder.runs(1), {.per = "step"});
     ASSERT_TRUE(record) << record.error().message;
-    found += record->total.verdict == Verdict::within_noise ? 0 : 1;
+    found += record->total.verdict == ChangeVerdict::within_noise ? 0 : 1;
     covered += *record->total.low_j <= 0 && *record->total.high_j >= 0 ? 1 : 0;
   }
   EXPECT_LE(found, 20) << "seed " << kRecordingsSeed + 1;
@@ -139,7 +139,7 @@ TEST(ComparedRecordings, ThreeRecordingsPerSideDetectThePrintedChange) {
   for (int trial = 0; trial < 60; ++trial) {
     const double printed = *compare_files(recorder.runs(3), recorder.runs(3))->smallest_detectable_change;
     const Result<RunDifference> changed = compare_files(recorder.runs(3), recorder.runs(3, 1 + printed));
-    found += changed->total.verdict == Verdict::grew ? 1 : 0;
+    found += changed->total.verdict == ChangeVerdict::grew ? 1 : 0;
   }
   EXPECT_GE(found, 38) << "of 60, seed " << kRecordingsSeed + 2;
 }

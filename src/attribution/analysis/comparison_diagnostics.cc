@@ -9,9 +9,9 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr double kMaxUnitDifference = 0.05;       // relative difference, above which start-up has a different weight
-constexpr double kMinIdleEnergyFraction = 0.3;    // fraction of the energy that idle GPUs use
-constexpr std::size_t kMinRecordingsPerSide = 3;  // on each side, to estimate the variation between runs
+constexpr double kMaxRelativeUnitDifference = 0.05;  // relative difference, above which start-up has a different weight
+constexpr double kMinIdleEnergyFraction = 0.3;       // fraction of the energy that idle GPUs use
+constexpr std::size_t kMinRecordingsPerSide = 3;     // on each side, to estimate the variation between runs
 
 double units_per_recording(const ComparedRun& side) {
   return side.units / static_cast<double>(std::max<std::size_t>(side.recordings.size(), 1));
@@ -20,7 +20,7 @@ double units_per_recording(const ComparedRun& side) {
 void note_whole_runs(RunDifference& difference, bool is_whole_run_requested) {
   const double a = units_per_recording(difference.a);
   const double b = units_per_recording(difference.b);
-  if (difference.per != "run" && std::abs(b / a - 1) > kMaxUnitDifference) {
+  if (difference.per != "run" && std::abs(b / a - 1) > kMaxRelativeUnitDifference) {
     difference.diagnostics.add(
         {"units_differ", 1,
          fmt::format(
@@ -51,7 +51,7 @@ void note_unsettled_runs(RunDifference& difference, std::string_view letter, con
 }
 
 // Fraction of the energy that GPUs used while idle; empty if other domains are counted.
-std::optional<double> idle_share(const ReportResult& rows) {
+std::optional<double> idle_energy_fraction(const ReportResult& rows) {
   double all_j = 0;
   for (const DomainEnergy& domain : rows.domains) {
     if (!domain.is_counted || !domain.joules || domain.provenance != Provenance::measured) continue;
@@ -69,7 +69,7 @@ void add_host_waiting_diagnostic(RunDifference& difference, std::span<const RunR
   if (std::min(a.size(), b.size()) >= kMinRecordingsPerSide) return;
   double most = 0;
   for (const auto& side : {a, b}) {
-    for (const RunReports& run : side) most = std::max(most, idle_share(run.rows).value_or(0));
+    for (const RunReports& run : side) most = std::max(most, idle_energy_fraction(run.rows).value_or(0));
   }
   if (most <= kMinIdleEnergyFraction) return;
   difference.diagnostics.add(

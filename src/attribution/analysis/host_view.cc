@@ -22,7 +22,7 @@ constexpr std::size_t kMaxPhases = 64;
 constexpr std::size_t kMinDistributionSamples = 5;
 
 std::string phase_name(const ResolvedScope& resolved_scope) {
-  if (resolved_scope.is_probe()) return std::string(kProbeMode);
+  if (resolved_scope.is_probe()) return std::string(kProbeModeScopeName);
   std::string name;
   for (const std::string& part : resolved_scope.phase_path()) name += (name.empty() ? "" : " ") + part;
   return name;
@@ -58,8 +58,8 @@ LayerDistribution HostView::layer_distribution(const LayerKey& layer, std::strin
                                                std::size_t max_points) {
   std::vector<float> joules;
   for (const Sample& sample : samples.closed_samples) joules.push_back(sample.energy_j);
-  LayerDistribution spread{layer.first, layer.second, std::string(per), joules.size(), 0, {}, {}};
-  spread.mean_j = std::accumulate(joules.begin(), joules.end(), 0.0) / static_cast<double>(joules.size());
+  LayerDistribution distribution{layer.first, layer.second, std::string(per), joules.size(), 0, {}, {}};
+  distribution.mean_j = std::accumulate(joules.begin(), joules.end(), 0.0) / static_cast<double>(joules.size());
   std::ranges::sort(joules);
   for (std::size_t i = 0; i < kDistributionQuantileCount; ++i) {
     const double at =
@@ -67,16 +67,16 @@ LayerDistribution HostView::layer_distribution(const LayerKey& layer, std::strin
     const auto below = static_cast<std::size_t>(at);
     const std::size_t above = std::min(below + 1, joules.size() - 1);
     const double part = at - static_cast<double>(below);
-    spread.quantiles_j.push_back((1 - part) * joules[below] + part * joules[above]);
+    distribution.quantiles_j.push_back((1 - part) * joules[below] + part * joules[above]);
   }
-  if (max_points == 0) return spread;
+  if (max_points == 0) return distribution;
   const std::size_t stride = (joules.size() + max_points - 1) / max_points;
   for (std::size_t i = 0; i < joules.size(); i += stride) {
     const Sample& sample = samples.closed_samples[i];
-    spread.points.push_back({sample.begin_ms * 1e-3, sample.energy_j, {}});
-    if (sample.step >= 0) spread.points.back().step = sample.step;
+    distribution.points.push_back({sample.begin_ms * 1e-3, sample.energy_j, {}});
+    if (sample.step >= 0) distribution.points.back().step = sample.step;
   }
-  return spread;
+  return distribution;
 }
 
 std::uint32_t HostView::ms_since_begin(std::int64_t time_ns) const {
@@ -115,7 +115,7 @@ HostView::KernelAccumulators& HostView::kernel_accumulators(std::uint32_t proces
   ProcessActivity& names = activity_sums_.process_activity(process);
   const ResolvedScope& resolved_scope = names.scopes.resolved_scope(kernel.scope);
   known.device = names.device_of_queue(kernel.queue);
-  known.weight = gpu_attribution_.weight_by_length(known.device, process, kernel.class_id);
+  known.weight = gpu_attribution_.kernel_weight_by_duration(known.device, process, kernel.class_id);
   known.phase = find_phase_curve(gpu_phases_, resolved_scope);
   const auto gpu = machine_energy_.gpus.find(known.device);
   std::vector<std::string> path = distribution_row_path(resolved_scope);
@@ -150,7 +150,7 @@ void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
 
 double HostView::kernel_energy_j(const KernelAccumulators& accumulators, const Kernel& kernel) const {
   const std::int64_t length_ns = kernel.end_ns - kernel.start_ns;
-  return seconds(length_ns) * accumulators.weight.weight_of_length(static_cast<double>(length_ns)) *
+  return seconds(length_ns) * accumulators.weight.weight_for_duration(static_cast<double>(length_ns)) *
          gpu_attribution_.kernel_power_per_weight(accumulators.device, kernel);
 }
 
@@ -192,8 +192,8 @@ void HostView::add_waits(std::uint32_t process, const Activity& activity) {
   ProcessActivity& names = activity_sums_.process_activity(process);
   const TimeSpan span{activity.begin_ns, activity.end_ns};
   for (const WaitTally& wait : activity.waits) {
-    const std::pair key{names.device_of_queue(wait.queue), idle_cause_of(names, wait, span)};
-    TimeCurve& curve = waits_by_cause_.try_emplace(key, span_, cell_count_for(span_)).first->second;
+    const std::pair key{names.device_of_queue(wait.queue), idle_cause_of_wait(names, wait, span)};
+    TimeCurve& curve = waits_by_cause_.try_emplace(key, span_, cell_count_for_span(span_)).first->second;
     curve.add(span.begin_ns, span.end_ns, seconds(wait.time_ns));
   }
 }
@@ -267,15 +267,15 @@ std::vector<NamedPhaseSpan> HostView::phases() const {
 std::vector<LayerDistribution> HostView::layer_distributions(const ViewLimits& limits) const {
   struct Candidate {
     double sum_j;
-    LayerDistribution spread;
+    LayerDistribution distribution;
   };
   std::vector<Candidate> all;
   for (const auto& [layer, samples] : gpu_layers_) {
     Samples whole = samples;
     if (samples.step != 0) whole.close(samples.open_sample_j);
     if (whole.closed_samples.size() < kMinDistributionSamples) continue;
-    LayerDistribution spread = layer_distribution(layer, "step", whole, limits.layer_points);
-    all.push_back({spread.mean_j * static_cast<double>(spread.samples), std::move(spread)});
+    LayerDistribution distribution = layer_distribution(layer, "step", whole, limits.layer_points);
+    all.push_back({distribution.mean_j * static_cast<double>(distribution.samples), std::move(distribution)});
   }
   for (const auto& [layer, samples] : cpu_layers_) {
     if (samples.closed_samples.size() < kMinDistributionSamples) continue;
@@ -285,25 +285,25 @@ std::vector<LayerDistribution> HostView::layer_distributions(const ViewLimits& l
   std::ranges::stable_sort(all, std::greater<>(), &Candidate::sum_j);
   std::vector<LayerDistribution> distributions;
   for (std::size_t i = 0; i < all.size() && i < limits.distributions; ++i)
-    distributions.push_back(std::move(all[i].spread));
+    distributions.push_back(std::move(all[i].distribution));
   return distributions;
 }
 
-const StepDetails* HostView::find_most_step_details() const {
+const StepDetails* HostView::find_details_with_most_steps() const {
   const auto most =
       std::ranges::max_element(step_details_, {}, [](const auto& details) { return details.second.step_count(); });
   return most == step_details_.end() ? nullptr : &most->second;
 }
 
 std::uint64_t HostView::count_steps_with_kernels() const {
-  const StepDetails* const details = find_most_step_details();
+  const StepDetails* const details = find_details_with_most_steps();
   return details == nullptr ? 0 : details->step_count();
 }
 
 std::vector<StepDetail> HostView::step_details() {
   for (auto& [key, curve] : waits_by_cause_) curve.finish();
   std::vector<StepDetail> all;
-  const StepDetails* const details = find_most_step_details();
+  const StepDetails* const details = find_details_with_most_steps();
   if (details == nullptr) return all;
   for (const CollectedStep* step : details->steps()) all.push_back(make_step_detail(*step));
   return all;

@@ -40,8 +40,8 @@ struct NamedPhaseSpan {
 // What one machine adds to a RunView.
 struct MachineView {
   TimeSpan span;
-  std::vector<NumberedEnergy> steps = {};  // of the process with the most steps
-  std::vector<NumberedEnergy> epochs = {};
+  std::vector<StepOrEpochEnergy> steps = {};  // of the process with the most steps
+  std::vector<StepOrEpochEnergy> epochs = {};
   std::vector<TimeSpan> probing = {};
   std::vector<TimeSpan> dithering = {};
   std::vector<NamedPhaseSpan> phases = {};
@@ -88,7 +88,7 @@ class HostView {
   // Values common to all kernels with the same KernelKey.
   struct KernelAccumulators {
     std::string device;
-    GpuAttribution::WeightByLength weight;
+    GpuAttribution::KernelWeightByDuration weight;
     TimeCurve* phase = nullptr;
     Samples* layer = nullptr;  // null: none
     const LayerKey* layer_key = nullptr;
@@ -114,7 +114,7 @@ class HostView {
                         std::uint64_t first);
   void add_waits(std::uint32_t process, const Activity& activity);
   double kernel_energy_j(const KernelAccumulators& accumulators, const Kernel& kernel) const;
-  const StepDetails* find_most_step_details() const;
+  const StepDetails* find_details_with_most_steps() const;
   StepDetail make_step_detail(const CollectedStep& step);
   std::vector<StepWait> gpu_waits_in_step(const std::string& device, double idle_s, TimeSpan span);
   void add_scope_energies(std::uint32_t process, const Activity& activity);

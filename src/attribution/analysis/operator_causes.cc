@@ -20,18 +20,18 @@ namespace {
 constexpr double kMinGroupShare = 0.001;          // of the total; smaller differences of groups are ignored
 constexpr double kMinCallRatio = 1.5;             // ratio of counts, which are known to a quarter in short recordings
 constexpr double kMinUnfusedCallRatio = 1.5;      // the same, of kernels that replace fused ones
-constexpr double kMinLongerTimeRatio = 1.05;      // ratio of durations
+constexpr double kMinLongerDurationRatio = 1.05;  // ratio of durations
 constexpr double kMinCommonKernelFraction = 0.5;  // common fraction of the energy by kernel
-constexpr double kDegreesOfFreedom = 20;          // of intervals of entries, as in compared_entries.cc
-constexpr std::size_t kMaxKernelText = 60;        // characters of a kernel's name
+constexpr double kIntervalDegreesOfFreedom = 20;  // of intervals of entries, as in compared_entries.cc
+constexpr std::size_t kMaxShortKernelNameLength = 60;  // characters of a kernel's name
 
 // A changed group, from the side that uses less energy to the side that uses more.
 struct GroupChange {
   DifferenceEntry* entry = nullptr;
-  char costlier_name = 'B';
-  char cheaper_name = 'A';
-  const OperatorSide* costlier_side = nullptr;
-  const OperatorSide* cheaper_side = nullptr;
+  char costlier_letter = 'B';
+  char cheaper_letter = 'A';
+  const OperatorGroupSide* costlier_side = nullptr;
+  const OperatorGroupSide* cheaper_side = nullptr;
   ComparedEnergy costlier_energy = {};
   ComparedEnergy cheaper_energy = {};
   bool is_one_sided = false;
@@ -55,10 +55,11 @@ std::string short_kernel_name(std::string_view kernel) {
   if (kernel.starts_with("void ")) kernel.remove_prefix(5);
   kernel = kernel.substr(0, kernel.find('<'));
   if (!kernel.starts_with('(')) kernel = kernel.substr(0, kernel.find('('));
-  return std::string(kernel.size() > kMaxKernelText ? kernel.substr(kernel.size() - kMaxKernelText) : kernel);
+  return std::string(
+      kernel.size() > kMaxShortKernelNameLength ? kernel.substr(kernel.size() - kMaxShortKernelNameLength) : kernel);
 }
 
-std::string largest_kernel(const OperatorSide& side) {
+std::string largest_kernel(const OperatorGroupSide& side) {
   return side.kernels.empty() ? std::string("unknown") : short_kernel_name(side.kernels.front().name);
 }
 
@@ -66,10 +67,10 @@ std::string count_text(double count) { return count < 1 ? fmt::format("{:.2g}", 
 
 std::string phase_text(const OperatorGroup& group) { return group.phase.empty() ? "" : " (" + group.phase + ")"; }
 
-double common_kernel_fraction(const OperatorSide& x, const OperatorSide& y) {
+double common_kernel_fraction(const OperatorGroupSide& x, const OperatorGroupSide& y) {
   double common = 0;
-  for (const GroupKernel& one : x.kernels) {
-    const auto other = std::ranges::find(y.kernels, one.name, &GroupKernel::name);
+  for (const OperatorGroupKernel& one : x.kernels) {
+    const auto other = std::ranges::find(y.kernels, one.name, &OperatorGroupKernel::name);
     if (other != y.kernels.end()) common += std::min(one.share, other->share);
   }
   return common;
@@ -86,7 +87,7 @@ bool runs_same_code(const GroupChange& change) {
 
 std::string call_counts_text(const GroupChange& change) {
   return fmt::format("{} {} per {} in {} instead of {}", count_text(change.costlier_call_count()),
-                     change.is_on_cpu() ? "calls" : "launches", change.unit_name, change.costlier_name,
+                     change.is_on_cpu() ? "calls" : "launches", change.unit_name, change.costlier_letter,
                      count_text(change.cheaper_call_count()));
 }
 
@@ -97,90 +98,94 @@ bool is_beyond_noise(const DifferenceEntry& entry) {
 
 // --- Rules. Each returns a cause if it applies.
 
-using OptionalCause = std::optional<GroupCause>;
+using OptionalCause = std::optional<OperatorGroupCause>;
 
 OptionalCause explain_waiting(const GroupChange& change) {
   if (!change.is_kind(kWaitingKind) || !is_beyond_noise(*change.entry)) return {};
-  return GroupCause{
-      "waiting", fmt::format("the GPU is idle for longer in {} ({})", change.costlier_name, change.entry->path.back())};
+  return OperatorGroupCause{"waiting", fmt::format("the GPU is idle for longer in {} ({})", change.costlier_letter,
+                                                   change.entry->path.back())};
 }
 
 OptionalCause explain_recompute(const GroupChange& change) {
   if (change.group().phase != "recompute") return {};
-  return GroupCause{"recompute", fmt::format("{} runs operations of the forward pass again in the backward pass",
-                                             change.costlier_name)};
+  return OperatorGroupCause{
+      "recompute",
+      fmt::format("{} runs operations of the forward pass again in the backward pass", change.costlier_letter)};
 }
 
 OptionalCause explain_host_copies(const GroupChange& change) {
   if (!change.is_kind("host copy")) return {};
-  return GroupCause{"host_copies", fmt::format("{} copies more between host and device{}", change.costlier_name,
-                                               !change.is_one_sided && change.costlier_call_count() >
-                                                                           kMinCallRatio * change.cheaper_call_count()
-                                                   ? ": " + call_counts_text(change)
-                                                   : std::string())};
+  return OperatorGroupCause{
+      "host_copies",
+      fmt::format("{} copies more between host and device{}", change.costlier_letter,
+                  !change.is_one_sided && change.costlier_call_count() > kMinCallRatio * change.cheaper_call_count()
+                      ? ": " + call_counts_text(change)
+                      : std::string())};
 }
 
 OptionalCause explain_layout_conversion(const GroupChange& change) {
   if (!change.is_kind("layout conversion")) return {};
-  return GroupCause{"layout", fmt::format("{} converts the memory layout of tensors ({})", change.costlier_name,
-                                          largest_kernel(*change.costlier_side))};
+  return OperatorGroupCause{"layout", fmt::format("{} converts the memory layout of tensors ({})",
+                                                  change.costlier_letter, largest_kernel(*change.costlier_side))};
 }
 
 OptionalCause explain_unfused_optimizer(const GroupChange& change) {
   if (!change.is_kind("optimizer") || change.costlier_call_count() < kMinUnfusedCallRatio * change.cheaper_call_count())
     return {};
-  return GroupCause{"unfused", fmt::format("{} updates parameters in more, smaller {}: {}", change.costlier_name,
-                                           change.work_unit_name(), call_counts_text(change))};
+  return OperatorGroupCause{"unfused",
+                            fmt::format("{} updates parameters in more, smaller {}: {}", change.costlier_letter,
+                                        change.work_unit_name(), call_counts_text(change))};
 }
 
 OptionalCause explain_device_copies(const GroupChange& change) {
   if (!change.is_kind("copy")) return {};
   const std::vector<std::string>& operations = change.costlier_side->operations;
-  return GroupCause{"copies",
-                    fmt::format("{} copies more within the device ({})", change.costlier_name,
-                                operations.empty() ? largest_kernel(*change.costlier_side) : operations.front())};
+  return OperatorGroupCause{
+      "copies", fmt::format("{} copies more within the device ({})", change.costlier_letter,
+                            operations.empty() ? largest_kernel(*change.costlier_side) : operations.front())};
 }
 
 OptionalCause explain_larger_shapes(const GroupChange& change) {
   if (!change.group().has_different_shapes || change.costlier_side->shapes.empty() ||
       change.cheaper_side->shapes.empty())
     return {};
-  return GroupCause{"shapes",
-                    fmt::format("larger shapes in {}: {} {} instead of {}", change.costlier_name, change.group().kind,
-                                change.costlier_side->shapes.front(), change.cheaper_side->shapes.front())};
+  return OperatorGroupCause{
+      "shapes", fmt::format("larger shapes in {}: {} {} instead of {}", change.costlier_letter, change.group().kind,
+                            change.costlier_side->shapes.front(), change.cheaper_side->shapes.front())};
 }
 
 OptionalCause explain_precision(const GroupChange& change) {
   const std::string& more = change.costlier_side->precision;
   const std::string& less = change.cheaper_side->precision;
   if (more.empty() || less.empty() || more == less) return {};
-  return GroupCause{"precision", fmt::format("{} in {} in {}, in {} in {}", change.group().kind, more,
-                                             change.costlier_name, less, change.cheaper_name)};
+  return OperatorGroupCause{"precision", fmt::format("{} in {} in {}, in {} in {}", change.group().kind, more,
+                                                     change.costlier_letter, less, change.cheaper_letter)};
 }
 
 OptionalCause explain_more_calls(const GroupChange& change) {
   if (change.is_one_sided || !runs_same_code(change) ||
       change.costlier_call_count() < kMinCallRatio * change.cheaper_call_count() || change.cheaper_call_count() <= 0)
     return {};
-  return GroupCause{"calls", fmt::format("more {} of {}{}: {}", change.is_on_cpu() ? "calls" : "launches",
-                                         change.group().kind, phase_text(change.group()), call_counts_text(change))};
+  return OperatorGroupCause{
+      "calls", fmt::format("more {} of {}{}: {}", change.is_on_cpu() ? "calls" : "launches", change.group().kind,
+                           phase_text(change.group()), call_counts_text(change))};
 }
 
 OptionalCause explain_other_kernel(const GroupChange& change) {
   if (change.is_one_sided || change.is_kind(kWaitingKind) || runs_same_code(change)) return {};
-  const auto name = [&](const OperatorSide& side) {
+  const auto name = [&](const OperatorGroupSide& side) {
     return change.is_on_cpu() ? side.operations.front() : largest_kernel(side);
   };
-  return GroupCause{
-      "kernel",
-      fmt::format("another {} for {}: {} in {} instead of {}", change.is_on_cpu() ? "operation" : "kernel",
-                  change.group().kind, name(*change.costlier_side), change.costlier_name, name(*change.cheaper_side))};
+  return OperatorGroupCause{
+      "kernel", fmt::format("another {} for {}: {} in {} instead of {}", change.is_on_cpu() ? "operation" : "kernel",
+                            change.group().kind, name(*change.costlier_side), change.costlier_letter,
+                            name(*change.cheaper_side))};
 }
 
 OptionalCause explain_one_sided_group(const GroupChange& change) {
   if (!change.is_one_sided || change.is_kind(kWaitingKind)) return {};
-  return GroupCause{
-      "extra", fmt::format("only {} runs {}{}", change.costlier_name, change.group().kind, phase_text(change.group()))};
+  return OperatorGroupCause{"extra", fmt::format("only {} runs {}{}", change.costlier_letter, change.group().kind,
+                                                 phase_text(change.group()))};
 }
 
 // The same code: it takes longer, or its power is higher. Only the energy shows it, so it must exceed the noise.
@@ -188,12 +193,13 @@ OptionalCause explain_duration_or_power(const GroupChange& change) {
   if (!is_beyond_noise(*change.entry) || change.is_kind(kWaitingKind)) return {};
   const double more_s = change.costlier_energy.time_s.value_or(0);
   const double less_s = change.cheaper_energy.time_s.value_or(0);
-  if (less_s > 0 && more_s > kMinLongerTimeRatio * less_s) {
-    return GroupCause{"duration", fmt::format("the same {} of {} take {:.0f} % longer in {}", change.work_unit_name(),
-                                              change.group().kind, 100 * (more_s / less_s - 1), change.costlier_name)};
+  if (less_s > 0 && more_s > kMinLongerDurationRatio * less_s) {
+    return OperatorGroupCause{"duration",
+                              fmt::format("the same {} of {} take {:.0f} % longer in {}", change.work_unit_name(),
+                                          change.group().kind, 100 * (more_s / less_s - 1), change.costlier_letter)};
   }
-  return GroupCause{"power", fmt::format("the same {} of {} use more power in {}", change.work_unit_name(),
-                                         change.group().kind, change.costlier_name)};
+  return OperatorGroupCause{"power", fmt::format("the same {} of {} use more power in {}", change.work_unit_name(),
+                                                 change.group().kind, change.costlier_letter)};
 }
 
 constexpr std::array<OptionalCause (*)(const GroupChange&), 12> kCauseRules = {
@@ -206,23 +212,24 @@ constexpr std::array<OptionalCause (*)(const GroupChange&), 12> kCauseRules = {
 constexpr std::array<std::string_view, 4> kFusedKinds = {"normalization", "attention", "softmax", "loss"};
 constexpr std::array<std::string_view, 8> kUnfusedPartKinds = {"elementwise",   "reduction", "softmax", "copy",
                                                                "normalization", "matmul",    "pooling", "other"};
-constexpr std::array<std::string_view, 3> kFusingKernels = {"triton_", "fusion", "multi_tensor"};
+constexpr std::array<std::string_view, 3> kFusedKernelNameParts = {"triton_", "fusion", "multi_tensor"};
 
 bool is_only_on_side(const GroupChange& change, char side) {
-  return change.is_one_sided && change.costlier_name == side;
+  return change.is_one_sided && change.costlier_letter == side;
 }
 
 double call_count_on_side(const GroupChange& change, char side) {
-  return change.costlier_name == side ? change.costlier_call_count() : change.cheaper_call_count();
+  return change.costlier_letter == side ? change.costlier_call_count() : change.cheaper_call_count();
 }
 
-const OperatorSide& operator_side_named(const GroupChange& change, char side) {
-  return change.costlier_name == side ? *change.costlier_side : *change.cheaper_side;
+const OperatorGroupSide& operator_side_named(const GroupChange& change, char side) {
+  return change.costlier_letter == side ? *change.costlier_side : *change.cheaper_side;
 }
 
-bool has_fusing_kernel(const OperatorSide& side) {
-  return std::ranges::any_of(side.kernels, [](const GroupKernel& kernel) {
-    return std::ranges::any_of(kFusingKernels, [&](auto part) { return kernel.name.find(part) != std::string::npos; });
+bool has_fusing_kernel(const OperatorGroupSide& side) {
+  return std::ranges::any_of(side.kernels, [](const OperatorGroupKernel& kernel) {
+    return std::ranges::any_of(kFusedKernelNameParts,
+                               [&](auto part) { return kernel.name.find(part) != std::string::npos; });
   });
 }
 
@@ -241,7 +248,7 @@ bool has_fused_version(const GroupChange& change, char fused, char parts) {
 bool is_unfused_part(const GroupChange& change, char parts, bool has_fused_attention) {
   if (!is_one_of(kUnfusedPartKinds, change.group().kind)) return false;
   if (change.is_kind("matmul") && !has_fused_attention) return false;
-  return change.costlier_name == parts;
+  return change.costlier_letter == parts;
 }
 
 // Assigns the cause to the changes of one device and phase, if `parts` runs the parts of what `fused` runs fused.
@@ -265,7 +272,7 @@ void assign_unfused_cause(std::span<GroupChange* const> changes, char fused, cha
   for (const GroupChange* change : cluster) {
     of_parts += call_count_on_side(*change, parts);
     of_fused += call_count_on_side(*change, fused);
-    saved_j += change->costlier_name == parts ? change->energy_difference_j() : -change->energy_difference_j();
+    saved_j += change->costlier_letter == parts ? change->energy_difference_j() : -change->energy_difference_j();
     kinds.insert(change->group().kind);
   }
   if (of_parts < kMinUnfusedCallRatio * of_fused || saved_j <= 0) return;
@@ -279,7 +286,7 @@ void assign_unfused_cause(std::span<GroupChange* const> changes, char fused, cha
 
 // --- A layout concerns several groups, too: the conversions, and other kernels of the same operations.
 
-constexpr std::array<std::string_view, 3> kKindsWithLayout = {"convolution", "normalization", "pooling"};
+constexpr std::array<std::string_view, 3> kLayoutDependentKinds = {"convolution", "normalization", "pooling"};
 
 // Assigns the cause to the changes of one device, if one side converts more.
 void assign_layout_cause(std::span<GroupChange* const> changes) {
@@ -292,9 +299,9 @@ void assign_layout_cause(std::span<GroupChange* const> changes) {
   if (largest == nullptr || largest->cheaper_call_count() * kMinCallRatio > largest->costlier_call_count()) return;
   const std::string text =
       fmt::format("{} converts the memory layout of tensors around convolutions ({}) and runs kernels of that layout",
-                  largest->costlier_name, largest_kernel(*largest->costlier_side));
+                  largest->costlier_letter, largest_kernel(*largest->costlier_side));
   for (GroupChange* change : changes) {
-    const bool is_of_layout = is_one_of(kKindsWithLayout, change->group().kind) && !change->is_one_sided;
+    const bool is_of_layout = is_one_of(kLayoutDependentKinds, change->group().kind) && !change->is_one_sided;
     if (change->is_kind("layout conversion") || (is_of_layout && !runs_same_code(*change)))
       change->entry->group->cause = {"layout", text};
   }
@@ -316,8 +323,8 @@ std::vector<GroupChange> collect_group_changes(RunDifference& difference) {
     const bool grew = *entry.difference_j > 0;
     GroupChange& change = changes.emplace_back();
     change.entry = &entry;
-    change.costlier_name = grew ? 'B' : 'A';
-    change.cheaper_name = grew ? 'A' : 'B';
+    change.costlier_letter = grew ? 'B' : 'A';
+    change.cheaper_letter = grew ? 'A' : 'B';
     change.costlier_side = grew ? &entry.group->b : &entry.group->a;
     change.cheaper_side = grew ? &entry.group->a : &entry.group->b;
     change.costlier_energy = (grew ? entry.b : entry.a).value_or(ComparedEnergy{});
@@ -344,7 +351,7 @@ void assign_causes_across_groups(std::vector<GroupChange>& changes) {
   }
 }
 
-struct CauseSum {
+struct CauseEnergySum {
   DifferenceCause cause;
   double a_j = 0;
   double b_j = 0;
@@ -352,22 +359,22 @@ struct CauseSum {
 };
 
 // Errors of groups are independent, except for the variation between runs, which the total contains.
-bool exceeds_noise(const CauseSum& sum, const RunDifference& difference) {
+bool exceeds_noise(const CauseEnergySum& sum, const RunDifference& difference) {
   const DifferenceEntry& total = difference.total;
   const double most_j = larger_total_j(difference);
   const double of_runs = total.low_j && most_j > 0 ? 0.5 * (*total.high_j - *total.low_j) / most_j : 0;
   // Causes are few: their intervals have the level of the total, not that of hundreds of entries.
-  const double narrower = statistics::t_quantile(difference.interval, kDegreesOfFreedom) /
-                          statistics::t_quantile(difference.entry_confidence, kDegreesOfFreedom);
+  const double narrower = statistics::two_sided_t_quantile(difference.interval, kIntervalDegreesOfFreedom) /
+                          statistics::two_sided_t_quantile(difference.entry_confidence, kIntervalDegreesOfFreedom);
   const double half_width_j = std::max(narrower * std::sqrt(sum.variance_j2), of_runs * std::max(sum.a_j, sum.b_j));
   return std::abs(sum.cause.difference_j) >= std::max(kMinCauseShare * most_j, half_width_j);
 }
 
-std::map<std::string, CauseSum> sum_energies_by_cause(const RunDifference& difference) {
-  std::map<std::string, CauseSum> sums;
+std::map<std::string, CauseEnergySum> sum_energies_by_cause(const RunDifference& difference) {
+  std::map<std::string, CauseEnergySum> sums;
   for (const DifferenceEntry& entry : difference.entries) {
     if (!entry.group || entry.group->cause.code.empty()) continue;
-    CauseSum& sum = sums[entry.group->cause.code];
+    CauseEnergySum& sum = sums[entry.group->cause.code];
     DifferenceCause& cause = sum.cause;
     cause.code = entry.group->cause.code;
     cause.difference_j += *entry.difference_j;
@@ -383,7 +390,7 @@ std::map<std::string, CauseSum> sum_energies_by_cause(const RunDifference& diffe
 }
 
 // Of the largest group that differs in the direction of the sum; entries are sorted by their difference.
-std::string find_cause_text(const CauseSum& sum, const RunDifference& difference) {
+std::string find_cause_text(const CauseEnergySum& sum, const RunDifference& difference) {
   for (const DifferenceEntry& entry : difference.entries) {
     if (entry.group && entry.group->cause.code == sum.cause.code && *entry.difference_j * sum.cause.difference_j > 0)
       return entry.group->cause.text;
@@ -392,8 +399,8 @@ std::string find_cause_text(const CauseSum& sum, const RunDifference& difference
 }
 
 // Keeps the causes whose sum exceeds the noise.
-void add_certain_causes(RunDifference& difference) {
-  std::map<std::string, CauseSum> sums = sum_energies_by_cause(difference);
+void add_significant_causes(RunDifference& difference) {
+  std::map<std::string, CauseEnergySum> sums = sum_energies_by_cause(difference);
   std::erase_if(sums, [&](const auto& entry) { return !exceeds_noise(entry.second, difference); });
   for (auto& [code, sum] : sums) {
     sum.cause.text = find_cause_text(sum, difference);
@@ -421,7 +428,7 @@ void explain_operator_differences(RunDifference& difference) {
       }
     }
   }
-  add_certain_causes(difference);
+  add_significant_causes(difference);
 }
 
 }  // namespace joulemap::attribution

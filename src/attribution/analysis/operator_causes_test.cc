@@ -10,8 +10,8 @@ namespace {
 
 using Path = std::vector<std::string>;
 
-OperatorSide side(Path kernels, std::string precision = {}, Path shapes = {}) {
-  OperatorSide out;
+OperatorGroupSide operator_side(Path kernels, std::string precision = {}, Path shapes = {}) {
+  OperatorGroupSide out;
   for (std::string& name : kernels) out.kernels.push_back({std::move(name), 1});
   out.precision = std::move(precision);
   out.shapes = std::move(shapes);
@@ -27,7 +27,8 @@ struct GroupSides {
   double b_s = 1;
 };
 
-DifferenceEntry group(Path path, const GroupSides& sides, OperatorSide a = side({"k"}), OperatorSide b = side({"k"})) {
+DifferenceEntry group(Path path, const GroupSides& sides, OperatorGroupSide a = operator_side({"k"}),
+                      OperatorGroupSide b = operator_side({"k"})) {
   DifferenceEntry entry;
   entry.device = "gpu0";
   entry.group = OperatorGroup{
@@ -41,7 +42,7 @@ DifferenceEntry group(Path path, const GroupSides& sides, OperatorSide a = side(
   return entry;
 }
 
-RunDifference judged(std::vector<DifferenceEntry> entries) {
+RunDifference difference_with_causes(std::vector<DifferenceEntry> entries) {
   RunDifference difference;
   difference.per = "step";
   double a_j = 0;
@@ -58,14 +59,18 @@ RunDifference judged(std::vector<DifferenceEntry> entries) {
   return difference;
 }
 
-std::string code_of(const DifferenceEntry& entry) { return judged({entry}).entries.front().group->cause.code; }
-std::string text_of(const DifferenceEntry& entry) { return judged({entry}).entries.front().group->cause.text; }
+std::string code_of(const DifferenceEntry& entry) {
+  return difference_with_causes({entry}).entries.front().group->cause.code;
+}
+std::string text_of(const DifferenceEntry& entry) {
+  return difference_with_causes({entry}).entries.front().group->cause.text;
+}
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(OperatorCauses, APrecisionIsReadFromKernels) {
   const DifferenceEntry entry =
-      group({"matmul", "forward"}, {1, 5}, side({"tf32"}, "tf32"), side({"sgemm"}, "float32"));
+      group({"matmul", "forward"}, {1, 5}, operator_side({"tf32"}, "tf32"), operator_side({"sgemm"}, "float32"));
   EXPECT_EQ(code_of(entry), "precision");
   EXPECT_TRUE(contains(text_of(entry), "float32 in B, in tf32 in A")) << text_of(entry);
 }
@@ -81,7 +86,7 @@ TEST(OperatorCauses, RecomputeIsFoundByItsPhase) {
 
 TEST(OperatorCauses, LargerShapesAreACauseOfTheirOwn) {
   DifferenceEntry entry =
-      group({"matmul", "forward"}, {1, 5}, side({"x"}, "", {"16x8x8"}), side({"y"}, "", {"64x8x8"}));
+      group({"matmul", "forward"}, {1, 5}, operator_side({"x"}, "", {"16x8x8"}), operator_side({"y"}, "", {"64x8x8"}));
   entry.group->has_different_shapes = true;
   EXPECT_EQ(code_of(entry), "shapes");
   EXPECT_TRUE(contains(text_of(entry), "64x8x8 instead of 16x8x8")) << text_of(entry);
@@ -92,8 +97,8 @@ TEST(OperatorCauses, MoreLaunchesOfTheSameKernels) {
 }
 
 TEST(OperatorCauses, AnotherKernelForTheSameWork) {
-  const DifferenceEntry entry =
-      group({"convolution", "forward"}, {1, 5}, side({"void winograd<float>(int)"}), side({"implicit_gemm"}));
+  const DifferenceEntry entry = group({"convolution", "forward"}, {1, 5}, operator_side({"void winograd<float>(int)"}),
+                                      operator_side({"implicit_gemm"}));
   EXPECT_EQ(code_of(entry), "kernel");
   EXPECT_TRUE(contains(text_of(entry), "implicit_gemm in B instead of winograd")) << text_of(entry);
 }
@@ -114,9 +119,10 @@ TEST(OperatorCauses, LayoutsCopiesAndWaitingAreFoundByTheirKind) {
 }
 
 TEST(OperatorCauses, AFusedOperationAndItsPartsHaveOneCause) {
-  const RunDifference difference = judged({group({"elementwise", "forward"}, {std::nullopt, 8, 1, 10}),
-                                           group({"reduction", "forward"}, {std::nullopt, 3, 1, 4}),
-                                           group({"normalization", "forward"}, {2, std::nullopt, 2, 1})});
+  const RunDifference difference =
+      difference_with_causes({group({"elementwise", "forward"}, {std::nullopt, 8, 1, 10}),
+                              group({"reduction", "forward"}, {std::nullopt, 3, 1, 4}),
+                              group({"normalization", "forward"}, {2, std::nullopt, 2, 1})});
   ASSERT_EQ(difference.causes.size(), 1u);
   EXPECT_EQ(difference.causes.front().code, "unfused");
   EXPECT_NEAR(difference.causes.front().difference_j, 9, 1e-12);
@@ -125,31 +131,32 @@ TEST(OperatorCauses, AFusedOperationAndItsPartsHaveOneCause) {
 }
 
 TEST(OperatorCauses, FewerKernelsThatUseMoreEnergyAreNotFused) {
-  const RunDifference difference =
-      judged({group({"normalization", "backward"}, {2, 8, 15, 5}, side({"channels_last"}), side({"nchw"}))});
+  const RunDifference difference = difference_with_causes(
+      {group({"normalization", "backward"}, {2, 8, 15, 5}, operator_side({"channels_last"}), operator_side({"nchw"}))});
   ASSERT_EQ(difference.causes.size(), 1u);
   EXPECT_EQ(difference.causes.front().code, "kernel");
 }
 
 TEST(OperatorCauses, ConversionsExplainOtherKernelsOfTheirLayout) {
-  const RunDifference difference =
-      judged({group({"normalization", "backward"}, {2, 8, 15, 5}, side({"channels_last"}), side({"nchw"})),
-              group({"layout conversion", "forward"}, {std::nullopt, 3, 1, 10})});
+  const RunDifference difference = difference_with_causes(
+      {group({"normalization", "backward"}, {2, 8, 15, 5}, operator_side({"channels_last"}), operator_side({"nchw"})),
+       group({"layout conversion", "forward"}, {std::nullopt, 3, 1, 10})});
   ASSERT_EQ(difference.causes.size(), 1u);
   EXPECT_EQ(difference.causes.front().code, "layout");
   EXPECT_NEAR(difference.causes.front().difference_j, 9, 1e-12);
 }
 
 TEST(OperatorCauses, PartsOfAttentionIncludeItsProducts) {
-  const RunDifference difference =
-      judged({group({"matmul", "forward", "b"}, {std::nullopt, 4, 1, 2}),
-              group({"softmax", "forward"}, {std::nullopt, 3}), group({"attention", "forward"}, {2, std::nullopt})});
+  const RunDifference difference = difference_with_causes({group({"matmul", "forward", "b"}, {std::nullopt, 4, 1, 2}),
+                                                           group({"softmax", "forward"}, {std::nullopt, 3}),
+                                                           group({"attention", "forward"}, {2, std::nullopt})});
   ASSERT_EQ(difference.causes.size(), 1u);
   EXPECT_EQ(difference.causes.front().code, "unfused");
 }
 
 TEST(OperatorCauses, AnOptimizerWithManyKernelsIsUnfused) {
-  EXPECT_EQ(code_of(group({"optimizer", "optimizer"}, {1, 5, 4, 800}, side({"fused_adam"}), side({"elementwise"}))),
+  EXPECT_EQ(code_of(group({"optimizer", "optimizer"}, {1, 5, 4, 800}, operator_side({"fused_adam"}),
+                          operator_side({"elementwise"}))),
             "unfused");
 }
 
@@ -159,7 +166,7 @@ TEST(OperatorCauses, NoiseAndSmallDifferencesHaveNoCause) {
   noisy.high_j = 3;
   EXPECT_EQ(code_of(noisy), "");
   const RunDifference difference =
-      judged({group({"matmul", "forward"}, {100, 200}), group({"copy", "forward"}, {0.1, 0.2})});
+      difference_with_causes({group({"matmul", "forward"}, {100, 200}), group({"copy", "forward"}, {0.1, 0.2})});
   EXPECT_EQ(difference.entries.back().group->cause.code, "") << "less than 1 % of the total";
 }
 
@@ -170,7 +177,7 @@ TEST(OperatorCauses, ManyGroupsWithinTheNoiseExceedItTogether) {
     entries.back().low_j = -0.5;
     entries.back().high_j = 2.5;  // 1.5 J on either side, and 6 J for the sum of 16 J
   }
-  const RunDifference difference = judged(entries);
+  const RunDifference difference = difference_with_causes(entries);
   ASSERT_EQ(difference.causes.size(), 1u);
   EXPECT_EQ(difference.causes.front().paths.size(), 16u);
 }
@@ -182,7 +189,7 @@ TEST(OperatorCauses, WaitingWithinTheNoiseHasNoCause) {
     entries.back().low_j = -0.5;
     entries.back().high_j = 2.5;
   }
-  EXPECT_TRUE(judged(entries).causes.empty());
+  EXPECT_TRUE(difference_with_causes(entries).causes.empty());
 }
 
 TEST(OperatorCauses, EqualKernelsWithinTheNoiseHaveNoCause) {
@@ -192,12 +199,13 @@ TEST(OperatorCauses, EqualKernelsWithinTheNoiseHaveNoCause) {
     entries.back().low_j = -0.5;
     entries.back().high_j = 2.5;
   }
-  EXPECT_TRUE(judged(entries).causes.empty());
+  EXPECT_TRUE(difference_with_causes(entries).causes.empty());
 }
 
 TEST(OperatorCauses, TheCauseOfTheLargestPartComesFirst) {
-  const RunDifference difference = judged({group({"copy", "forward"}, {1, 5}), group({"waiting", "data"}, {1, 50}),
-                                           group({"copy", "backward"}, {1, 20}), group({"host copy"}, {90, 10})});
+  const RunDifference difference =
+      difference_with_causes({group({"copy", "forward"}, {1, 5}), group({"waiting", "data"}, {1, 50}),
+                              group({"copy", "backward"}, {1, 20}), group({"host copy"}, {90, 10})});
   ASSERT_EQ(difference.causes.size(), 3u);
   EXPECT_EQ(difference.total.difference_j.value_or(0), -8) << "B uses less";
   EXPECT_EQ(difference.causes[0].code, "host_copies");

@@ -17,9 +17,9 @@ namespace {
 
 using scopes::OperationKind;
 
-constexpr double kMinSimilarity = 0.5;
+constexpr double kMinShapeSimilarity = 0.5;
 // Calls of a group are known if those of most of its energy are: rare kernels may have a time but no count.
-constexpr double kMinCountedFraction = 0.5;
+constexpr double kMinEnergyFractionWithCount = 0.5;
 // Only the shapes of a family with the most energy are compared: the time is quadratic in their number.
 constexpr std::size_t kMaxComparedShapes = 1000;
 constexpr std::string_view kSeveralShapes = "several shapes";
@@ -41,7 +41,7 @@ using ShapeSums = std::map<std::string, ShapeSum>;  // by key of the shape
 
 OperationFamily operation_family(const OperatorWork& work) { return {work.device, work.kind, work.phase}; }
 
-std::map<OperationFamily, ShapeSums> sum_shapes(std::span<const RecordedWork> side) {
+std::map<OperationFamily, ShapeSums> sum_energy_by_shape(std::span<const RecordedWork> side) {
   std::map<OperationFamily, ShapeSums> sums;
   for (const RecordedWork& recording : side) {
     for (const OperatorWork& work : recording.work) {
@@ -108,7 +108,7 @@ std::optional<std::size_t> find_most_similar_shape(const ShapeSum& one, const Un
   for (std::size_t i = 0; i < is_matched.size(); ++i) {
     if (is_matched[i]) continue;
     const double similarity = shape_similarity(one, others[i]->second);
-    if (similarity < kMinSimilarity || similarity <= best_similarity) continue;
+    if (similarity < kMinShapeSimilarity || similarity <= best_similarity) continue;
     best = i;
     best_similarity = similarity;
   }
@@ -208,7 +208,7 @@ std::vector<ReportRow> make_group_rows(const std::map<DeviceAndGroupPath, GroupS
     for (const std::string& part : row.path) row.display_name += (row.display_name.empty() ? "" : " ") + part;
     row.energy_j = sum.energy_j;
     row.time_s = sum.time_s;
-    if (sum.energy_with_count_j > 0 && sum.energy_with_count_j >= kMinCountedFraction * sum.energy_j)
+    if (sum.energy_with_count_j > 0 && sum.energy_with_count_j >= kMinEnergyFractionWithCount * sum.energy_j)
       row.count = static_cast<std::uint64_t>(std::llround(sum.count * sum.energy_j / sum.energy_with_count_j));
     if (!sum.has_interval) continue;
     double variance_j2 = 0;
@@ -226,11 +226,11 @@ struct EnergiesByName {
   std::map<std::string, double> shapes;
   std::map<std::string, double> precisions;
   double energy_j = 0;
-  double element_joules = 0;
+  double energy_weighted_elements = 0;
 
   void add(const OperatorWork& work) {
     energy_j += work.energy_j;
-    element_joules += work.energy_j * work.shape.elements;
+    energy_weighted_elements += work.energy_j * work.shape.element_count;
     if (!work.operation.empty()) operations[work.operation] += work.energy_j;
     if (!work.kernel.empty()) kernels[work.kernel] += work.energy_j;
     if (!work.shape.text.empty()) shapes[work.shape.text] += work.energy_j;
@@ -241,18 +241,18 @@ struct EnergiesByName {
 std::vector<std::pair<std::string, double>> largest_entries(const std::map<std::string, double>& sums) {
   std::vector<std::pair<std::string, double>> list(sums.begin(), sums.end());
   std::ranges::stable_sort(list, std::greater(), [](const auto& entry) { return entry.second; });
-  if (list.size() > kMaxGroupNames) list.resize(kMaxGroupNames);
+  if (list.size() > kMaxOperatorGroupNames) list.resize(kMaxOperatorGroupNames);
   return list;
 }
 
-OperatorSide make_operator_side(const EnergiesByName& names) {
-  OperatorSide side;
+OperatorGroupSide make_operator_side(const EnergiesByName& names) {
+  OperatorGroupSide side;
   for (const auto& [name, energy_j] : largest_entries(names.operations)) side.operations.push_back(name);
   for (const auto& [name, energy_j] : largest_entries(names.kernels))
     side.kernels.push_back({name, energy_j / names.energy_j});
   for (const auto& [name, energy_j] : largest_entries(names.shapes)) side.shapes.push_back(name);
   if (!names.precisions.empty()) side.precision = largest_entries(names.precisions).front().first;
-  if (names.energy_j > 0) side.largest_tensor_elements = names.element_joules / names.energy_j;
+  if (names.energy_j > 0) side.largest_tensor_elements = names.energy_weighted_elements / names.energy_j;
   return side;
 }
 
@@ -263,8 +263,9 @@ struct GroupDescription {
   std::array<EnergiesByName, 2> sides;
 };
 
-std::vector<ReportRow> group_recording(const RecordedWork& recording, std::size_t side, const GroupLabels& matchings,
-                                       std::map<DeviceAndGroupPath, GroupDescription>& groups) {
+std::vector<ReportRow> group_recorded_work(const RecordedWork& recording, std::size_t side,
+                                           const GroupLabels& matchings,
+                                           std::map<DeviceAndGroupPath, GroupDescription>& groups) {
   std::map<DeviceAndGroupPath, GroupSum> sums;
   for (const OperatorWork& work : recording.work) {
     const OperationFamily family = operation_family(work);
@@ -290,9 +291,9 @@ std::vector<ReportRow> group_recording(const RecordedWork& recording, std::size_
 
 }  // namespace
 
-MatchedWork match_work(std::span<const RecordedWork> a, std::span<const RecordedWork> b) {
-  const std::map<OperationFamily, ShapeSums> of_a = sum_shapes(a);
-  const std::map<OperationFamily, ShapeSums> of_b = sum_shapes(b);
+MatchedWork match_operator_work(std::span<const RecordedWork> a, std::span<const RecordedWork> b) {
+  const std::map<OperationFamily, ShapeSums> of_a = sum_energy_by_shape(a);
+  const std::map<OperationFamily, ShapeSums> of_b = sum_energy_by_shape(b);
   GroupLabels matchings;
   static const ShapeSums kNone;
   for (const auto& [family, shapes] : of_a)
@@ -302,8 +303,8 @@ MatchedWork match_work(std::span<const RecordedWork> a, std::span<const Recorded
   }
   MatchedWork matched;
   std::map<DeviceAndGroupPath, GroupDescription> groups;
-  for (const RecordedWork& one : a) matched.a.push_back(group_recording(one, 0, matchings, groups));
-  for (const RecordedWork& one : b) matched.b.push_back(group_recording(one, 1, matchings, groups));
+  for (const RecordedWork& one : a) matched.a.push_back(group_recorded_work(one, 0, matchings, groups));
+  for (const RecordedWork& one : b) matched.b.push_back(group_recorded_work(one, 1, matchings, groups));
   for (const auto& [place, names] : groups) {
     matched.groups.emplace_back(place, OperatorGroup{names.kind, names.phase, make_operator_side(names.sides[0]),
                                                      make_operator_side(names.sides[1]), names.has_different_shapes});
@@ -311,7 +312,7 @@ MatchedWork match_work(std::span<const RecordedWork> a, std::span<const Recorded
   return matched;
 }
 
-void add_groups(RunDifference& difference, const MatchedWork& matched) {
+void add_operator_groups(RunDifference& difference, const MatchedWork& matched) {
   const std::map<DeviceAndGroupPath, OperatorGroup> groups(matched.groups.begin(), matched.groups.end());
   double rest_a_j = difference.total.a ? difference.total.a->energy_j : 0;
   double rest_b_j = difference.total.b ? difference.total.b->energy_j : 0;

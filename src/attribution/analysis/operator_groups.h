@@ -41,10 +41,10 @@ struct MatchedWork {
   std::vector<std::pair<std::pair<std::string, std::vector<std::string>>, OperatorGroup>> groups;
 };
 
-MatchedWork match_work(std::span<const RecordedWork> a, std::span<const RecordedWork> b);
+MatchedWork match_operator_work(std::span<const RecordedWork> a, std::span<const RecordedWork> b);
 
 // Adds to each entry of the comparison its group, and one entry for the energy of the total that no entry has, so that
 // the entries add up to the total.
-void add_groups(RunDifference& difference, const MatchedWork& matched);
+void add_operator_groups(RunDifference& difference, const MatchedWork& matched);
 
 }  // namespace joulemap::attribution

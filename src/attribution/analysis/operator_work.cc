@@ -12,8 +12,14 @@ namespace {
 
 using scopes::OperationKind;
 
-enum PathElement : std::size_t { mode_element, phase_element, module_element, kernel_element, operation_element };
-static_assert(operation_element == kWorkPath);
+enum WorkPathIndex : std::size_t {
+  mode_path_index,
+  phase_path_index,
+  module_path_index,
+  kernel_path_index,
+  operation_path_index
+};
+static_assert(operation_path_index == kWorkPathLength);
 
 using DeviceAndWorkPath = std::pair<std::string, std::vector<std::string>>;  // device, path without the operation
 
@@ -29,14 +35,14 @@ struct OperationEnergyTable {
   }
 };
 
-bool is_work_row(const ReportRow& row) { return row.path.size() >= kWorkPath; }
+bool is_work_row(const ReportRow& row) { return row.path.size() >= kWorkPathLength; }
 
 DeviceAndWorkPath device_and_work_path(const ReportRow& row) {
-  return {row.device, {row.path.begin(), row.path.begin() + kWorkPath}};
+  return {row.device, {row.path.begin(), row.path.begin() + kWorkPathLength}};
 }
 
 std::string operation_name_of_row(const ReportRow& row) {
-  return row.path.size() > operation_element ? row.path[operation_element] : std::string();
+  return row.path.size() > operation_path_index ? row.path[operation_path_index] : std::string();
 }
 
 OperationEnergyTable collect_operation_energies(const ReportResult& whole) {
@@ -75,8 +81,8 @@ OperatorWork make_operator_work(const ReportRow& row, const std::string& operati
     work.operation = row.name;
     return work;
   }
-  work.phase = phase_name(row.path[phase_element]);
-  work.kernel = row.path[kernel_element];
+  work.phase = phase_name(row.path[phase_path_index]);
+  work.kernel = row.path[kernel_path_index];
   const std::size_t blank = operation_and_tensors.find(' ');
   work.operation = operation_and_tensors.substr(0, blank);
   const std::string tensors = blank == std::string::npos ? std::string() : operation_and_tensors.substr(blank + 1);
@@ -95,13 +101,14 @@ std::vector<OperatorWork> operator_work(const ReportResult& rows, const ReportRe
   const OperationEnergyTable shares = collect_operation_energies(whole);
   std::vector<OperatorWork> all;
   for (const ReportRow& row : rows.rows) {
-    if (row.energy_j.value_or(0) <= 0 || row.path == std::vector<std::string>{std::string(kProbeMode)}) continue;
+    if (row.energy_j.value_or(0) <= 0 || row.path == std::vector<std::string>{std::string(kProbeModeScopeName)})
+      continue;
     const OperationEnergies* operations = nullptr;
-    if (is_work_row(row) && row.path.size() == kWorkPath) {
+    if (is_work_row(row) && row.path.size() == kWorkPathLength) {
       DeviceAndWorkPath place = device_and_work_path(row);
       operations = shares.find_energies(place);
-      if (operations == nullptr && place.second[phase_element] == "recompute") {
-        place.second[phase_element] = "forward";
+      if (operations == nullptr && place.second[phase_path_index] == "recompute") {
+        place.second[phase_path_index] = "forward";
         operations = shares.find_energies(place);
       }
     }

@@ -83,13 +83,13 @@ TEST(PowerOverTime, TheFirstTrainingStepsExcludeStartUpEnergy) {
   const std::int64_t begin_ns = gpu.begin_ns() + 1800 * kMillisecond;
   const RecordedEnergy::Result energy = energy_of_h200(gpu, span);
   ASSERT_EQ(energy.domain_curves.size(), 1u);
-  std::vector<NumberedMark> moments;
+  std::vector<StepOrEpochMark> moments;
   for (std::uint64_t step = 0; step < 100; ++step)
     moments.push_back({begin_ns + static_cast<std::int64_t>(step) * 70 * kMillisecond, step});
   const EnergyFunction between = [&](std::int64_t from_ns, std::int64_t to_ns) {
     return energy.domain_curves[0].curve.joules_at(to_ns) - energy.domain_curves[0].curve.joules_at(from_ns);
   };
-  const std::vector<NumberedEnergy> steps = energies_between_marks(moments, between, span, ProbeSpans(span));
+  const std::vector<StepOrEpochEnergy> steps = energies_between_marks(moments, between, span, ProbeSpans(span));
   for (std::size_t step = 0; step < 99; ++step) EXPECT_NEAR(steps[step].energy_j.value(), 35, 2.5) << "step " << step;
 }
 
@@ -99,7 +99,7 @@ TEST(PowerOverTime, TheLastStepHasTheLengthOfTheOtherSteps) {
   const EnergyFunction energy_j = [](std::int64_t from_ns, std::int64_t to_ns) {
     return 100 * seconds(to_ns - from_ns);
   };
-  std::vector<NumberedMark> moments;
+  std::vector<StepOrEpochMark> moments;
   for (std::uint64_t step = 0; step < 50; ++step)
     moments.push_back({static_cast<std::int64_t>(step) * 30 * kMillisecond, step});
   const LedgerResult steps = step_rows("step", moments, energy_j, span, ProbeSpans(span));

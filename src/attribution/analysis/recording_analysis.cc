@@ -19,7 +19,7 @@ constexpr double kProgressAfterSurvey = 0.2;
 constexpr double kProgressAfterSums = 0.6;
 
 // Ratio of the half widths of 90 % intervals (reported) and 95 % intervals (computed), for normally distributed errors.
-constexpr double kHalfWidth90Per95 = 1.6449 / 1.9600;
+constexpr double kHalfWidth90To95Ratio = 1.6449 / 1.9600;
 
 // Visitor of the second pass: computes energies from the samples, and sums of what ran.
 class EnergySumVisitor final : public recording::RecordingVisitor {
@@ -85,7 +85,7 @@ void add_energy_to_report(ReportResult& result, RecordedEnergy::Result energy, c
   for (DomainEnergy& domain : energy.domain_table.rows) {
     domain.name = prefix + domain.name;
     if (!domain.part_of.empty()) domain.part_of = prefix + domain.part_of;
-    if (domain.uncertainty_j) *domain.uncertainty_j *= kHalfWidth90Per95;
+    if (domain.uncertainty_j) *domain.uncertainty_j *= kHalfWidth90To95Ratio;
     result.domains.push_back(std::move(domain));
   }
   for (PowerSeries& series : energy.power_series)
@@ -105,8 +105,8 @@ void add_energy_to_report(ReportResult& result, RecordedEnergy::Result energy, c
 }
 
 // A ledger sums over machines: if any machine was measured, the energy of machines with estimates only is left out.
-void drop_mixed_provenance(std::vector<HostEnergy>& energies, const std::vector<std::string>& hosts,
-                           Diagnostics& diagnostics) {
+void drop_estimates_if_measured(std::vector<HostEnergy>& energies, const std::vector<std::string>& hosts,
+                                Diagnostics& diagnostics) {
   const auto is_measured = [](const HostEnergy& one) {
     return total_energy(one.energy.domain_table.rows).measured.has_value();
   };
@@ -146,7 +146,7 @@ void note_missing_samples(ReportResult& result, const std::vector<SurveyedSource
 
 // A program that was killed or exited without cleanup could not be probed and left no diagnostic.
 void note_missing_probe(ReportResult& result) {
-  const auto asked = [](const EnvironmentFact& fact) { return fact.name == kProbeFact; };
+  const auto asked = [](const EnvironmentFact& fact) { return fact.name == kProbeFactName; };
   if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
   if (result.probe || result.is_clipped || result.diagnostics.contains("not_probed")) return;
   result.diagnostics.add({"not_probed", 1,
@@ -156,7 +156,7 @@ void note_missing_probe(ReportResult& result) {
 
 // A run of less than a few seconds is too short for a pause and left no diagnostic.
 void note_missing_dither(ReportResult& result) {
-  const auto asked = [](const EnvironmentFact& fact) { return fact.name == kDitherFact; };
+  const auto asked = [](const EnvironmentFact& fact) { return fact.name == kDitherFactName; };
   if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
   if (result.dither_s || result.diagnostics.contains("not_dithered")) return;
   result.diagnostics.add({"not_dithered", 1,
@@ -173,8 +173,8 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(ordered);
   if (!files) return std::move(files).error();
   RecordingSurvey survey;
-  Result<recording::RecordingSummary> summary =
-      recording::read_recording(*files, survey, part_of_progress(query.on_progress, 0, kProgressAfterSurvey));
+  Result<recording::RecordingSummary> summary = recording::read_recording(
+      *files, survey, make_partial_progress_callback(query.on_progress, 0, kProgressAfterSurvey));
   if (!summary) return std::move(summary).error();
   survey.finish();
   if (const Status clipped = survey.limit_time_range(query.time_range); !clipped) return clipped.error();
@@ -184,9 +184,9 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   const auto spreads = query.views ? std::optional(query.views->distribution_level) : std::nullopt;
   HostTotals totals(survey.sources(), {query.levels, spreads}, query.mode, priors);
   RecordingAnalysis found{.summary = {}, .sources = survey.sources(), .ledgers = {}};
-  EnergySumVisitor energy(survey.sources(), query.power_slices, totals, query.views ? &found.events : nullptr);
+  EnergySumVisitor energy(survey.sources(), query.power_slice_count, totals, query.views ? &found.events : nullptr);
   Result<recording::RecordingSummary> again = recording::read_recording(
-      *files, energy, part_of_progress(query.on_progress, kProgressAfterSurvey, kProgressAfterSums));
+      *files, energy, make_partial_progress_callback(query.on_progress, kProgressAfterSurvey, kProgressAfterSums));
   if (!again) return std::move(again).error();
 
   ReportResult& result = found.summary;
@@ -201,11 +201,12 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   const std::vector<std::string> hosts = survey.host_names();
   std::vector<HostEnergy> energies = energy.finish();
   for (HostEnergy& one : energies) one.prefix = several ? hosts[one.source] + "/" : "";
-  drop_mixed_provenance(energies, hosts, result.diagnostics);
+  drop_estimates_if_measured(energies, hosts, result.diagnostics);
   HostAttribution attribution = std::move(totals).attribute_energies(energies);
   for (auto& [source, source_energy, prefix] : energies) {
     for (const Channel& channel : survey.sources()[source].channels) {
-      if (measures_energy(channel)) found.domain_classes.try_emplace(prefix + channel.domain, channel.domain_class);
+      if (measures_energy_or_power(channel))
+        found.domain_classes.try_emplace(prefix + channel.domain, channel.domain_class);
     }
     add_energy_to_report(result, std::move(source_energy), prefix);
   }
@@ -214,7 +215,8 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   result.dither_s = attribution.dither_s();
   if (std::ranges::all_of(query.levels, [](RowLevel level) { return level == RowLevel::domain; })) return found;
   AttributionVisitor pass(attribution);
-  const auto read = recording::read_recording(*files, pass, part_of_progress(query.on_progress, kProgressAfterSums, 1));
+  const auto read =
+      recording::read_recording(*files, pass, make_partial_progress_callback(query.on_progress, kProgressAfterSums, 1));
   if (!read) return read.error();
   HostLedgers ledgers = std::move(attribution).finish();
   for (const RowLevel level : query.levels) {

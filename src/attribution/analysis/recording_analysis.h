@@ -28,7 +28,7 @@ struct AnalysisQuery {
   AttributionMode mode = AttributionMode::regress;
   CommandTimeRange time_range = {};
   std::optional<std::vector<KernelPower>> library = {};  // replaces the priors stored in the recording
-  std::size_t power_slices = kReportPowerSlices;         // number of values of power over time
+  std::size_t power_slice_count = kReportPowerSlices;    // number of values of power over time
   std::optional<ViewLimits> views = {};                  // also build timelines
   Grouping grouping = {};
   std::vector<DomainClass> excluded_domains = {};  // domains that are not counted

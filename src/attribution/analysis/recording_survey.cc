@@ -91,7 +91,7 @@ void RecordingSurvey::on_power(std::uint32_t /*source*/, const KernelPower& know
 }
 
 void RecordingSurvey::on_activity(std::uint32_t source, const Activity& activity) {
-  for (const StepRecord& step : activity.steps) find_or_add_source(source).traced_step_count.add(step);
+  for (const StepRecord& step : activity.steps) find_or_add_source(source).surveyed_steps.add(step);
 }
 
 void RecordingSurvey::on_end(std::uint32_t source, const RecordingEnd& end) {
@@ -125,10 +125,10 @@ void RecordingSurvey::finish() {
     if (sources_[i].source.role != "recorder" || !span) continue;
     for (std::size_t j = 0; j < i && !sources_[i].is_duplicate; ++j) {
       const std::optional<TimeSpan> first = sources_[j].command_span();
-      const bool are_same_views = sources_[j].source.role == "recorder" && !sources_[j].is_duplicate &&
-                                  sources_[j].source.boot_id == sources_[i].source.boot_id;
+      const bool is_same_machine = sources_[j].source.role == "recorder" && !sources_[j].is_duplicate &&
+                                   sources_[j].source.boot_id == sources_[i].source.boot_id;
       sources_[i].is_duplicate =
-          are_same_views && first && first->begin_ns < span->end_ns && span->begin_ns < first->end_ns;
+          is_same_machine && first && first->begin_ns < span->end_ns && span->begin_ns < first->end_ns;
     }
   }
 }

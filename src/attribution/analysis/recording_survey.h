@@ -41,7 +41,7 @@ struct SurveyedSource {
   std::string cpus_online;    // a list such as "0-3"; empty if not recorded
   std::vector<ChannelCalibration> calibration;
   std::string rank;  // of a distributed run; empty if none or unknown
-  TracedSteps traced_step_count;
+  TracedSteps surveyed_steps;
   std::uint64_t step_count = 0;  // evaluation steps included
   std::uint64_t evaluation_step_count = 0;
   std::uint64_t epoch_count = 0;

@@ -33,18 +33,18 @@ std::optional<double> unit_count(const RunRates& rates, std::string_view per) {
 RunRates whole_run_rates(const RunReports& reports) {
   ReportResult whole = reports.rows;
   whole.is_clipped = false;
-  RunRates rates = run_rates(whole);
+  RunRates rates = compute_run_rates(whole);
   if (!reports.steps.empty()) rates.steps = static_cast<double>(reports.steps.size());
   return rates;
 }
 
 // A recording, and its energy in the domains that all recordings have.
-struct RatedRecording {
+struct RecordingWithRates {
   const RunReports* reports = nullptr;
   RunRates rates = {};
-  double common_fraction = 1;  // fraction of the energy in domains that all recordings contain
-  double command_fraction = 1;  // fraction of the energy that other processes did not use; 1 if they are included
-  double sensor_error = 0;      // relative standard error from the sensors
+  double common_domain_fraction = 1;  // fraction of the energy in domains that all recordings contain
+  double command_fraction = 1;        // fraction of the energy that other processes did not use; 1 if they are included
+  double sensor_error = 0;            // relative standard error from the sensors
   ComparedRecording recording = {};
   double units_in_rows = 1;
   double time_s = 0;  // per unit
@@ -55,10 +55,10 @@ std::set<std::string> counted_domains(const ReportResult& result, Provenance pro
   return sum ? std::set<std::string>(sum->domains.begin(), sum->domains.end()) : std::set<std::string>();
 }
 
-Result<std::string> choose_unit(const std::vector<RatedRecording>& all, const std::string& wanted) {
+Result<std::string> choose_comparison_unit(const std::vector<RecordingWithRates>& all, const std::string& wanted) {
   const auto have = [&](std::string_view per) {
     return std::all_of(all.begin(), all.end(),
-                       [&](const RatedRecording& one) { return unit_count(one.rates, per).has_value(); });
+                       [&](const RecordingWithRates& one) { return unit_count(one.rates, per).has_value(); });
   };
   if (!wanted.empty()) {
     if (have(wanted)) return wanted;
@@ -71,14 +71,14 @@ Result<std::string> choose_unit(const std::vector<RatedRecording>& all, const st
   return std::string("run");
 }
 
-void set_common_fraction(RatedRecording& one, const std::set<std::string>& domains) {
+void set_common_domain_fraction(RecordingWithRates& one, const std::set<std::string>& domains) {
   const std::vector<DomainEnergy>& rows = one.reports->rows.domains;
   const Provenance provenance = one.rates.provenance.value_or(Provenance::measured);
   const std::optional<EnergyWithProvenance> all = energy_by_provenance(total_energy(rows), provenance);
   const std::optional<EnergyWithProvenance> common = energy_by_provenance(total_energy(rows, domains), provenance);
   const double common_j = common ? common->joules : 0;
-  if (all && all->joules > 0) one.common_fraction = common_j / all->joules;
-  if (common_j > 0) one.sensor_error = common->uncertainty_j.value_or(0) / kHalfWidth90 / common_j;
+  if (all && all->joules > 0) one.common_domain_fraction = common_j / all->joules;
+  if (common_j > 0) one.sensor_error = common->uncertainty_j.value_or(0) / kNormalHalfWidth90 / common_j;
 }
 
 // What the comparison excludes: time and energy of the whole run minus those of the steady steps.
@@ -92,7 +92,7 @@ SteadyStateExclusion steady_state_exclusion(const RunReports& reports) {
   return left;
 }
 
-void compute_per_unit_values(RatedRecording& one, std::string_view per, bool is_steady) {
+void compute_per_unit_values(RecordingWithRates& one, std::string_view per, bool is_steady) {
   const RunReports& reports = *one.reports;
   ComparedRecording& recording = one.recording;
   if (!reports.rows.inputs.empty()) recording.input = reports.rows.inputs.front();
@@ -105,23 +105,23 @@ void compute_per_unit_values(RatedRecording& one, std::string_view per, bool is_
   if (is_steady) {
     const double of_step = units / recording.steps;
     recording.units = of_step * static_cast<double>(reports.steady_state->steps - reports.steady_state->long_steps);
-    recording.energy_j = one.common_fraction * one.command_fraction * reports.steady_state->energy_j / of_step;
+    recording.energy_j = one.common_domain_fraction * one.command_fraction * reports.steady_state->energy_j / of_step;
     recording.exclusion = steady_state_exclusion(reports);
     one.units_in_rows = of_step * reports.steps_in_rows;
     one.time_s = reports.steady_state->time_s / of_step;
   } else {
     recording.units = one.units_in_rows = units;
-    recording.energy_j = one.common_fraction * one.command_fraction * one.rates.energy_j.value_or(0) / units;
+    recording.energy_j = one.common_domain_fraction * one.command_fraction * one.rates.energy_j.value_or(0) / units;
     one.time_s = one.rates.time_s / units;
   }
 }
 
-ComparedRun make_compared_run(std::span<const RatedRecording> side) {
+ComparedRun make_compared_run(std::span<const RecordingWithRates> side) {
   ComparedRun run{.units = 0, .time_s = 0.0};
   run.command = side.front().reports->rows.command;
   run.is_estimated = side.front().rates.is_estimated();
   const auto n = static_cast<double>(side.size());
-  for (const RatedRecording& one : side) {
+  for (const RecordingWithRates& one : side) {
     const std::vector<std::string>& inputs = one.reports->rows.inputs;
     run.inputs.insert(run.inputs.end(), inputs.begin(), inputs.end());
     run.recordings.push_back(one.recording);
@@ -130,17 +130,17 @@ ComparedRun make_compared_run(std::span<const RatedRecording> side) {
     const std::optional<SteadyState>& steady_state = one.reports->steady_state;
     if (!steady_state || steady_state->energy_j <= 0) continue;
     run.mean_step_half_width = run.mean_step_half_width.value_or(0) +
-                               kHalfWidth90 * steady_state->standard_error_j / steady_state->energy_j / n;
+                               kNormalHalfWidth90 * steady_state->standard_error_j / steady_state->energy_j / n;
   }
   return run;
 }
 
-statistics::RunContrast contrast_totals(std::span<const RatedRecording> a, std::span<const RatedRecording> b,
+statistics::RunContrast contrast_totals(std::span<const RecordingWithRates> a, std::span<const RecordingWithRates> b,
                                         const statistics::VariationPrior& prior) {
   std::array<std::vector<double>, 2> energy_j;
   std::array<std::vector<double>, 2> within_j;
   for (const std::size_t side : {0, 1}) {
-    for (const RatedRecording& one : side == 0 ? a : b) {
+    for (const RecordingWithRates& one : side == 0 ? a : b) {
       energy_j[side].push_back(one.recording.energy_j);
       within_j[side].push_back(one.recording.within_run_error * one.recording.energy_j);
     }
@@ -149,7 +149,7 @@ statistics::RunContrast contrast_totals(std::span<const RatedRecording> a, std::
 }
 
 void judge_total_difference(RunDifference& difference, const statistics::RunContrast& contrast) {
-  const double widths = statistics::t_quantile(difference.interval, contrast.degrees_of_freedom);
+  const double widths = statistics::two_sided_t_quantile(difference.interval, contrast.degrees_of_freedom);
   const auto side = [&](double mean_j, double error_j) {
     return ComparedEnergy{mean_j, mean_j - widths * error_j, mean_j + widths * error_j};
   };
@@ -161,7 +161,9 @@ void judge_total_difference(RunDifference& difference, const statistics::RunCont
   total.low_j = *total.difference_j - widths * contrast.standard_error();
   total.high_j = *total.difference_j + widths * contrast.standard_error();
   if (contrast.mean_a > 0) total.relative_change = *total.difference_j / contrast.mean_a;
-  total.verdict = *total.low_j > 0 ? Verdict::grew : *total.high_j < 0 ? Verdict::shrank : Verdict::within_noise;
+  total.verdict = *total.low_j > 0    ? ChangeVerdict::grew
+                  : *total.high_j < 0 ? ChangeVerdict::shrank
+                                      : ChangeVerdict::within_noise;
 }
 
 void set_detectable_changes(RunDifference& difference, const statistics::RunContrast& contrast,
@@ -185,10 +187,10 @@ struct SharedDomains {
   std::set<std::string> partial_domains;
 };
 
-SharedDomains shared_domains(const std::vector<RatedRecording>& all) {
+SharedDomains shared_domains(const std::vector<RecordingWithRates>& all) {
   SharedDomains shared;
   std::set<std::string> any;
-  for (const RatedRecording& one : all) {
+  for (const RecordingWithRates& one : all) {
     const std::set<std::string> names = counted_domains(one.reports->rows, *one.rates.provenance);
     if (&one == &all.front()) shared.common_domains = names;
     any.insert(names.begin(), names.end());
@@ -202,15 +204,15 @@ SharedDomains shared_domains(const std::vector<RatedRecording>& all) {
 bool is_background_row(const ReportRow& row) { return !row.path.empty() && row.path.front() == kBackgroundRow; }
 
 // Whether all energies are estimates by one power model, of one machine. Its CPU time is known, its power is not.
-bool share_one_estimate(const std::vector<RatedRecording>& all) {
-  return std::ranges::all_of(all, [&](const RatedRecording& one) {
+bool are_estimates_of_one_host(const std::vector<RecordingWithRates>& all) {
+  return std::ranges::all_of(all, [&](const RecordingWithRates& one) {
     const std::vector<std::string>& hosts = one.reports->rows.hosts;
     return one.rates.is_estimated() && hosts.size() == 1 && hosts == all.front().reports->rows.hosts;
   });
 }
 
 // Leaves out other processes, whose CPU time differs from run to run, and the error that all recordings share.
-void compare_command_alone(RatedRecording& one) {
+void exclude_other_processes(RecordingWithRates& one) {
   double background_j = 0;
   for (const ReportRow& row : one.reports->rows.rows) {
     if (is_background_row(row)) background_j += row.energy_j.value_or(0);
@@ -221,15 +223,15 @@ void compare_command_alone(RatedRecording& one) {
 }
 
 // Entries of one side, and copies of the reports that they refer to, if rows are left out.
-struct SideEntries {
+struct ComparedSideEntries {
   std::vector<ReportResult> filtered_reports;
   std::vector<RecordingEntries> entries;
 };
 
-SideEntries entries_of_side(std::span<const RatedRecording> side, bool without_background) {
-  SideEntries found;
+ComparedSideEntries entries_of_side(std::span<const RecordingWithRates> side, bool without_background) {
+  ComparedSideEntries found;
   found.filtered_reports.reserve(side.size());
-  for (const RatedRecording& one : side) {
+  for (const RecordingWithRates& one : side) {
     const ReportResult* rows = &one.reports->rows;
     if (without_background) {
       found.filtered_reports.push_back(*rows);
@@ -251,10 +253,10 @@ bool can_compare_steady_states(std::span<const std::optional<SteadyState>> stead
 
 Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<const RunReports> b,
                                    const ComparisonQuery& query) {
-  std::vector<RatedRecording> all;
+  std::vector<RecordingWithRates> all;
   for (const RunReports& one : a) all.push_back({&one, whole_run_rates(one)});
   for (const RunReports& one : b) all.push_back({&one, whole_run_rates(one)});
-  for (const RatedRecording& one : all) {
+  for (const RecordingWithRates& one : all) {
     if (!one.rates.provenance) {
       return Error{ErrorCode::unsupported,
                    fmt::format("{} contains no energies to compare", fmt::join(one.reports->rows.inputs, " ")),
@@ -271,7 +273,7 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
     return Error{ErrorCode::unsupported, "the recordings have no domain in common",
                  "record on machines with the same sensors"};
   }
-  const Result<std::string> per = choose_unit(all, query.per);
+  const Result<std::string> per = choose_comparison_unit(all, query.per);
   if (!per) return per.error();
 
   statistics::VariationPrior prior = kRunVariationPrior;
@@ -279,16 +281,16 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
   const ReportResult& first = a.front().rows;
   RunDifference difference{.by = first.by, .per = *per, .interval = first.interval};
   difference.is_steady =
-      std::all_of(all.begin(), all.end(), [](const RatedRecording& one) { return one.reports->is_steady; });
+      std::all_of(all.begin(), all.end(), [](const RecordingWithRates& one) { return one.reports->is_steady; });
   difference.variation = {prior.relative_sd, prior.degrees_of_freedom, query.run_sd.has_value()};
-  const bool compares_command = share_one_estimate(all);
-  for (RatedRecording& one : all) {
-    set_common_fraction(one, shared.common_domains);
-    if (compares_command) compare_command_alone(one);
+  const bool compares_command = are_estimates_of_one_host(all);
+  for (RecordingWithRates& one : all) {
+    set_common_domain_fraction(one, shared.common_domains);
+    if (compares_command) exclude_other_processes(one);
     compute_per_unit_values(one, *per, difference.is_steady);
   }
-  const auto of_a = std::span<const RatedRecording>(all).first(a.size());
-  const auto of_b = std::span<const RatedRecording>(all).subspan(a.size());
+  const auto of_a = std::span<const RecordingWithRates>(all).first(a.size());
+  const auto of_b = std::span<const RecordingWithRates>(all).subspan(a.size());
   difference.a = make_compared_run(of_a);
   difference.b = make_compared_run(of_b);
   difference.domains.assign(shared.common_domains.begin(), shared.common_domains.end());
@@ -298,7 +300,7 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
   compare_entries(entries_of_side(of_a, compares_command).entries, entries_of_side(of_b, compares_command).entries,
                   contrast, difference);
   difference.failure_threshold = query.failure_threshold;
-  difference.failed = query.failure_threshold && difference.total.verdict == Verdict::grew &&
+  difference.failed = query.failure_threshold && difference.total.verdict == ChangeVerdict::grew &&
                       difference.total.relative_change.value_or(0) > *query.failure_threshold;
   add_recording_diagnostics(difference, a, b);
   if (compares_command) add_estimate_diagnostic(difference);

@@ -15,7 +15,7 @@ constexpr std::uint64_t kComparisonSeed = 20261117;
 constexpr double kStep_s = 0.02;
 
 // Steps of 10 J, which vary by up to three times `spread_j`; the first forty are warm-up, of 30 J.
-std::vector<StepEnergy> compared_steps(double factor, double spread_j = 0.1) {
+std::vector<StepEnergy> steps_with_warm_up(double factor, double spread_j = 0.1) {
   std::vector<StepEnergy> steps;
   for (int i = 0; i < 400; ++i) {
     const double energy_j = factor * (10 + (i % 7 - 3) * spread_j + (i < 40 ? 20 : 0));
@@ -26,7 +26,7 @@ std::vector<StepEnergy> compared_steps(double factor, double spread_j = 0.1) {
 
 // Reports of a whole run: the rows include start-up.
 RunReports whole_run_reports(double factor) {
-  RunReports reports{.rows = example_training_times(factor), .steps = compared_steps(factor)};
+  RunReports reports{.rows = example_training_times(factor), .steps = steps_with_warm_up(factor)};
   reports.steady_state = find_steady_state(reports.steps);
   reports.elapsed_s = 10;
   reports.energy_j = joules_of(reports.rows.totals.measured);
@@ -57,7 +57,7 @@ const DifferenceEntry& entry(const RunDifference& difference, const std::string&
 
 bool has_changed_entry(const RunDifference& difference) {
   return std::any_of(difference.entries.begin(), difference.entries.end(), [](const DifferenceEntry& difference_entry) {
-    return difference_entry.verdict == Verdict::grew || difference_entry.verdict == Verdict::shrank;
+    return difference_entry.verdict == ChangeVerdict::grew || difference_entry.verdict == ChangeVerdict::shrank;
   });
 }
 
@@ -66,10 +66,10 @@ TEST(RunComparison, ARunComparedWithItselfIsWithinNoise) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->per, "sample");
   EXPECT_TRUE(found->is_steady);
-  EXPECT_EQ(found->total.verdict, Verdict::within_noise);
+  EXPECT_EQ(found->total.verdict, ChangeVerdict::within_noise);
   EXPECT_FALSE(found->failed);
   for (const DifferenceEntry& difference_entry : found->entries)
-    EXPECT_EQ(difference_entry.verdict, Verdict::within_noise) << difference_entry.name;
+    EXPECT_EQ(difference_entry.verdict, ChangeVerdict::within_noise) << difference_entry.name;
 }
 
 TEST(RunComparison, ComparesSteadyStepsAndReportsExcludedOnes) {
@@ -92,27 +92,27 @@ TEST(RunComparison, EnergiesArePerUnitAndTheIntervalCoversTheDifference) {
   EXPECT_FALSE(found->is_steady);
   EXPECT_DOUBLE_EQ(found->total.a->energy_j, 4500.0 / 400);
   EXPECT_DOUBLE_EQ(found->total.b->energy_j, 6500.0 / 400);
-  EXPECT_EQ(found->total.verdict, Verdict::grew);
+  EXPECT_EQ(found->total.verdict, ChangeVerdict::grew);
   EXPECT_LT(*found->total.low_j, 5.0);
   EXPECT_GT(*found->total.high_j, 5.0);
   const DifferenceEntry& grown = entry(*found, "gpu0", "backward layer1.0.conv1");
   EXPECT_NEAR(*grown.difference_j, 700.0 / 400, 1e-12);
-  EXPECT_EQ(grown.verdict, Verdict::grew);
+  EXPECT_EQ(grown.verdict, ChangeVerdict::grew);
   EXPECT_EQ(
       compare_pair(whole_run_reports(1.5), whole_run_reports(1), {.per = "step", .whole_run = true})->total.verdict,
-      Verdict::shrank);
+      ChangeVerdict::shrank);
 }
 
 TEST(RunComparison, OneRecordingPerSideCannotEstablishRunToRunVariation) {
   const Result<RunDifference> found = compare_pair(steady_state(1), steady_state(1.026), {.failure_threshold = 0.01});
-  EXPECT_EQ(found->total.verdict, Verdict::within_noise) << "2.6 % between two runs of one program on an H200";
+  EXPECT_EQ(found->total.verdict, ChangeVerdict::within_noise) << "2.6 % between two runs of one program on an H200";
   EXPECT_FALSE(found->failed);
   EXPECT_GT(*found->smallest_detectable_change, 0.05);
   EXPECT_TRUE(found->diagnostics.contains("gate_below_noise"));
   ASSERT_EQ(found->detectable_changes.size(), 3u);
   EXPECT_NEAR(found->detectable_changes[0].relative_change, *found->smallest_detectable_change, 1e-12);
   EXPECT_GT(found->detectable_changes[1].relative_change, found->detectable_changes[2].relative_change);
-  EXPECT_EQ(compare_pair(steady_state(1), steady_state(1.026), {.run_sd = 0.002})->total.verdict, Verdict::grew)
+  EXPECT_EQ(compare_pair(steady_state(1), steady_state(1.026), {.run_sd = 0.002})->total.verdict, ChangeVerdict::grew)
       << "by a stated prior";
 }
 
@@ -134,16 +134,16 @@ TEST(RunComparison, AutocorrelatedStepsWidenTheNoise) {
   for (std::size_t i = 0; i < autocorrelated.steps.size(); ++i)
     autocorrelated.steps[i].energy_j = 11 + 4 * std::sin(double(i) / 40);
   autocorrelated.steady_state = find_steady_state(autocorrelated.steps);
-  EXPECT_EQ(compare_pair(steady_state(1), steady)->total.verdict, Verdict::grew);
-  EXPECT_EQ(compare_pair(steady_state(1), autocorrelated)->total.verdict, Verdict::within_noise);
+  EXPECT_EQ(compare_pair(steady_state(1), steady)->total.verdict, ChangeVerdict::grew);
+  EXPECT_EQ(compare_pair(steady_state(1), autocorrelated)->total.verdict, ChangeVerdict::within_noise);
 }
 
 TEST(RunComparison, EntriesOfOneSideAreAddedOrRemoved) {
   RunReports b = steady_state(1);
   b.rows.rows[0].path.back() = b.rows.rows[0].name = "layer1.0.conv9";
   const Result<RunDifference> found = compare_pair(steady_state(1), b);
-  EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv9").verdict, Verdict::appeared);
-  EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, Verdict::gone);
+  EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv9").verdict, ChangeVerdict::appeared);
+  EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, ChangeVerdict::gone);
 }
 
 TEST(RunComparison, RefusesToCompareMeasurementWithEstimate) {
@@ -176,13 +176,13 @@ TEST(RunComparison, EstimatesOfOneMachineAreComparedWithoutTheirCommonErrorAndOt
   const Result<RunDifference> less = compare_pair(estimated_run(1, 3000), estimated_run(0.5, 200));
   ASSERT_TRUE(less);
   EXPECT_NEAR(*less->total.relative_change, -0.5, 0.01);
-  EXPECT_EQ(less->total.verdict, Verdict::shrank);
+  EXPECT_EQ(less->total.verdict, ChangeVerdict::shrank);
   EXPECT_TRUE(less->diagnostics.contains("estimates_compared"));
   EXPECT_FALSE(std::ranges::any_of(
       less->entries, [](const DifferenceEntry& one) { return !one.path.empty() && one.path[0] == "background"; }));
   const Result<RunDifference> equal = compare_pair(estimated_run(1, 200), estimated_run(1, 3000));
   ASSERT_TRUE(equal);
-  EXPECT_EQ(equal->total.verdict, Verdict::within_noise);
+  EXPECT_EQ(equal->total.verdict, ChangeVerdict::within_noise);
 }
 
 TEST(RunComparison, EstimatesOfTwoMachinesKeepTheErrorOfTheModel) {
@@ -190,7 +190,7 @@ TEST(RunComparison, EstimatesOfTwoMachinesKeepTheErrorOfTheModel) {
   other.rows.hosts = {"node2"};
   const Result<RunDifference> found = compare_pair(estimated_run(1, 200), other);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->total.verdict, Verdict::within_noise);
+  EXPECT_EQ(found->total.verdict, ChangeVerdict::within_noise);
   EXPECT_FALSE(found->diagnostics.contains("estimates_compared"));
 }
 
@@ -237,9 +237,9 @@ TEST(RunComparison, EpochsAndRunsAreComparedWhole) {
 }
 
 // Simulated runs of one program: a random factor per run, and random errors of rows that match their intervals.
-class Runs {
+class SimulatedRuns {
  public:
-  explicit Runs(std::uint64_t seed) : random_(seed) {}
+  explicit SimulatedRuns(std::uint64_t seed) : random_(seed) {}
 
   std::vector<RunReports> of(std::size_t count, double factor = 1) {
     std::vector<RunReports> runs;
@@ -261,12 +261,12 @@ class Runs {
 TEST(RunComparison, ReportsAtMostTenPercentFalseChanges) {
   RecordProperty("seed", std::to_string(kComparisonSeed));
   for (const std::size_t recordings : {1, 3}) {
-    Runs runs(kComparisonSeed + recordings);
+    SimulatedRuns runs(kComparisonSeed + recordings);
     int totals = 0;
     int entries = 0;
     for (int pair = 0; pair < 200; ++pair) {
       const Result<RunDifference> found = compare_runs(runs.of(recordings), runs.of(recordings), {});
-      totals += found->total.verdict == Verdict::within_noise ? 0 : 1;
+      totals += found->total.verdict == ChangeVerdict::within_noise ? 0 : 1;
       entries += has_changed_entry(*found) ? 1 : 0;
     }
     EXPECT_LE(totals, 20) << recordings << " a side, seed " << kComparisonSeed + recordings;
@@ -275,17 +275,17 @@ TEST(RunComparison, ReportsAtMostTenPercentFalseChanges) {
 }
 
 TEST(RunComparison, ThreeRecordingsPerSideDetectThePrintedChange) {
-  Runs runs(kComparisonSeed + 7);
+  SimulatedRuns runs(kComparisonSeed + 7);
   int found = 0;
   for (int pair = 0; pair < 200; ++pair) {
     const double printed = *compare_runs(runs.of(3), runs.of(3), {})->smallest_detectable_change;
-    found += compare_runs(runs.of(3), runs.of(3, 1 + printed), {})->total.verdict == Verdict::grew ? 1 : 0;
+    found += compare_runs(runs.of(3), runs.of(3, 1 + printed), {})->total.verdict == ChangeVerdict::grew ? 1 : 0;
   }
   EXPECT_GE(found, 150) << "of 200, seed " << kComparisonSeed + 7;
 }
 
 TEST(RunComparison, IntervalsOfEntriesAgreeWithTheirVerdicts) {
-  Runs runs(kComparisonSeed + 8);
+  SimulatedRuns runs(kComparisonSeed + 8);
   std::vector<RunReports> b = runs.of(3);
   for (RunReports& reports : b) {
     for (std::optional<double>* value :
@@ -293,11 +293,12 @@ TEST(RunComparison, IntervalsOfEntriesAgreeWithTheirVerdicts) {
       **value *= 2;
   }
   const Result<RunDifference> found = compare_runs(runs.of(3), b, {});
-  EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, Verdict::grew);
+  EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, ChangeVerdict::grew);
   EXPECT_GE(found->entry_confidence, found->interval);
   for (const DifferenceEntry& difference_entry : found->entries) {
     const bool excludes_zero = *difference_entry.low_j > 0 || *difference_entry.high_j < 0;
-    EXPECT_EQ(excludes_zero, difference_entry.verdict == Verdict::grew || difference_entry.verdict == Verdict::shrank)
+    EXPECT_EQ(excludes_zero,
+              difference_entry.verdict == ChangeVerdict::grew || difference_entry.verdict == ChangeVerdict::shrank)
         << difference_entry.name;
   }
 }

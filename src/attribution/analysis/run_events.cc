@@ -28,7 +28,7 @@ void RunEvents::add(std::uint32_t source, const Metric& metric) {
 }
 
 void RunEvents::add(std::uint32_t source, const Mark& mark) {
-  if (mark.name == kProbeRegion || mark.name == kDitherRegion) return;
+  if (mark.name == kProbeRegionName || mark.name == kDitherRegionName) return;
   if (mark.kind == MarkKind::region_begin) open_regions_[{source, mark.id}] = {mark.name, {mark.time_ns, mark.time_ns}};
   if (mark.kind != MarkKind::region_end) return;
   const auto begun = open_regions_.find({source, mark.id});

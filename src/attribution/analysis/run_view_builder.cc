@@ -25,12 +25,12 @@ constexpr std::array<std::pair<DomainClass, std::string_view>, 5> kComponentName
 
 double seconds_since_begin(const TimeSpan& span, std::int64_t time_ns) { return seconds(time_ns - span.begin_ns); }
 
-std::vector<StepOrEpochView> group_steps_or_epochs(const std::vector<NumberedEnergy>& energies, const TimeSpan& command,
-                                                   const ViewLimits& limits) {
+std::vector<StepOrEpochView> group_steps_or_epochs(const std::vector<StepOrEpochEnergy>& energies,
+                                                   const TimeSpan& command, const ViewLimits& limits) {
   std::vector<StepOrEpochView> stages;
   const std::size_t group_size = (energies.size() + limits.steps_and_epochs - 1) / limits.steps_and_epochs;
   for (std::size_t i = 0; i < energies.size(); ++i) {
-    const NumberedEnergy& one = energies[i];
+    const StepOrEpochEnergy& one = energies[i];
     if (i % group_size == 0) {
       stages.push_back({.number = one.number, .count = 0, .begin_s = seconds_since_begin(command, one.span.begin_ns)});
       if (one.energy_j) stages.back().energy_j = 0;
@@ -44,8 +44,8 @@ std::vector<StepOrEpochView> group_steps_or_epochs(const std::vector<NumberedEne
   return stages;
 }
 
-std::vector<NamedTimeSpan> name_spans(const std::vector<TimeSpan>& spans, const TimeSpan& command,
-                                      std::string_view name) {
+std::vector<NamedTimeSpan> make_named_spans(const std::vector<TimeSpan>& spans, const TimeSpan& command,
+                                            std::string_view name) {
   std::vector<NamedTimeSpan> bands;
   for (const TimeSpan& span : spans) {
     bands.push_back(
@@ -55,7 +55,7 @@ std::vector<NamedTimeSpan> name_spans(const std::vector<TimeSpan>& spans, const 
 }
 
 // Merges neighbouring bands of one name whose gap is too small to see.
-std::vector<NamedTimeSpan> merge_close_bands(std::vector<NamedTimeSpan> bands, double least_gap_s) {
+std::vector<NamedTimeSpan> merge_close_spans(std::vector<NamedTimeSpan> bands, double least_gap_s) {
   std::ranges::sort(bands, {}, [](const NamedTimeSpan& band) { return std::tie(band.name, band.begin_s); });
   std::vector<NamedTimeSpan> joined;
   for (NamedTimeSpan& band : bands) {
@@ -70,7 +70,7 @@ std::vector<NamedTimeSpan> merge_close_bands(std::vector<NamedTimeSpan> bands, d
 }
 
 // The regions whose names took the most time, merged if there are too many to show.
-std::vector<NamedTimeSpan> make_region_bands(const std::vector<NamedSpan>& regions, const TimeSpan& command,
+std::vector<NamedTimeSpan> make_region_spans(const std::vector<NamedSpan>& regions, const TimeSpan& command,
                                              const ViewLimits& limits) {
   std::map<std::string, double> time_s;
   for (const NamedSpan& region : regions) time_s[region.name] += seconds(region.span.end_ns - region.span.begin_ns);
@@ -89,7 +89,7 @@ std::vector<NamedTimeSpan> make_region_bands(const std::vector<NamedSpan>& regio
   }
   const double length_s = seconds(command.end_ns - command.begin_ns);
   if (bands.size() > limits.steps_and_epochs)
-    bands = merge_close_bands(std::move(bands), length_s / static_cast<double>(limits.steps_and_epochs));
+    bands = merge_close_spans(std::move(bands), length_s / static_cast<double>(limits.steps_and_epochs));
   std::ranges::stable_sort(bands, {}, &NamedTimeSpan::begin_s);
   return bands;
 }
@@ -166,7 +166,7 @@ void add_events(RunView& view, const RecordingAnalysis& found, const ViewLimits&
   }
   for (const auto& [source, regions] : found.events.regions()) {
     const TimeSpan* const command = find_command_span(found.sources, source, by_boot);
-    if (command != nullptr && view.regions.empty()) view.regions = make_region_bands(regions, *command, limits);
+    if (command != nullptr && view.regions.empty()) view.regions = make_region_spans(regions, *command, limits);
   }
 }
 
@@ -177,14 +177,14 @@ std::size_t add_step_and_epoch_times(RunView& view, const std::vector<MachineVie
   if (machines.empty()) return 0;
   const auto most = std::ranges::max_element(
       machines, {}, [](const MachineView& one) { return std::tuple(one.steps.size(), one.phases.size()); });
-  std::vector<NumberedEnergy> steps = most->steps;
-  std::erase_if(steps, [](const NumberedEnergy& step) { return step.is_evaluation; });
+  std::vector<StepOrEpochEnergy> steps = most->steps;
+  std::erase_if(steps, [](const StepOrEpochEnergy& step) { return step.is_evaluation; });
   view.steps = group_steps_or_epochs(steps, most->span, limits);
   view.epochs = group_steps_or_epochs(most->epochs, most->span, limits);
   view.step_details = most->step_details;
   view.detailed_steps = most->steps_with_kernel_records;
-  view.probing = name_spans(most->probing, most->span, "probe");
-  view.dithering = name_spans(most->dithering, most->span, "dither");
+  view.probing = make_named_spans(most->probing, most->span, "probe");
+  view.dithering = make_named_spans(most->dithering, most->span, "dither");
   for (const NamedPhaseSpan& phase : most->phases) {
     view.phases.push_back({phase.name, seconds_since_begin(most->span, phase.span.begin_ns),
                            seconds_since_begin(most->span, phase.span.end_ns)});
@@ -202,9 +202,9 @@ std::size_t add_step_and_epoch_times(RunView& view, const std::vector<MachineVie
 }
 
 // `steps`: number of steps in the analysed time. Unlike in a report, counts are also known for a part of a run.
-void add_rates(RunView& view, std::size_t steps) {
+void set_run_rates(RunView& view, std::size_t steps) {
   const std::optional<double> samples = view.rates.samples;
-  view.rates = run_rates(view.run);
+  view.rates = compute_run_rates(view.run);
   const auto known = [](std::size_t count) {
     return count > 0 ? std::optional(static_cast<double>(count)) : std::nullopt;
   };
@@ -215,7 +215,7 @@ void add_rates(RunView& view, std::size_t steps) {
   view.rates.samples = samples;
 }
 
-void add_components(RunView& view, const std::map<std::string, DomainClass>& domain_class_of) {
+void add_component_energies(RunView& view, const std::map<std::string, DomainClass>& domain_class_of) {
   for (const auto& [domain_class, name] : kComponentNames) {
     std::set<std::string> names;
     for (const auto& [domain, known] : domain_class_of) {
@@ -261,8 +261,8 @@ Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQue
   note_missing_data(view.run, found->sources);
   const std::size_t steps = add_step_and_epoch_times(view, found->machine_views, query.limits);
   add_events(view, *found, query.limits);
-  add_rates(view, steps);
-  add_components(view, found->domain_classes);
+  set_run_rates(view, steps);
+  add_component_energies(view, found->domain_classes);
   add_level_views(view, *found, query.levels);
   return view;
 }

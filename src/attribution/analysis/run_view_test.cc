@@ -54,7 +54,7 @@ RunView view_of(const std::string& file) {
   return view ? std::move(*view) : RunView();
 }
 
-double sum_of(const std::vector<StepOrEpochView>& stages) {
+double sum_energy_j(const std::vector<StepOrEpochView>& stages) {
   double sum_j = 0;
   for (const StepOrEpochView& stage : stages) sum_j += stage.energy_j.value_or(0);
   return sum_j;
@@ -67,9 +67,9 @@ TEST(RunView, GroupsManyStepsAndPreservesTheirEnergy) {
   std::uint64_t steps = 0;
   for (const StepOrEpochView& stage : view.steps) steps += stage.count;
   EXPECT_EQ(steps, kSteps);
-  EXPECT_NEAR(sum_of(view.steps), 500, 1);
+  EXPECT_NEAR(sum_energy_j(view.steps), 500, 1);
   EXPECT_EQ(view.epochs.size(), 5u);
-  EXPECT_NEAR(sum_of(view.epochs), 500, 1);
+  EXPECT_NEAR(sum_energy_j(view.epochs), 500, 1);
 }
 
 TEST(RunView, ReturnsAllStepsOnRequest) {

@@ -17,7 +17,7 @@ std::vector<StepEnergy> combine_step_energies(const std::vector<MachineView>& ma
   const auto most = std::ranges::max_element(machines, {}, [](const MachineView& one) { return one.steps.size(); });
   if (most == machines.end()) return steps;
   for (std::size_t i = 0; i < most->steps.size(); ++i) {
-    const NumberedEnergy& step = most->steps[i];
+    const StepOrEpochEnergy& step = most->steps[i];
     if (step.is_evaluation) continue;
     const std::optional<double> energy_j = i < rows.size() ? rows[i].energy_j : step.energy_j;
     steps.push_back({seconds(step.span.begin_ns - most->span.begin_ns), seconds(step.span.end_ns - most->span.begin_ns),
@@ -33,7 +33,7 @@ Result<RecordedSteps> read_steps(std::span<const std::string> paths) {
   if (!found) return std::move(found).error();
   const LedgerResult& level = found->ledgers[RowLevel::step];
   RecordedSteps read{combine_step_energies(found->machine_views, level.rows), found->summary.probe.has_value()};
-  const RunRates rates = run_rates(found->summary);  // without probing
+  const RunRates rates = compute_run_rates(found->summary);  // without probing
   read.elapsed_s = rates.time_s;
   read.energy_j = rates.energy_j;
   return read;

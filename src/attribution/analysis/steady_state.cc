@@ -8,12 +8,12 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::size_t kMinStepsOfRun = 12;
+constexpr std::size_t kMinStepsForSteadyState = 12;
 constexpr std::size_t kStepsPerBatch = 5;         // MSER-5
 constexpr std::size_t kMinStepsForBatches = 100;  // with fewer steps, each is a batch
 constexpr double kOutlierDeviations = 10;         // standard deviations, by the median absolute deviation
 constexpr double kMaxOutlierFraction = 0.01;      // fraction of the steps: more frequent ones belong to the program
-constexpr std::size_t kAutocorrelationBlocks = 20;
+constexpr std::size_t kAutocorrelationBlockCount = 20;
 constexpr double kTrimmedBlockFraction = 0.1;  // fraction of the blocks, on each side
 constexpr double kMaxAutocorrelation = 0.7;    // upper bound: 20 blocks cannot show more
 // Ratio of standard deviation to median absolute deviation, for normal values.
@@ -74,7 +74,7 @@ std::size_t count_truncated_batches(const std::vector<double>& batches) {
   return best;
 }
 
-struct MeanFromBlocks {
+struct BlockMeanEstimate {
   double mean = 0;
   double standard_error = 0;
   double autocorrelation = 0;
@@ -94,12 +94,12 @@ double lag_one_autocorrelation(const std::vector<double>& values, double mean) {
   return std::clamp(found + bias, 0.0, kMaxAutocorrelation);
 }
 
-MeanFromBlocks mean_from_blocks(std::span<const double> energies_j) {
-  std::vector<double> blocks = means_of_blocks(energies_j, std::min(kAutocorrelationBlocks, energies_j.size()));
+BlockMeanEstimate estimate_block_mean(std::span<const double> energies_j) {
+  std::vector<double> blocks = means_of_blocks(energies_j, std::min(kAutocorrelationBlockCount, energies_j.size()));
   std::vector<double> sorted = blocks;
   std::sort(sorted.begin(), sorted.end());
   const auto trimmed = static_cast<std::size_t>(kTrimmedBlockFraction * static_cast<double>(sorted.size()));
-  MeanFromBlocks result;
+  BlockMeanEstimate result;
   for (std::size_t i = trimmed; i < sorted.size() - trimmed; ++i) result.mean += sorted[i];
   result.mean /= static_cast<double>(sorted.size() - 2 * trimmed);
   // Winsorized: trimmed values count as the nearest untrimmed one.
@@ -121,7 +121,7 @@ MeanFromBlocks mean_from_blocks(std::span<const double> energies_j) {
 }  // namespace
 
 std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> steps) {
-  if (steps.size() < kMinStepsOfRun) return std::nullopt;
+  if (steps.size() < kMinStepsForSteadyState) return std::nullopt;
   std::vector<double> energies_j;
   for (const StepEnergy& step : steps.first(steps.size() - 1)) energies_j.push_back(step.energy_j);
   // Clamps outliers: the truncation rule would otherwise remove all steps before one.
@@ -156,7 +156,7 @@ std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> steps) 
     steady.time_s += steps[i].time_s;
   }
   steady.time_s /= static_cast<double>(usual_j.size());
-  const MeanFromBlocks mean = mean_from_blocks(usual_j);
+  const BlockMeanEstimate mean = estimate_block_mean(usual_j);
   steady.energy_j = mean.mean;
   steady.standard_error_j = mean.standard_error;
   steady.autocorrelation = mean.autocorrelation;

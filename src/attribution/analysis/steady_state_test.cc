@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kSteadySeed = 24;
 
 // Steps of 10 ms after two seconds of start-up.
-std::vector<StepEnergy> steps_with(std::size_t count, const std::function<double(std::size_t)>& energy_j) {
+std::vector<StepEnergy> steps_with_energy(std::size_t count, const std::function<double(std::size_t)>& energy_j) {
   std::vector<StepEnergy> steps;
   for (std::size_t i = 0; i < count; ++i) {
     const double begin_s = 2 + 0.01 * static_cast<double>(i);
@@ -25,7 +25,7 @@ std::vector<StepEnergy> steps_with(std::size_t count, const std::function<double
 }
 
 TEST(SteadyState, EqualStepsAreSteadyFromTheFirstToTheLastButOne) {
-  const auto steady = find_steady_state(steps_with(400, [](std::size_t i) { return i == 399 ? 30.0 : 5.0; }));
+  const auto steady = find_steady_state(steps_with_energy(400, [](std::size_t i) { return i == 399 ? 30.0 : 5.0; }));
   ASSERT_TRUE(steady);
   EXPECT_EQ(steady->first_step, 0u);
   EXPECT_EQ(steady->steps, 399u);
@@ -43,7 +43,7 @@ TEST(SteadyState, ExcludesWarmUpOfAnyShape) {
   const auto tuning = [&](std::size_t i) { return (i < 60 ? 9.0 : 5.0) + noise(); };
   const auto rising_power = [&](std::size_t i) { return 5 - 2 * std::exp(-static_cast<double>(i) / 20) + noise(); };
   for (const auto& energy_j : std::vector<std::function<double(std::size_t)>>{first_calls, tuning, rising_power}) {
-    const auto steady = find_steady_state(steps_with(500, energy_j));
+    const auto steady = find_steady_state(steps_with_energy(500, energy_j));
     ASSERT_TRUE(steady);
     EXPECT_GT(steady->first_step, 0u);
     EXPECT_LT(steady->first_step, 150u);
@@ -55,7 +55,7 @@ TEST(SteadyState, ExcludesWarmUpOfAnyShape) {
 TEST(SteadyState, ExcludesRareLongStepsAndIncludesFrequentOnes) {
   statistics::Random random(kSteadySeed);
   const auto with_long = [&](std::size_t every) {
-    return find_steady_state(steps_with(
+    return find_steady_state(steps_with_energy(
         1000, [&](std::size_t i) { return (i % every == every - 1 ? 15.0 : 5.0) + 0.05 * random.normal(); }));
   };
   const auto checkpoints = with_long(250);
@@ -68,8 +68,8 @@ TEST(SteadyState, ExcludesRareLongStepsAndIncludesFrequentOnes) {
 
 TEST(SteadyState, ABriefDisturbanceDoesNotMoveTheMean) {
   statistics::Random random(kSteadySeed);
-  const auto steady = find_steady_state(
-      steps_with(1000, [&](std::size_t i) { return (i >= 600 && i < 640 ? 8.0 : 5.0) + 0.05 * random.normal(); }));
+  const auto steady = find_steady_state(steps_with_energy(
+      1000, [&](std::size_t i) { return (i >= 600 && i < 640 ? 8.0 : 5.0) + 0.05 * random.normal(); }));
   EXPECT_NEAR(steady->energy_j, 5, 0.02);
 }
 
@@ -84,8 +84,8 @@ TEST(SteadyState, CorrelatedStepsWidenTheStandardError) {
     white.push_back(10 + 0.1 * shock);
     slow.push_back(10 + 0.1 * state);
   }
-  const auto independent = find_steady_state(steps_with(2000, [&](std::size_t i) { return white[i]; }));
-  const auto correlated = find_steady_state(steps_with(2000, [&](std::size_t i) { return slow[i]; }));
+  const auto independent = find_steady_state(steps_with_energy(2000, [&](std::size_t i) { return white[i]; }));
+  const auto correlated = find_steady_state(steps_with_energy(2000, [&](std::size_t i) { return slow[i]; }));
   EXPECT_LT(independent->standard_error_j, 2 * 0.1 / std::sqrt(2000.0));
   EXPECT_GT(correlated->standard_error_j, 5 * independent->standard_error_j);
   EXPECT_GT(correlated->autocorrelation, 0.2);
@@ -93,19 +93,19 @@ TEST(SteadyState, CorrelatedStepsWidenTheStandardError) {
 
 TEST(SteadyState, ARunThatKeepsChangingIsNotSteady) {
   const auto steady =
-      find_steady_state(steps_with(300, [](std::size_t i) { return 5 + 0.01 * static_cast<double>(i); }));
+      find_steady_state(steps_with_energy(300, [](std::size_t i) { return 5 + 0.01 * static_cast<double>(i); }));
   ASSERT_TRUE(steady);
   EXPECT_FALSE(steady->is_settled);
 }
 
 TEST(SteadyState, FewStepsHaveNoSteadyState) {
   EXPECT_FALSE(find_steady_state({}));
-  EXPECT_FALSE(find_steady_state(steps_with(11, [](std::size_t) { return 5.0; })));
-  EXPECT_TRUE(find_steady_state(steps_with(12, [](std::size_t) { return 5.0; })));
+  EXPECT_FALSE(find_steady_state(steps_with_energy(11, [](std::size_t) { return 5.0; })));
+  EXPECT_TRUE(find_steady_state(steps_with_energy(12, [](std::size_t) { return 5.0; })));
 }
 
 TEST(SteadyState, StepsWithoutEnergyGiveZeroAndNoNan) {
-  const auto steady = find_steady_state(steps_with(200, [](std::size_t) { return 0.0; }));
+  const auto steady = find_steady_state(steps_with_energy(200, [](std::size_t) { return 0.0; }));
   ASSERT_TRUE(steady);
   EXPECT_EQ(steady->energy_j, 0);
   EXPECT_FALSE(std::isnan(steady->standard_error_j));
@@ -113,7 +113,7 @@ TEST(SteadyState, StepsWithoutEnergyGiveZeroAndNoNan) {
 
 TEST(SteadyState, ItsSumContainsAllStepsAlthoughTheMeanIsTrimmed) {
   // Every fifth of the run is a validation with a tenth of the energy.
-  const auto steps = steps_with(200, [](std::size_t i) { return i % 50 >= 40 ? 1.0 : 10.0; });
+  const auto steps = steps_with_energy(200, [](std::size_t i) { return i % 50 >= 40 ? 1.0 : 10.0; });
   const auto steady = find_steady_state(steps);
   ASSERT_TRUE(steady);
   double sum_j = 0;

@@ -69,7 +69,7 @@ bool StepDetails::add_step(const StepRecord& step, std::int64_t first_kernel_ns)
                                           .kernels = 0,
                                           .layers = {},
                                           .busy_s = {}});
-  if (even_step_count_ > kMaxEvenStepDetails) double_stride();
+  if (even_step_count_ > kMaxEvenlySpacedStepDetails) double_stride();
   return steps_.contains(index);
 }
 

@@ -14,7 +14,7 @@ const std::string kDevice = "GPU-1";
 const LayerKey kConv{{"train", "forward", "conv"}, "gpu0"};
 const LayerKey kFc{{"train", "forward", "fc"}, "gpu0"};
 
-StepRecord step_of(std::int64_t number, std::int64_t length_ns = kStep_ns) {
+StepRecord make_step(std::int64_t number, std::int64_t length_ns = kStep_ns) {
   return {.number = number, .begin_ns = number * kStep_ns, .end_ns = number * kStep_ns + length_ns};
 }
 
@@ -25,7 +25,7 @@ StepKernel kernel_at(std::int64_t start_ns, const LayerKey* layer, double energy
 
 TEST(StepDetails, SumsTheKernelsOfEachLayer) {
   StepDetails details;
-  ASSERT_TRUE(details.add_step(step_of(0), 0));
+  ASSERT_TRUE(details.add_step(make_step(0), 0));
   details.add_kernels(std::vector{kernel_at(0, &kConv, 1), kernel_at(kStep_ns / 2, &kFc, 5),
                                   kernel_at(kStep_ns / 4, &kConv, 2), kernel_at(kStep_ns / 4, nullptr, 0.5)});
   const CollectedStep& step = *details.steps().at(0);
@@ -39,18 +39,18 @@ TEST(StepDetails, SumsTheKernelsOfEachLayer) {
 
 TEST(StepDetails, CountsTheTimeOfConcurrentKernelsOnce) {
   StepDetails details;
-  details.add_step(step_of(0), 0);
+  details.add_step(make_step(0), 0);
   details.add_kernels(std::vector{kernel_at(0, &kConv, 1), kernel_at(kNanosecondsPerMillisecond / 2, &kFc, 1)});
   EXPECT_DOUBLE_EQ(details.steps().at(0)->busy_s.at(kDevice), 1.5e-3);
 }
 
 TEST(StepDetails, AStepLastsUntilTheFirstKernelOfTheNextStep) {
   StepDetails details;
-  details.add_step(step_of(0), 0);
+  details.add_step(make_step(0), 0);
   details.add_kernels(std::vector{kernel_at(0, &kConv, 1)});
-  details.add_step(step_of(1), kStep_ns);
+  details.add_step(make_step(1), kStep_ns);
   details.add_kernels(std::vector{kernel_at(kStep_ns, &kConv, 1)});
-  details.add_step(step_of(9), 9 * kStep_ns);  // the steps between were not traced
+  details.add_step(make_step(9), 9 * kStep_ns);  // the steps between were not traced
   EXPECT_EQ(details.steps().at(0)->gpu_span.end_ns, kStep_ns);
   EXPECT_EQ(details.steps().at(1)->gpu_span.end_ns, kStep_ns + kNanosecondsPerMillisecond);
 }
@@ -61,14 +61,14 @@ TEST(StepDetails, OfManyStepsItKeepsEvenlyChosenOnesAndTheLongest) {
   const std::set<std::int64_t> long_steps = {777, 4321, 9998};
   for (std::int64_t number = 0; number < 10'000; ++number) {
     const std::int64_t length_ns = long_steps.contains(number) ? 5 * kStep_ns : kStep_ns;
-    if (!details.add_step(step_of(number, length_ns), number * kStep_ns)) continue;
+    if (!details.add_step(make_step(number, length_ns), number * kStep_ns)) continue;
     details.add_kernels(std::vector{kernel_at(number * kStep_ns, &kConv, 1)});
     ++wanted;
   }
   EXPECT_EQ(details.step_count(), 10'000u);
   const std::vector<const CollectedStep*> steps = details.steps();
-  EXPECT_LE(steps.size(), kMaxEvenStepDetails + kMaxLongStepDetails);
-  EXPECT_GE(steps.size(), kMaxEvenStepDetails / 2);
+  EXPECT_LE(steps.size(), kMaxEvenlySpacedStepDetails + kMaxLongStepDetails);
+  EXPECT_GE(steps.size(), kMaxEvenlySpacedStepDetails / 2);
   std::set<std::int64_t> numbers;
   for (const CollectedStep* step : steps) {
     numbers.insert(step->number);

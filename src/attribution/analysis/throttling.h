@@ -20,14 +20,14 @@ class Throttling {
   double power_limited_fraction() const;
   // True if a power limit, heat or the hardware reduced clocks often enough to report.
   bool is_throttled() const;
-  const ClockReadings& clock_readings() const { return clock_readings_; }
+  const ThrottleReadingCounts& clock_readings() const { return clock_readings_; }
   // Adds diagnostics on reduced clocks; nothing if clocks were hardly ever reduced.
   void add_diagnostics(const std::string& domain, Diagnostics& diagnostics) const;
 
  private:
   bool is_frequent(std::uint64_t count) const;
 
-  ClockReadings clock_readings_;
+  ThrottleReadingCounts clock_readings_;
   std::uint64_t power_limited_readings_ = 0;
   std::uint64_t thermal_slowdown_readings_ = 0;  // by heat, or by hardware slowdown
 };

@@ -6,7 +6,7 @@
 namespace joulemap::attribution {
 namespace {
 
-Diagnostics diagnostics_of(std::initializer_list<std::uint64_t> readings) {
+Diagnostics diagnose_throttling(std::initializer_list<std::uint64_t> readings) {
   Throttling seen;
   for (const std::uint64_t reasons : readings) seen.add(reasons);
   Diagnostics diagnostics;
@@ -15,19 +15,19 @@ Diagnostics diagnostics_of(std::initializer_list<std::uint64_t> readings) {
 }
 
 TEST(Throttling, ReportsAnActivePowerLimit) {
-  const Diagnostics diagnostics = diagnostics_of({0, 4, 0, 4});
+  const Diagnostics diagnostics = diagnose_throttling({0, 4, 0, 4});
   EXPECT_TRUE(diagnostics.contains("power_limited"));
   EXPECT_FALSE(diagnostics.contains("clocks_slowed"));
 }
 
 TEST(Throttling, ReportsThermalAndBrakeSlowdowns) {
   for (const std::uint64_t reason : {0x8, 0x20, 0x40, 0x80}) {
-    EXPECT_TRUE(diagnostics_of({0, reason}).contains("clocks_slowed")) << reason;
+    EXPECT_TRUE(diagnose_throttling({0, reason}).contains("clocks_slowed")) << reason;
   }
 }
 
 TEST(Throttling, IgnoresIdleClocksAndUserSettings) {
-  const Diagnostics diagnostics = diagnostics_of({0x1, 0x2, 0x10, 0x100});
+  const Diagnostics diagnostics = diagnose_throttling({0x1, 0x2, 0x10, 0x100});
   EXPECT_FALSE(diagnostics.contains("power_limited"));
   EXPECT_FALSE(diagnostics.contains("clocks_slowed"));
 }
@@ -39,7 +39,7 @@ TEST(Throttling, CountsReadingsWithAnyReasonOnce) {
   EXPECT_EQ(seen.clock_readings().throttled, 2u);
 }
 
-TEST(Throttling, IgnoresASingleReading) { EXPECT_FALSE(diagnostics_of({4}).contains("power_limited")); }
+TEST(Throttling, IgnoresASingleReading) { EXPECT_FALSE(diagnose_throttling({4}).contains("power_limited")); }
 
 }  // namespace
 }  // namespace joulemap::attribution

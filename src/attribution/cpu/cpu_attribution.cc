@@ -28,11 +28,11 @@ std::vector<double> draw_row_normals(const std::vector<std::string>& path) {
 CpuAttribution::CpuAttribution(const MachineEnergy& energy, const ActivitySums& sums)
     : inputs_(energy.cpu_inputs ? &*energy.cpu_inputs : nullptr), has_idle_time_(energy.has_idle_time) {
   const TimeCurve& captured_s = sums.captured_cpu_s();
-  per_modelled_j_ = per_busy_wall_s_ = TimeCurve(captured_s.span(), captured_s.size());
+  measured_j_per_modelled_j_ = idle_j_per_busy_wall_s_ = TimeCurve(captured_s.span(), captured_s.size());
   TimeCurve present_s(captured_s.span(), captured_s.size());
   TimeCurve modelled_j(captured_s.span(), captured_s.size());
   if (inputs_ != nullptr) {
-    for (const CpuUse::Slice& slice : inputs_->use.slices) {
+    for (const CpuUse::Slice& slice : inputs_->cpu_use.slices) {
       present_s.add(slice.begin_ns, slice.end_ns, slice.busy_wall_s);
       const double other_cpus = inputs_->other_cpu_s.mean_rate(slice.begin_ns, slice.end_ns);
       modelled_j.add(slice.begin_ns, slice.end_ns,
@@ -61,20 +61,20 @@ CpuAttribution::CpuAttribution(const MachineEnergy& energy, const ActivitySums& 
   for (std::size_t cell = 0; cell < cells.size(); ++cell) {
     is_fitted ? attribute_cell(cell, cells[cell]) : attribute_cell_by_time(cell, cells[cell]);
   }
-  per_modelled_j_.finish();
-  per_busy_wall_s_.finish();
+  measured_j_per_modelled_j_.finish();
+  idle_j_per_busy_wall_s_.finish();
 }
 
 double CpuAttribution::modelled_cpu_j(std::uint16_t column, double cpu_s, double cpus) const {
   return cpu_s * inputs_->powers.watts[column] *
-         cpu_power_factor(std::min(cpus, inputs_->cpu_count), inputs_->powers.growth_exponent);
+         cpu_power_factor(std::min(cpus, inputs_->cpu_count), inputs_->powers.busy_cpu_exponent);
 }
 
 double CpuAttribution::other_processes_j(const TimeCell& cell_values) const {
   const CpuPowers& powers = inputs_->powers;
   return powers.watts[powers.other_processes_index()] * cell_values.other_cpu_s *
          other_cpu_power_factor(cell_values.other_cpu_s, cell_values.captured_s, cell_values.length_s,
-                                powers.growth_exponent);
+                                powers.busy_cpu_exponent);
 }
 
 double CpuAttribution::modelled_cell_j(const TimeCell& cell_values) const {
@@ -84,13 +84,13 @@ double CpuAttribution::modelled_cell_j(const TimeCell& cell_values) const {
 
 // Between two counter readings only the sum of the energy is known: distributes it in proportion to the modelled power.
 void CpuAttribution::redistribute_between_readings(std::vector<TimeCell>& cells) const {
-  const TimeSpan span = per_modelled_j_.span();
+  const TimeSpan span = measured_j_per_modelled_j_.span();
   const auto midpoint_ns = [&](std::size_t cell) {
     return span.begin_ns + static_cast<std::int64_t>((static_cast<double>(cell) + 0.5) * cells[cell].length_s *
                                                      static_cast<double>(kNanosecondsPerSecond));
   };
   std::size_t first = 0;
-  for (const std::int64_t edge_ns : inputs_->readings_ns) {
+  for (const std::int64_t edge_ns : inputs_->counter_reading_times_ns) {
     std::size_t last = first;
     double joules = 0;
     double modelled_j = 0;
@@ -124,9 +124,9 @@ void CpuAttribution::attribute_cell(std::size_t cell, const TimeCell& cell_value
     const double total_cpus = std::max(std::min(cpus + others, inputs_->cpu_count), cpus);
     command = present * (1 - other_present + other_present * cpus / total_cpus);
   }
-  per_modelled_j_.set(cell, scale * cell_values.length_s);
+  measured_j_per_modelled_j_.set(cell, scale * cell_values.length_s);
   if (cell_values.busy_wall_s > 0)
-    per_busy_wall_s_.set(cell, scale * idle_j * command / cell_values.busy_wall_s * cell_values.length_s);
+    idle_j_per_busy_wall_s_.set(cell, scale * idle_j * command / cell_values.busy_wall_s * cell_values.length_s);
   const auto other_index = static_cast<std::uint16_t>(powers.other_processes_index());
   const auto idle_index = static_cast<std::uint16_t>(powers.idle_index());
   background_energy_.add(other_index, scale * other_processes_j * cell_values.background_fraction);
@@ -143,37 +143,38 @@ void CpuAttribution::attribute_cell_by_time(std::size_t cell, const TimeCell& ce
   if (has_idle_time_) idle_j_ += cell_values.joules * (1 - active);
   if (all_s <= 0) return;
   const double rate = cell_values.joules * active / all_s;
-  per_modelled_j_.set(cell, rate * cell_values.length_s);
+  measured_j_per_modelled_j_.set(cell, rate * cell_values.length_s);
   const auto other_index = static_cast<std::uint16_t>(inputs_ != nullptr ? inputs_->powers.other_processes_index() : 1);
   background_energy_.add(other_index, rate * cell_values.other_cpu_s * cell_values.background_fraction);
   energy_by_unknown_.add(other_index, rate * cell_values.other_cpu_s);
 }
 
 CpuAttribution::Rates CpuAttribution::rates_between(std::int64_t from_ns, std::int64_t to_ns) const {
-  return {per_modelled_j_.mean_rate(from_ns, to_ns), per_busy_wall_s_.mean_rate(from_ns, to_ns),
+  return {measured_j_per_modelled_j_.mean_rate(from_ns, to_ns), idle_j_per_busy_wall_s_.mean_rate(from_ns, to_ns),
           inputs_ != nullptr ? inputs_->other_cpu_s.mean_rate(from_ns, to_ns) : 0};
 }
 
-ClassJoules CpuAttribution::attribute_tally(std::uint32_t process, const ScopeTally& tally, double present_s,
-                                            const Rates& rates) const {
+EnergyByClass CpuAttribution::attribute_tally(std::uint32_t process, const ScopeTally& tally, double present_s,
+                                              const Rates& rates) const {
   const double cpu_s = seconds(tally.cpu_ns + tally.helper_threads_ns);
-  ClassJoules joules;
+  EnergyByClass joules;
   if (inputs_ == nullptr) {
-    joules.add(0, cpu_s * rates.per_modelled_j);
+    joules.add(0, cpu_s * rates.measured_j_per_modelled_j);
     return joules;
   }
-  const std::uint16_t column = inputs_->use.column(process, tally.scope);
+  const std::uint16_t column = inputs_->cpu_use.column_of_scope(process, tally.scope);
   const double cpus = present_s > 0 ? cpu_s / present_s : 1;
-  joules.add(column, modelled_cpu_j(column, cpu_s, cpus + rates.busy_cpus_of_others) * rates.per_modelled_j);
+  joules.add(column,
+             modelled_cpu_j(column, cpu_s, cpus + rates.uncaptured_busy_cpus) * rates.measured_j_per_modelled_j);
   if (inputs_->powers.is_fitted) {
-    joules.add(static_cast<std::uint16_t>(inputs_->powers.idle_index()), present_s * rates.per_busy_wall_s);
+    joules.add(static_cast<std::uint16_t>(inputs_->powers.idle_index()), present_s * rates.idle_j_per_busy_wall_s);
   }
   return joules;
 }
 
 // Energy of a row, in J, under each replicate of the powers. The measured total stays the same, so what one row gains
 // the others lose.
-std::vector<double> CpuAttribution::energy_replicates(const ClassJoules& joules) const {
+std::vector<double> CpuAttribution::energy_replicates(const EnergyByClass& joules) const {
   const CpuPowers& powers = inputs_->powers;
   const auto ratio = [&](std::size_t unknown, std::size_t r) {
     return powers.watts[unknown] > 0 ? powers.power_replicates[unknown][r] / powers.watts[unknown] : 1;
@@ -182,24 +183,24 @@ std::vector<double> CpuAttribution::energy_replicates(const ClassJoules& joules)
   for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
     double before_j = powers.is_fitted ? idle_j_ : 0;
     double after_j = before_j * ratio(powers.idle_index(), r);
-    for (const auto& [unknown, all_j] : energy_by_unknown_.column_joules()) {
+    for (const auto& [unknown, all_j] : energy_by_unknown_.joules_by_column()) {
       before_j += all_j;
       after_j += all_j * ratio(unknown, r);
     }
-    for (const auto& [unknown, row_j] : joules.column_joules()) drawn[r] += row_j * ratio(unknown, r);
+    for (const auto& [unknown, row_j] : joules.joules_by_column()) drawn[r] += row_j * ratio(unknown, r);
     if (after_j > 0) drawn[r] *= before_j / after_j;
     drawn[r] *= powers.gain_replicates[r];
   }
   return drawn;
 }
 
-void CpuAttribution::fill_in_energy_details(ReportRow& row, const ClassJoules& joules, double spread) const {
+void CpuAttribution::fill_in_energy_details(ReportRow& row, const EnergyByClass& joules, double spread) const {
   row.basis = kCpuTimeBasis;
   if (inputs_ == nullptr || !row.energy_j) return;
   const CpuPowers& powers = inputs_->powers;
   double known_j = 0;
   double unknown_j = 0;
-  for (const auto& [unknown, part_j] : joules.column_joules()) {
+  for (const auto& [unknown, part_j] : joules.joules_by_column()) {
     if (unknown != powers.idle_index()) (powers.is_regressed[unknown] ? known_j : unknown_j) += part_j;
   }
   if (known_j > unknown_j) row.basis = kRegressedBasis;

@@ -30,7 +30,7 @@ struct Layer {
   double true_j = 0;
 };
 
-struct Scene {
+struct CpuScenario {
   std::vector<Layer> layers;
   double neighbour_factor = 1;
   bool neighbour = true;
@@ -41,12 +41,12 @@ struct Scene {
 // What a recording of the scene contains, and the true energies.
 class SimulatedCpu {
  public:
-  SimulatedCpu(Scene scene, std::uint64_t seed) : scene_(std::move(scene)), random_(seed) {
-    span_ = {0, static_cast<std::int64_t>(scene_.seconds * 1e9)};
+  SimulatedCpu(CpuScenario scene, std::uint64_t seed) : scenario_(std::move(scene)), random_(seed) {
+    span_ = {0, static_cast<std::int64_t>(scenario_.seconds * 1e9)};
     Activity names;
     names.begin_ns = 0, names.end_ns = 1;
     names.scopes = {{1, 0, ScopeKind::mode, "train"}, {2, 1, ScopeKind::phase, "forward"}};
-    for (std::uint32_t i = 0; i < scene_.layers.size(); ++i) {
+    for (std::uint32_t i = 0; i < scenario_.layers.size(); ++i) {
       names.scopes.push_back({3 + i, 2, ScopeKind::module, "layer" + std::to_string(i)});
     }
     activities_.push_back(names);
@@ -60,18 +60,18 @@ class SimulatedCpu {
     CpuWork work(span_);
     for (const Activity& activity : activities_) sums.add(kProcess, activity), work.add(kProcess, activity);
     sums.finish();
-    CpuAttributionInputs known{.use = work.finish(sums)};
+    CpuAttributionInputs known{.cpu_use = work.finish(sums)};
     known.other_cpu_s = other_cpu_curve(machine_, sums.captured_cpu_s(), kCpus);
     const std::vector<std::vector<EnergyPoint>> domains = {readings_};
     std::optional<CpuPowers> fitted;
-    if (regress) fitted = fit_cpu_powers(known.use, {machine_, kCpus}, domains);
-    known.powers = fitted ? *fitted : equal_cpu_powers(known.use.column_count);
+    if (regress) fitted = fit_cpu_powers(known.cpu_use, {machine_, kCpus}, domains);
+    known.powers = fitted ? *fitted : make_equal_cpu_powers(known.cpu_use.column_count);
     known.is_estimated = estimated;
     known.cpu_count = kCpus;
-    for (const EnergyPoint& reading : readings_) known.readings_ns.push_back(reading.time_ns);
+    for (const EnergyPoint& reading : readings_) known.counter_reading_times_ns.push_back(reading.time_ns);
     draw_gain_replicates(known.powers, gain_spread);
     MachineEnergy energy;
-    energy.cpu_energy_j.emplace(span_, cell_count_for(span_));
+    energy.cpu_energy_j.emplace(span_, cell_count_for_span(span_));
     for (std::size_t i = 1; i < readings_.size(); ++i) {
       energy.cpu_energy_j->add(readings_[i - 1].time_ns, readings_[i].time_ns,
                                readings_[i].joules - readings_[i - 1].joules);
@@ -84,7 +84,7 @@ class SimulatedCpu {
     return ledger.finish();
   }
 
-  const std::vector<Layer>& layers() const { return scene_.layers; }
+  const std::vector<Layer>& layers() const { return scenario_.layers; }
   double background_j() const { return background_j_; }
   double idle_j() const { return idle_j_; }
   double measured_j() const { return measured_j_; }
@@ -94,19 +94,19 @@ class SimulatedCpu {
 
   void run() {
     std::int64_t left_ms = 0;
-    std::size_t at = scene_.layers.size();  // index of the current layer; this value: paused
+    std::size_t at = scenario_.layers.size();  // index of the current layer; this value: paused
     std::int64_t neighbour_ms = 0;
     bool neighbour = false;
-    const auto ticks = static_cast<std::int64_t>(scene_.seconds * 1000);
+    const auto ticks = static_cast<std::int64_t>(scenario_.seconds * 1000);
     for (std::int64_t tick = 0; tick < ticks; ++tick) {
       while (left_ms <= 0) {
-        at = (at + 1) % (scene_.layers.size() + 1);
-        const bool pause = at == scene_.layers.size();
-        const double typical_ms = pause ? scene_.pause_ms : scene_.layers[at].typical_ms;
+        at = (at + 1) % (scenario_.layers.size() + 1);
+        const bool pause = at == scenario_.layers.size();
+        const double typical_ms = pause ? scenario_.pause_ms : scenario_.layers[at].typical_ms;
         left_ms = std::llround(uniform(0.7, 1.3) * typical_ms);
       }
       if (--neighbour_ms <= 0) {
-        neighbour = scene_.neighbour && !neighbour;
+        neighbour = scenario_.neighbour && !neighbour;
         neighbour_ms = std::llround(uniform(300, 3000));
       }
       --left_ms;
@@ -116,10 +116,11 @@ class SimulatedCpu {
 
   void pass(std::int64_t tick, std::size_t at, bool neighbour) {
     Layer nothing{0, 0, 0, 0};
-    Layer& layer = at < scene_.layers.size() ? scene_.layers[at] : nothing;
+    Layer& layer = at < scenario_.layers.size() ? scenario_.layers[at] : nothing;
     const double neighbour_cpus = neighbour ? 1 : 0;
     const double all = layer.cpus + neighbour_cpus;
-    const double strength = all > 0 ? (layer.cpus * layer.factor + neighbour_cpus * scene_.neighbour_factor) / all : 0;
+    const double strength =
+        all > 0 ? (layer.cpus * layer.factor + neighbour_cpus * scenario_.neighbour_factor) / all : 0;
     noise_ = 0.8 * noise_ + 0.6 * std::normal_distribution<double>(0, 0.03)(random_);
     const double dynamic_j = kBusy_w * std::pow(all / kCpus, 0.8) * strength * (1 + noise_) * kTick_s;
     if (all > 0) {
@@ -131,7 +132,7 @@ class SimulatedCpu {
     }
     joules_ += dynamic_j + kIdle_w * kTick_s;
     machine_s_ += all * kTick_s;
-    if (at < scene_.layers.size()) add_time(at, layer.cpus);
+    if (at < scenario_.layers.size()) add_time(at, layer.cpus);
     if ((tick + 1) % 10 == 0) end_segment((tick + 1) * kTick_ns);
     if ((tick + 1) % 50 == 0) {
       readings_.push_back({(tick + 1) * kTick_ns, joules_});
@@ -156,7 +157,7 @@ class SimulatedCpu {
     activities_.push_back(std::move(activity));
   }
 
-  Scene scene_;
+  CpuScenario scenario_;
   std::mt19937_64 random_;
   TimeSpan span_;
   std::vector<Activity> activities_;
@@ -172,10 +173,10 @@ class SimulatedCpu {
 };
 
 // Layers of 12 to 40 ms, on one CPU or several, whose powers differ by a factor of two and more.
-Scene training(std::uint64_t seed) {
+CpuScenario training(std::uint64_t seed) {
   std::mt19937_64 random(seed * 77 + 5);
   const auto uniform = [&](double from, double to) { return std::uniform_real_distribution<double>(from, to)(random); };
-  Scene scene;
+  CpuScenario scene;
   for (const double cpus : {1, 3, 2, 3, 1, 2}) scene.layers.push_back({cpus, uniform(0.6, 1.5), uniform(12, 40), 0});
   scene.neighbour_factor = uniform(0.6, 1.5);
   return scene;
@@ -189,22 +190,22 @@ const ReportRow* row_named(const LedgerResult& result, const std::string& name) 
 }
 
 struct IntervalScore {
-  double squares = 0;
+  double sum_of_squares = 0;
   std::size_t rows = 0;
   std::size_t held = 0;
-  double rms() const { return std::sqrt(squares / static_cast<double>(rows)); }
+  double rms() const { return std::sqrt(sum_of_squares / static_cast<double>(rows)); }
   double coverage() const { return static_cast<double>(held) / static_cast<double>(rows); }
 
   void add(const ReportRow* row, double true_j) {
     ASSERT_NE(row, nullptr);
     ASSERT_TRUE(row->energy_j && row->low_j && row->high_j);
-    squares += std::pow(*row->energy_j / true_j - 1, 2);
+    sum_of_squares += std::pow(*row->energy_j / true_j - 1, 2);
     held += *row->low_j <= true_j && true_j <= *row->high_j ? 1 : 0;
     ++rows;
   }
 };
 
-void expect_balance(const LedgerResult& result, double measured_j) {
+void expect_energy_is_conserved(const LedgerResult& result, double measured_j) {
   double rows_j = 0;
   for (const ReportRow& row : result.rows) rows_j += row.energy_j.value_or(0);
   EXPECT_NEAR(rows_j, result.attributed_j.value_or(-1), 1e-6 * measured_j);
@@ -221,8 +222,8 @@ TEST(CpuAttribution, EstimatesLayerPowersBesideANoisyCoTenantAndIntervalsCover) 
     SimulatedCpu machine(training(seed), seed);
     const LedgerResult regressed = machine.account(true);
     const LedgerResult shared = machine.account(false);
-    expect_balance(regressed, machine.measured_j());
-    expect_balance(shared, machine.measured_j());
+    expect_energy_is_conserved(regressed, machine.measured_j());
+    expect_energy_is_conserved(shared, machine.measured_j());
     for (std::size_t i = 0; i < machine.layers().size(); ++i) {
       const std::string name = "layer" + std::to_string(i);
       found.add(row_named(regressed, name), machine.layers()[i].true_j);
@@ -244,7 +245,7 @@ TEST(CpuAttribution, EstimatesLayerPowersBesideANoisyCoTenantAndIntervalsCover) 
 }
 
 TEST(CpuAttribution, UnidentifiablePowersAreSplitByCpuTimeWithAWideInterval) {
-  Scene scene;
+  CpuScenario scene;
   scene.layers = {{1, 0.7, 1, 0}, {1, 1.4, 1, 0}};  // each recorded interval contains equal parts of both
   scene.neighbour = false;
   SimulatedCpu machine(scene, 7);
@@ -259,12 +260,12 @@ TEST(CpuAttribution, UnidentifiablePowersAreSplitByCpuTimeWithAWideInterval) {
 }
 
 TEST(CpuAttribution, SeparatesIdlePowerWhenTheMachineIdles) {
-  Scene scene = training(3);
+  CpuScenario scene = training(3);
   scene.pause_ms = 150;
   scene.neighbour = false;
   SimulatedCpu machine(scene, 3);
   const LedgerResult result = machine.account(true);
-  expect_balance(result, machine.measured_j());
+  expect_energy_is_conserved(result, machine.measured_j());
   EXPECT_NEAR(*result.idle_j, machine.idle_j(), 0.1 * machine.idle_j());
   const ReportRow* const row = row_named(result, "layer1");
   ASSERT_TRUE(row != nullptr && row->dynamic_j);

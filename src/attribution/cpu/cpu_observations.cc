@@ -10,13 +10,13 @@ namespace joulemap::attribution {
 namespace {
 
 // CPU time that is summed over shorter spans resolves what ran between two counter readings.
-constexpr std::int64_t kMaxResolvingSpan_ns = 30 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxDenseSampleSpan_ns = 30 * kNanosecondsPerMillisecond;
 // Errors at their ends would dominate shorter observations: CPU time is sampled every 10 ms.
 constexpr std::int64_t kMinObservation_ns = 40 * kNanosecondsPerMillisecond;
 
 // From this busy fraction on, all CPUs count as busy all the time. The machine's CPU time is counted in ticks: where no
 // CPU is idle, it varies only by their quantization, and the fit would conclude that busy CPUs use no power.
-constexpr double kAllBusyFraction = 0.93;
+constexpr double kAllCpusBusyFraction = 0.93;
 
 bool is_before_point(std::int64_t time_ns, const EnergyPoint& point) { return time_ns < point.time_ns; }
 
@@ -45,7 +45,7 @@ std::vector<std::int64_t> observation_edges(const CpuUse& use, std::span<const s
     if (far && edge_ns >= first_ns && edge_ns <= last_ns) edges_ns.push_back(edge_ns);
   };
   for (const TimeSpan& sample_span : use.sample_spans) {
-    if (sample_span.end_ns - sample_span.begin_ns > kMaxResolvingSpan_ns) {
+    if (sample_span.end_ns - sample_span.begin_ns > kMaxDenseSampleSpan_ns) {
       add(sample_span.begin_ns);
       add(sample_span.end_ns);
       continue;
@@ -60,7 +60,7 @@ std::vector<std::int64_t> observation_edges(const CpuUse& use, std::span<const s
 }  // namespace
 
 CpuObservations::CpuObservations(const CpuUse& use, const MachineCpuTime& machine,
-                                 std::span<const std::vector<EnergyPoint>> domains, double growth_exponent)
+                                 std::span<const std::vector<EnergyPoint>> domains, double busy_cpu_exponent)
     : unknown_count_(use.column_count + 2) {
   const std::vector<std::int64_t> edges_ns = observation_edges(use, domains);
   if (edges_ns.size() < 2) return;
@@ -72,11 +72,11 @@ CpuObservations::CpuObservations(const CpuUse& use, const MachineCpuTime& machin
     scaled_energies_.push_back(total_j);
     energy_j_ += total_j;
   }
-  fill_matrix(use, machine, edges_ns, growth_exponent);
+  fill_matrix(use, machine, edges_ns, busy_cpu_exponent);
 }
 
 void CpuObservations::fill_matrix(const CpuUse& use, const MachineCpuTime& machine,
-                                  std::span<const std::int64_t> edges_ns, double growth_exponent) {
+                                  std::span<const std::int64_t> edges_ns, double busy_cpu_exponent) {
   matrix_.assign(size() * unknown_count_, 0.0);
   weighted_cpu_s_.assign(unknown_count_, 0.0);
   struct SliceInRow {
@@ -100,7 +100,7 @@ void CpuObservations::fill_matrix(const CpuUse& use, const MachineCpuTime& machi
     }
   }
   const std::vector<double> other_cpu_s =
-      other_cpu_s_between(edges_ns, captured_s, machine.readings, machine.cpu_count, kAllBusyFraction);
+      other_cpu_s_between(edges_ns, captured_s, machine.readings, machine.cpu_count, kAllCpusBusyFraction);
   std::vector<double> lengths_s;
   std::vector<double> possible;  // factor that limits CPU time, which may be reported late, to all CPUs
   for (std::size_t row = 0; row < size(); ++row) {
@@ -111,12 +111,12 @@ void CpuObservations::fill_matrix(const CpuUse& use, const MachineCpuTime& machi
   for (const SliceInRow& part : parts) {
     const double cpus = part.slice->mean_busy_cpus() + other_cpu_s[part.row] / lengths_s[part.row];
     matrix_[part.row * unknown_count_ + part.slice->column] +=
-        part.cpu_s * possible[part.row] * cpu_power_factor(std::min(cpus, machine.cpu_count), growth_exponent);
+        part.cpu_s * possible[part.row] * cpu_power_factor(std::min(cpus, machine.cpu_count), busy_cpu_exponent);
   }
   for (std::size_t row = 0; row < size(); ++row) {
     const std::span<double> entries = std::span(matrix_).subspan(row * unknown_count_, unknown_count_);
     entries[use.column_count] =
-        other_cpu_s[row] * other_cpu_power_factor(other_cpu_s[row], captured_s[row], lengths_s[row], growth_exponent);
+        other_cpu_s[row] * other_cpu_power_factor(other_cpu_s[row], captured_s[row], lengths_s[row], busy_cpu_exponent);
     entries[use.column_count + 1] = lengths_s[row];
     cpu_s_ += other_cpu_s[row] + captured_s[row];
     for (std::size_t k = 0; k < unknown_count_; ++k) weighted_cpu_s_[k] += entries[k];

@@ -20,7 +20,7 @@ class CpuObservations {
  public:
   // Unknowns are those of CpuPowers. `domains`: readings of each counter. Empty if a counter has fewer than two.
   CpuObservations(const CpuUse& use, const MachineCpuTime& machine, std::span<const std::vector<EnergyPoint>> domains,
-                  double growth_exponent);
+                  double busy_cpu_exponent);
 
   std::size_t size() const { return scaled_energies_.size(); }
   std::size_t unknown_count() const { return unknown_count_; }
@@ -41,7 +41,7 @@ class CpuObservations {
 
  private:
   void fill_matrix(const CpuUse& use, const MachineCpuTime& machine, std::span<const std::int64_t> edges_ns,
-                   double growth_exponent);
+                   double busy_cpu_exponent);
 
   std::size_t unknown_count_;
   std::vector<double> matrix_;

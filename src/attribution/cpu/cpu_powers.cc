@@ -26,7 +26,7 @@ constexpr std::uint64_t kReplicateSeed = 0x6A6F756C65;
 
 // Relative standard deviation of the power of a CPU second between kinds of work: scalar Python, memory-bound loops and
 // vector instructions at the package's limit differ by a factor of two and more at the extremes.
-constexpr double kPowerSpread = 0.3;
+constexpr double kCpuPowerSpread = 0.3;
 // Prior fractions of the mean power that are idle. Observations with all CPUs busy seem to identify idle power, but
 // only reflect how coarsely CPU time is counted. So each of these fractions is tried with equal probability, unless the
 // machine was seen idle.
@@ -36,16 +36,16 @@ constexpr double kMaxBusyCpusAtIdle =
     0.12;  // maximum count of busy CPUs at idle; ticks of 10 ms alone look like half of that
 constexpr std::size_t kMinIdleObservations = 5;
 // Candidate exponents of power over the number of busy CPUs.
-constexpr std::array<double, 6> kGrowthExponents = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
+constexpr std::array<double, 6> kBusyCpuExponents = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
 // Lower bound of the power of a busy CPU, against outliers; a power of 0 would have no interval.
-constexpr double kMinPowerOfMean = 0.02;
+constexpr double kMinFractionOfMeanPower = 0.02;
 // Relative model error of each column: clocks that change with the number of busy CPUs, threads that share a core.
 constexpr double kModelPowerError = 0.04;
 // The times at which other processes ran are known to a fifth of a second at best, which biases their power low: by 8
 // to 15 % on the simulated machine (bench/attribution/cpu_truth.py).
 constexpr double kOtherProcessesPowerError = 0.1;
 // Residuals of neighbouring observations are correlated: block length for estimating their autocorrelation.
-constexpr std::size_t kAutocorrelationBlock = 20;
+constexpr std::size_t kAutocorrelationBlockLength = 20;
 constexpr double kMinRelativeNoise = 1e-3;  // of an observation; a smaller value is chance
 
 double residual_deviation(std::span<const double> residuals, std::span<const double> weights, double used) {
@@ -62,9 +62,10 @@ double residual_deviation(std::span<const double> residuals, std::span<const dou
 double autocorrelation_inflation(std::span<const double> residuals, std::span<const double> weights) {
   double blocks = 0;
   double row_squares = 0;
-  for (std::size_t begin = 0; begin + kAutocorrelationBlock <= residuals.size(); begin += kAutocorrelationBlock) {
+  for (std::size_t begin = 0; begin + kAutocorrelationBlockLength <= residuals.size();
+       begin += kAutocorrelationBlockLength) {
     double sum = 0;
-    for (std::size_t i = begin; i < begin + kAutocorrelationBlock; ++i) {
+    for (std::size_t i = begin; i < begin + kAutocorrelationBlockLength; ++i) {
       sum += weights[i] * residuals[i];
       row_squares += weights[i] * residuals[i] * weights[i] * residuals[i];
     }
@@ -92,7 +93,7 @@ struct CpuPowerFit {
   std::vector<double> data_fractions;
   std::vector<double> residuals;  // residual of each observation
   double noise = 0;
-  double growth_exponent = 1;
+  double busy_cpu_exponent = 1;
   std::vector<double> weighted_cpu_s;  // by unknown: sum over all observations
   double prior_cost = 0;               // cost of the distance between watts and prior
 };
@@ -116,7 +117,7 @@ class CpuPowerPriors {
   }
 
   double common_power_w() const { return common_power_w_; }
-  double spread_w() const { return kPowerSpread * common_power_w_; }
+  double spread_w() const { return kCpuPowerSpread * common_power_w_; }
   // Prior observations: each power differs from the mean of all by zero, with a precision given by the spread.
   void add_spread_observations(statistics::NormalEquations& sums, double noise) const {
     const double other_weight = -1.0 / static_cast<double>(busy_unknown_count_);
@@ -152,7 +153,7 @@ class CpuPowerPriors {
     return shares;
   }
 
-  double cost_of_distance(const std::vector<double>& watts) const {
+  double prior_distance_cost(const std::vector<double>& watts) const {
     double mean = 0;
     for (std::size_t k = 0; k < busy_unknown_count_; ++k) mean += watts[k] / static_cast<double>(busy_unknown_count_);
     double sum = std::pow((watts.back() - idle_w_) / (kIdlePriorSpread * mean_w_), 2);
@@ -187,10 +188,10 @@ CpuPowerFit robust_fit(const CpuObservations& observations, double idle_w) {
     const double inflation = autocorrelation_inflation(fit.residuals, fit.weights);
     fit.noise = std::max(residual_deviation(fit.residuals, fit.weights, used) * inflation, kMinRelativeNoise * mean);
   }
-  fit.prior_cost = priors.cost_of_distance(fit.watts);
+  fit.prior_cost = priors.prior_distance_cost(fit.watts);
   fit.weighted_cpu_s = observations.weighted_cpu_s();
   for (std::size_t k = 0; k + 1 < fit.watts.size(); ++k) {
-    fit.watts[k] = std::max(fit.watts[k], kMinPowerOfMean * priors.common_power_w());
+    fit.watts[k] = std::max(fit.watts[k], kMinFractionOfMeanPower * priors.common_power_w());
   }
   return fit;
 }
@@ -250,7 +251,7 @@ void draw_gain_replicates(CpuPowers& powers, double gain_spread) {
   }
 }
 
-CpuPowers equal_cpu_powers(std::size_t columns) {
+CpuPowers make_equal_cpu_powers(std::size_t columns) {
   CpuPowers powers;
   powers.column_count = columns;
   powers.watts.assign(columns + 2, 1.0);
@@ -259,7 +260,7 @@ CpuPowers equal_cpu_powers(std::size_t columns) {
   for (std::size_t k = 0; k < columns + 2; ++k) {
     std::vector<double>& drawn = powers.power_replicates.emplace_back();
     for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
-      drawn.push_back(std::max(powers.watts[k] * (1 + kPowerSpread * random.normal()), 0.0));
+      drawn.push_back(std::max(powers.watts[k] * (1 + kCpuPowerSpread * random.normal()), 0.0));
     }
   }
   return powers;
@@ -271,8 +272,8 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime&
   std::vector<CpuPowerFit> fits;
   CpuPowers powers;
   powers.column_count = use.column_count;
-  for (const double growth_exponent : kGrowthExponents) {
-    const CpuObservations observations(use, machine, domains, growth_exponent);
+  for (const double busy_cpu_exponent : kBusyCpuExponents) {
+    const CpuObservations observations(use, machine, domains, busy_cpu_exponent);
     if (observations.size() < kMinObservations || observations.energy_j() <= 0 || observations.cpu_s() <= 0)
       return std::nullopt;
     const std::optional<double> idle_w = measured_idle_w(observations);
@@ -280,11 +281,11 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime&
     for (const double share : kPriorIdleFractions) {
       fits.push_back(
           robust_fit(observations, idle_w.value_or(share * observations.energy_j() / observations.time_s())));
-      fits.back().growth_exponent = growth_exponent;
+      fits.back().busy_cpu_exponent = busy_cpu_exponent;
       if (idle_w) break;
     }
     powers.observation_count = observations.size();
-    powers.relative_residual = fits.back().noise / mean_scaled_energy(observations);
+    powers.relative_noise = fits.back().noise / mean_scaled_energy(observations);
   }
   const std::size_t idles = powers.is_idle_measured ? 1 : kPriorIdleFractions.size();
   double noise = fits.front().noise;
@@ -298,7 +299,7 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime&
   for (std::size_t i = 0; i < fits.size(); ++i) odds.push_back(std::exp(cost(best) - cost(fits[i - i % idles])));
   const double all = std::accumulate(odds.begin(), odds.end(), 0.0);
   for (double& one : odds) one /= all;
-  powers.growth_exponent = best.growth_exponent;
+  powers.busy_cpu_exponent = best.busy_cpu_exponent;
   powers.watts = best.watts;
   for (const double share : best.data_fractions) powers.is_regressed.push_back(share >= kMinDataFraction);
   powers.is_regressed[powers.idle_index()] = powers.is_idle_measured;

@@ -26,11 +26,11 @@ struct CpuPowers {
   std::vector<bool> is_regressed;                     // by unknown: from the data; false: CPU time or prior
   std::vector<std::vector<double>> power_replicates;  // by unknown, then by replicate
   std::vector<double> gain_replicates;                // by replicate: gain factor of the counter
-  double growth_exponent = 1;                         // see cpu_power_factor()
+  double busy_cpu_exponent = 1;                       // see cpu_power_factor()
   bool is_idle_measured = false;  // idle power comes from moments without busy CPUs, not from the prior
   bool is_fitted = false;         // false: all powers are equal, idle included
   std::size_t observation_count = 0;
-  double relative_residual = 0;  // noise of an observation, relative to its mean energy
+  double relative_noise = 0;  // noise of an observation, relative to its mean energy
 
   std::size_t other_processes_index() const { return column_count; }
   std::size_t idle_index() const { return column_count + 1; }
@@ -38,12 +38,13 @@ struct CpuPowers {
 
 // All inputs of CPU attribution besides the energy.
 struct CpuAttributionInputs {
-  CpuUse use;
+  CpuUse cpu_use;
   CpuPowers powers;
   TimeCurve other_cpu_s;                                       // CPU time of all work that was not captured
   double cpu_count = std::numeric_limits<double>::infinity();  // CPU count of the machine
-  std::vector<std::int64_t> readings_ns = {};  // of the counters: between two of them only the sum is known
-  bool is_estimated = false;                   // the energy is an estimate
+  std::vector<std::int64_t> counter_reading_times_ns =
+      {};                     // of the counters: between two of them only the sum is known
+  bool is_estimated = false;  // the energy is an estimate
 };
 
 // `domains`: readings of each counter. Returns nothing where there are too few observations or no energy.
@@ -51,7 +52,7 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime&
                                         std::span<const std::vector<EnergyPoint>> domains);
 
 // Equal powers of 1 W, which split energy by CPU time, for recordings that identify none.
-CpuPowers equal_cpu_powers(std::size_t columns);
+CpuPowers make_equal_cpu_powers(std::size_t columns);
 // Fills `powers.gains`. `gain_spread`: relative standard deviation of the gain of the counter or the estimate.
 void draw_gain_replicates(CpuPowers& powers, double gain_spread);
 

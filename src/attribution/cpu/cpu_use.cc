@@ -19,7 +19,7 @@ constexpr double kMinReadingInterval_s = 0.18;
 double tally_cpu_s(const ScopeTally& tally) { return seconds(tally.cpu_ns + tally.helper_threads_ns); }
 
 // Identifies a column: phase and layer, or regions where there is neither. Empty: outside of all scopes.
-std::vector<std::string> column_key(const ResolvedScope& resolved_scope) { return resolved_scope.layer_path(); }
+std::vector<std::string> cpu_column_path(const ResolvedScope& resolved_scope) { return resolved_scope.layer_path(); }
 
 // Splits `amount_s` among intervals: other processes demand the same number of CPUs in all of them, and get at most
 // what the captured work leaves of `cpus`. A water-filling problem, with vessels as wide as the intervals are long.
@@ -69,7 +69,7 @@ std::vector<double> busy_wall_s(const Activity& activity) {
   return tally_wall_s;
 }
 
-std::uint16_t CpuUse::column(std::uint32_t process, std::uint32_t scope) const {
+std::uint16_t CpuUse::column_of_scope(std::uint32_t process, std::uint32_t scope) const {
   const auto known = columns_by_scope.find({process, scope});
   return known == columns_by_scope.end() ? static_cast<std::uint16_t>(column_count - 1) : known->second;
 }
@@ -89,7 +89,7 @@ void CpuWork::add(std::uint32_t process, const Activity& activity) {
 CpuUse CpuWork::finish(ActivitySums& sums) {
   std::map<std::vector<std::string>, double> cpu_s;
   for (const ScopeSlice& scope_slice : scope_slices_) {
-    cpu_s[column_key(sums.process_activity(scope_slice.process).scopes.resolved_scope(scope_slice.scope))] +=
+    cpu_s[cpu_column_path(sums.process_activity(scope_slice.process).scopes.resolved_scope(scope_slice.scope))] +=
         scope_slice.slice.cpu_s;
   }
   std::vector<std::pair<double, std::vector<std::string>>> order;
@@ -108,7 +108,7 @@ CpuUse CpuWork::finish(ActivitySums& sums) {
   use.column_count = std::clamp<std::size_t>(order.size(), 1, kMaxCpuColumns);
   for (ScopeSlice& scope_slice : scope_slices_) {
     scope_slice.slice.column =
-        columns[column_key(sums.process_activity(scope_slice.process).scopes.resolved_scope(scope_slice.scope))];
+        columns[cpu_column_path(sums.process_activity(scope_slice.process).scopes.resolved_scope(scope_slice.scope))];
     use.columns_by_scope[{scope_slice.process, scope_slice.scope}] = scope_slice.slice.column;
     use.slices.push_back(scope_slice.slice);
     if (scope_slice.process != leader->first) continue;
@@ -125,12 +125,12 @@ double any_cpu_busy_fraction(double command, double other_cpus) {
   return 1 - (1 - std::clamp(command, 0.0, 1.0)) * (1 - std::clamp(other_cpus, 0.0, 1.0));
 }
 
-double cpu_power_factor(double cpus, double growth_exponent) {
-  return std::pow(std::max(cpus, 1.0), growth_exponent - 1);
+double cpu_power_factor(double cpus, double busy_cpu_exponent) {
+  return std::pow(std::max(cpus, 1.0), busy_cpu_exponent - 1);
 }
 
-double other_cpu_power_factor(double other_s, double captured_s, double length_s, double growth_exponent) {
-  return cpu_power_factor(std::max(other_s / length_s, 1.0) + captured_s / length_s, growth_exponent);
+double other_cpu_power_factor(double other_s, double captured_s, double length_s, double busy_cpu_exponent) {
+  return cpu_power_factor(std::max(other_s / length_s, 1.0) + captured_s / length_s, busy_cpu_exponent);
 }
 
 std::optional<double> count_listed_cpus(std::string_view list) {

@@ -43,7 +43,7 @@ struct CpuUse {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t> columns_by_scope;  // by process and scope
 
   // The last column for a scope that used no CPU time.
-  std::uint16_t column(std::uint32_t process, std::uint32_t scope) const;
+  std::uint16_t column_of_scope(std::uint32_t process, std::uint32_t scope) const;
 };
 
 class CpuWork {
@@ -70,11 +70,11 @@ class CpuWork {
 double any_cpu_busy_fraction(double command, double other_cpus);
 
 // Power of a CPU second relative to that of a single busy CPU. It falls with the number of busy CPUs, because the first
-// wakes shared parts and clocks fall. `growth_exponent`: exponent of power over the number of busy CPUs; 1: no such
+// wakes shared parts and clocks fall. `busy_cpu_exponent`: exponent of power over the number of busy CPUs; 1: no such
 // effect.
-double cpu_power_factor(double cpus, double growth_exponent);
+double cpu_power_factor(double cpus, double busy_cpu_exponent);
 // The same for work that was not captured: `other_s` CPU seconds, next to `captured_s`, within `length_s`.
-double other_cpu_power_factor(double other_s, double captured_s, double length_s, double growth_exponent);
+double other_cpu_power_factor(double other_s, double captured_s, double length_s, double busy_cpu_exponent);
 
 // CPU time of the whole machine.
 struct MachineCpuTime {

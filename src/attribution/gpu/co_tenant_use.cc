@@ -11,19 +11,20 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr double kFractionPerPercent = 0.01;
-constexpr double kUnknownFraction = -1;
+constexpr double kUnknownBusyFraction = -1;
 // How long the last reading is extrapolated. Not to the end of the span: the recorder may have been killed.
 constexpr std::int64_t kMaxReadingAge_ns = 5 * kNanosecondsPerSecond;
 
 }  // namespace
 
 bool is_co_tenant_utilization(const Channel& channel) {
-  return channel.quantity == Quantity::utilization && channel.name.ends_with(kCoTenantUtilization);
+  return channel.quantity == Quantity::utilization && channel.name.ends_with(kCoTenantUtilizationSuffix);
 }
 
 void CoTenantUse::add(const Reading& reading) {
   const bool ok = reading.code == ReadCode::ok;
-  const double share = ok ? std::min(kFractionPerPercent * static_cast<double>(reading.raw), 1.0) : kUnknownFraction;
+  const double share =
+      ok ? std::min(kFractionPerPercent * static_cast<double>(reading.raw), 1.0) : kUnknownBusyFraction;
   busy_fractions_.push_back({reading.time_ns(), share});
   has_co_tenants_ = has_co_tenants_ || share > 0;
   if (!ok) ++failed_reading_count_;
@@ -57,7 +58,7 @@ void CoTenantUse::note_co_tenants(const std::string& domain, Diagnostics& diagno
 }
 
 TimeCurve busy_curve(const std::vector<BusySlice>& slices, TimeSpan span) {
-  TimeCurve curve(span, cell_count_for(span));
+  TimeCurve curve(span, cell_count_for_span(span));
   for (const BusySlice& slice : slices) curve.add(slice.begin_ns, slice.end_ns, slice.busy_s);
   curve.finish();
   return curve;

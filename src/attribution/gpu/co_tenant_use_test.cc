@@ -72,7 +72,7 @@ TEST(CoTenantUse, UseOfAKilledRecorderIsNotExtrapolated) {
 }
 
 TimeCurve constant_rate(double amount) {
-  TimeCurve curve(kSpan, cell_count_for(kSpan));
+  TimeCurve curve(kSpan, cell_count_for_span(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
   return curve;

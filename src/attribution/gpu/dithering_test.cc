@@ -23,12 +23,12 @@ KernelTimeline timeline_of(const SimulatedRun& run) {
 }
 
 struct Accuracy {
-  double error = 0;   // root mean square relative error of the power of a kernel kind
-  double inside = 0;  // coverage of the 90 % intervals
+  double error = 0;              // root mean square relative error of the power of a kernel kind
+  double interval_coverage = 0;  // coverage of the 90 % intervals
 };
 
-Accuracy accuracy_of(const SimulatedGpu::Dither& dither, double length_s, std::size_t kernels_per_class,
-                     std::uint64_t seeds) {
+Accuracy simulate_accuracy(const SimulatedGpu::Dither& dither, double length_s, std::size_t kernels_per_class,
+                           std::uint64_t seeds) {
   Accuracy accuracy;
   double count = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -55,27 +55,27 @@ Accuracy accuracy_of(const SimulatedGpu::Dither& dither, double length_s, std::s
       // Without a fit all kinds get the mean power.
       const double watts = fit ? fit->classes[kind].watts : busy_j / busy_s;
       accuracy.error += (watts / truth - 1) * (watts / truth - 1);
-      if (fit && fit->classes[kind].low_w <= truth && truth <= fit->classes[kind].high_w) ++accuracy.inside;
+      if (fit && fit->classes[kind].low_w <= truth && truth <= fit->classes[kind].high_w) ++accuracy.interval_coverage;
       ++count;
     }
   }
   accuracy.error = std::sqrt(accuracy.error / count);
-  accuracy.inside /= count;
+  accuracy.interval_coverage /= count;
   return accuracy;
 }
 
 // 60 s of identical steps with nine kernel kinds each: without pauses the observations hardly differ.
 TEST(Dithering, SeparatesKernelClassesOfEqualSteps) {
   for (const std::size_t kernels_per_class : {1U, 5U, 20U}) {
-    const Accuracy without = accuracy_of({.share = 0}, 60, kernels_per_class, 3);
-    const Accuracy with = accuracy_of({}, 60, kernels_per_class, 3);
+    const Accuracy without = simulate_accuracy({.share = 0}, 60, kernels_per_class, 3);
+    const Accuracy with = simulate_accuracy({}, 60, kernels_per_class, 3);
     std::printf("60 s, steps of %4.1f ms: %.1f %% without pauses (%.0f %% of intervals hold), %.1f %% with (%.0f %%)\n",
-                static_cast<double>(kernels_per_class) * 9 * 0.203, 100 * without.error, 100 * without.inside,
-                100 * with.error, 100 * with.inside);
+                static_cast<double>(kernels_per_class) * 9 * 0.203, 100 * without.error,
+                100 * without.interval_coverage, 100 * with.error, 100 * with.interval_coverage);
     if (kernels_per_class == 1) continue;  // shorter than the sensor's time constant: little is gained
     EXPECT_LT(with.error, 0.03);
     EXPECT_LT(3 * with.error, without.error);
-    EXPECT_GE(with.inside, 0.85);
+    EXPECT_GE(with.interval_coverage, 0.85);
   }
 }
 

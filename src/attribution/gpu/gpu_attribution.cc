@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kIntervalProbability = 0.9;
 constexpr double kMinReportedIdleFraction = 0.1;
-constexpr double kMinExplainedFraction = 0.5;
+constexpr double kMinExplainedIdleFraction = 0.5;
 
 double replicate_power_ratio(const PowerFit& fit, std::size_t column, std::size_t replicate) {
   return fit.power_replicates[column][replicate] / fit.classes[column].watts;
@@ -24,8 +24,9 @@ bool has_distinct_idle_power(const PowerFit& fit) {
 
 // From the first kernel of the run to the last one, clamped to `span`. Without any kernel: empty, at the end.
 TimeSpan device_work_span(const ActivitySums& sums, const std::string& device, TimeSpan span) {
-  const auto work = sums.gpu_work().find(device);
-  if (work == sums.gpu_work().end() || work->second.end_ns < work->second.begin_ns) return {span.end_ns, span.end_ns};
+  const auto work = sums.gpu_work_spans().find(device);
+  if (work == sums.gpu_work_spans().end() || work->second.end_ns < work->second.begin_ns)
+    return {span.end_ns, span.end_ns};
   return {std::clamp(work->second.begin_ns, span.begin_ns, span.end_ns),
           std::clamp(work->second.end_ns, span.begin_ns, span.end_ns)};
 }
@@ -67,22 +68,22 @@ GpuAttribution::Device GpuAttribution::split_energy(const MachineEnergy::Gpu& gp
 // all of its idle energy.
 void GpuAttribution::split_idle_energy(Device& device, const TimeCurve* wait_s) {
   const TimeCurve& idle_j = device.idle_j_over_time;
-  device.waiting_rate = device.waiting_time_share = TimeCurve(idle_j.span(), idle_j.size());
-  device.unexplained_j = device.unexplained_s = device.waiting_rate;
+  device.idle_j_per_waiting_s = device.idle_s_per_waiting_s = TimeCurve(idle_j.span(), idle_j.size());
+  device.unexplained_j = device.unexplained_s = device.idle_j_per_waiting_s;
   for (std::size_t cell = 0; cell < idle_j.size(); ++cell) {
     const double idle_s = device.idle_s_over_time[cell];
     const double waiting_s = wait_s != nullptr ? (*wait_s)[cell] : 0;
-    const bool is_explained = waiting_s >= kMinExplainedFraction * idle_s;
+    const bool is_explained = waiting_s >= kMinExplainedIdleFraction * idle_s;
     const double explained_s = is_explained ? idle_s : waiting_s;
     if (waiting_s > 0 && idle_s > 0) {
-      device.waiting_rate.set(cell, idle_j[cell] * explained_s / idle_s / waiting_s * idle_j.cell_s());
-      device.waiting_time_share.set(cell, explained_s / waiting_s * idle_j.cell_s());
+      device.idle_j_per_waiting_s.set(cell, idle_j[cell] * explained_s / idle_s / waiting_s * idle_j.cell_s());
+      device.idle_s_per_waiting_s.set(cell, explained_s / waiting_s * idle_j.cell_s());
     }
     if (is_explained && waiting_s > 0) continue;
     device.unexplained_s.set(cell, idle_s - explained_s);
     if (idle_s > 0) device.unexplained_j.set(cell, idle_j[cell] * (1 - explained_s / idle_s));
   }
-  for (TimeCurve* curve : {&device.waiting_rate, &device.waiting_time_share, &device.unexplained_j,
+  for (TimeCurve* curve : {&device.idle_j_per_waiting_s, &device.idle_s_per_waiting_s, &device.unexplained_j,
                            &device.unexplained_s, &device.idle_j_over_time, &device.idle_s_over_time})
     curve->finish();
 }
@@ -93,7 +94,7 @@ GpuAttribution::GpuAttribution(const MachineEnergy& energy, const ActivitySums& 
     const bool is_used = busy_s != sums.gpu_busy_s().end();
     if (!is_used && !gpu.co_tenant_s) continue;
     Device& device = devices_.emplace(name, split_energy(gpu, is_used ? &busy_s->second : nullptr)).first->second;
-    if (is_used) device.slices = sums.gpu_slices().at(name);
+    if (is_used) device.slices = sums.gpu_kernel_intervals().at(name);
     device.work = device_work_span(sums, name, device.power_per_weight.span());
     device.has_idle_power = gpu.powers && has_distinct_idle_power(gpu.powers->power_fit);
     const auto wait_s = sums.gpu_wait_s().find(name);
@@ -120,16 +121,17 @@ double GpuAttribution::kernel_power_per_weight(const std::string& device, const 
 
 GpuAttribution::KernelWeight GpuAttribution::kernel_weight(const std::string& device, std::uint32_t process,
                                                            std::uint32_t class_id, double length_ns) const {
-  const WeightByLength by_length = weight_by_length(device, process, class_id);
-  return {by_length.weight_of_length(length_ns), by_length.column(), by_length.is_power_known()};
+  const KernelWeightByDuration by_length = kernel_weight_by_duration(device, process, class_id);
+  return {by_length.weight_for_duration(length_ns), by_length.column(), by_length.is_power_known()};
 }
 
-double GpuAttribution::WeightByLength::weight_of_length(double length_ns) const {
-  return fit_ == nullptr ? 1 : fit_->watts_at(column_, slowdown_factor(length_ns, full_speed_ns_));
+double GpuAttribution::KernelWeightByDuration::weight_for_duration(double length_ns) const {
+  return fit_ == nullptr ? 1 : fit_->class_power_w(column_, slowdown_factor(length_ns, full_speed_ns_));
 }
 
-GpuAttribution::WeightByLength GpuAttribution::weight_by_length(const std::string& device, std::uint32_t process,
-                                                                std::uint32_t class_id) const {
+GpuAttribution::KernelWeightByDuration GpuAttribution::kernel_weight_by_duration(const std::string& device,
+                                                                                 std::uint32_t process,
+                                                                                 std::uint32_t class_id) const {
   const auto known = devices_.find(device);
   if (known == devices_.end() || !known->second.gpu->powers) return {};
   const GpuPowers& powers = *known->second.gpu->powers;
@@ -147,12 +149,12 @@ double GpuAttribution::idle_j() const {
   return sum_j;
 }
 
-GpuAttribution::WaitingRate GpuAttribution::idle_power_of_waiting(const std::string& device, std::int64_t from_ns,
-                                                                  std::int64_t to_ns) const {
+GpuAttribution::IdleRateOfWaiting GpuAttribution::idle_rate_of_waiting(const std::string& device, std::int64_t from_ns,
+                                                                       std::int64_t to_ns) const {
   const auto known = devices_.find(device);
   if (known == devices_.end()) return {};
-  return {known->second.waiting_rate.mean_rate(from_ns, to_ns),
-          known->second.waiting_time_share.mean_rate(from_ns, to_ns)};
+  return {known->second.idle_j_per_waiting_s.mean_rate(from_ns, to_ns),
+          known->second.idle_s_per_waiting_s.mean_rate(from_ns, to_ns)};
 }
 
 std::optional<double> GpuAttribution::idle_power_w(const std::string& device, std::int64_t from_ns,
@@ -203,10 +205,10 @@ std::optional<std::pair<double, double>> GpuAttribution::idle_energy_interval(co
   const Device* const device = find_device(domain);
   const auto all = class_joules_by_domain_.find(domain);
   if (device == nullptr) return std::nullopt;
-  ClassJoules idle;
+  EnergyByClass idle;
   idle.add(static_cast<std::uint16_t>(device->gpu->powers->power_fit.classes.size() - 1), joules);
   const auto [low_j, high_j] = central_interval(
-      energy_replicates(*device, idle, all == class_joules_by_domain_.end() ? ClassJoules() : all->second),
+      energy_replicates(*device, idle, all == class_joules_by_domain_.end() ? EnergyByClass() : all->second),
       kIntervalProbability);
   return std::pair(std::min(low_j, joules), std::max(high_j, joules));
 }
@@ -216,7 +218,7 @@ std::vector<GpuAttribution::CoTenantEnergy> GpuAttribution::co_tenant_energies()
   for (const auto& [name, device] : devices_) {
     if (!device.gpu->co_tenant_s) continue;
     CoTenantEnergy& one = all.emplace_back(
-        CoTenantEnergy{device.gpu->domain_name, device.gpu->co_tenant_s->total(), device.co_tenant_j, ClassJoules()});
+        CoTenantEnergy{device.gpu->domain_name, device.gpu->co_tenant_s->total(), device.co_tenant_j, EnergyByClass()});
     const std::optional<GpuPowers>& powers = device.gpu->powers;
     if (powers && powers->co_tenant_column) one.by_class.add(*powers->co_tenant_column, one.energy_j);
   }
@@ -232,19 +234,19 @@ const GpuAttribution::Device* GpuAttribution::find_device(const std::string& dom
 
 // Energy of a row, in J, under each replicate of the powers. The GPU's total stays the same, so what one row gains the
 // others lose.
-std::vector<double> GpuAttribution::energy_replicates(const Device& device, const ClassJoules& joules,
-                                                      const ClassJoules& all) const {
+std::vector<double> GpuAttribution::energy_replicates(const Device& device, const EnergyByClass& joules,
+                                                      const EnergyByClass& all) const {
   const PowerFit& fit = device.gpu->powers->power_fit;
   const std::size_t idle = fit.classes.size() - 1;
   std::vector<double> drawn(kPowerReplicateCount);
   for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
     double before_j = device.idle_j;
     double after_j = device.idle_j * replicate_power_ratio(fit, idle, r);
-    for (const auto& [column, all_j] : all.column_joules()) {
+    for (const auto& [column, all_j] : all.joules_by_column()) {
       before_j += all_j;
       after_j += all_j * replicate_power_ratio(fit, column, r);
     }
-    for (const auto& [column, row_j] : joules.column_joules())
+    for (const auto& [column, row_j] : joules.joules_by_column())
       drawn[r] += row_j * replicate_power_ratio(fit, column, r);
     if (after_j > 0) drawn[r] *= before_j / after_j * fit.gain_replicates[r];
   }
@@ -259,7 +261,7 @@ void GpuAttribution::note_attribution_basis(Diagnostics& diagnostics) const {
     double by_time_j = 0;
     double by_library_j = 0;
     double all_j = 0;
-    for (const auto& [column, column_j] : joules.column_joules()) {
+    for (const auto& [column, column_j] : joules.joules_by_column()) {
       if (column == device->gpu->powers->co_tenant_column) continue;
       all_j += column_j;
       const ClassPower& power = fit.classes[column];
@@ -296,7 +298,7 @@ void GpuAttribution::note_attribution_basis(Diagnostics& diagnostics) const {
   }
 }
 
-void GpuAttribution::fill_in_energy_details(ReportRow& row, const ClassJoules& joules) const {
+void GpuAttribution::fill_in_energy_details(ReportRow& row, const EnergyByClass& joules) const {
   row.basis = kTimeShareBasis;
   const Device* const device = find_device(row.device);
   const auto all = class_joules_by_domain_.find(row.device);
@@ -307,7 +309,7 @@ void GpuAttribution::fill_in_energy_details(ReportRow& row, const ClassJoules& j
   double by_library_j = 0;
   double dynamic_j = 0;
   double sum_j = 0;
-  for (const auto& [column, column_j] : joules.column_joules()) {
+  for (const auto& [column, column_j] : joules.joules_by_column()) {
     sum_j += column_j;
     if (fit.classes[column].is_regressed) regressed_j += column_j;
     if (fit.classes[column].is_probed) probed_j += column_j;

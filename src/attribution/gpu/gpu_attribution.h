@@ -29,10 +29,10 @@ inline constexpr std::string_view kProbedBasis = "probed";
 inline constexpr std::string_view kLibraryBasis = "library";
 
 // Joules of a row by kernel class; the row's interval is computed from them.
-class ClassJoules {
+class EnergyByClass {
  public:
   void add(std::uint16_t column, double joules) { column_joules_[column] += joules; }
-  void add(const ClassJoules& other, double share = 1) {
+  void add(const EnergyByClass& other, double share = 1) {
     for (const auto& [column, joules] : other.column_joules_) column_joules_[column] += share * joules;
   }
   double total_j() const {
@@ -40,7 +40,7 @@ class ClassJoules {
     for (const auto& [column, joules] : column_joules_) sum_j += joules;
     return sum_j;
   }
-  const std::map<std::uint16_t, double>& column_joules() const { return column_joules_; }
+  const std::map<std::uint16_t, double>& joules_by_column() const { return column_joules_; }
 
  private:
   std::map<std::uint16_t, double> column_joules_;
@@ -67,12 +67,12 @@ class GpuAttribution {
   KernelWeight kernel_weight(const std::string& device, std::uint32_t process, std::uint32_t class_id,
                              double length_ns) const;
   // The weight of a class as a function of the kernel's duration, for callers with many kernels. Refers to this object.
-  class WeightByLength {
+  class KernelWeightByDuration {
    public:
-    WeightByLength() = default;
-    WeightByLength(const PowerFit& fit, std::uint16_t column, double full_speed_ns)
+    KernelWeightByDuration() = default;
+    KernelWeightByDuration(const PowerFit& fit, std::uint16_t column, double full_speed_ns)
         : fit_(&fit), column_(column), full_speed_ns_(full_speed_ns) {}
-    double weight_of_length(double length_ns) const;
+    double weight_for_duration(double length_ns) const;
     std::uint16_t column() const { return column_; }
     bool is_power_known() const { return fit_ != nullptr; }
 
@@ -81,15 +81,16 @@ class GpuAttribution {
     std::uint16_t column_ = 0;
     double full_speed_ns_ = 0;  // 0: unknown
   };
-  WeightByLength weight_by_length(const std::string& device, std::uint32_t process, std::uint32_t class_id) const;
+  KernelWeightByDuration kernel_weight_by_duration(const std::string& device, std::uint32_t process,
+                                                   std::uint32_t class_id) const;
 
   double idle_j() const;
   // Idle energy and idle time for each recorded second of waiting, within a time span; 0 for an unknown device.
-  struct WaitingRate {
-    double watts = 0;       // J of idle energy per recorded second of waiting
-    double time_share = 0;  // idle s per recorded s of waiting; not 1, because tracing slows steps down
+  struct IdleRateOfWaiting {
+    double watts = 0;                 // J of idle energy per recorded second of waiting
+    double idle_s_per_waiting_s = 0;  // idle s per recorded s of waiting; not 1, because tracing slows steps down
   };
-  WaitingRate idle_power_of_waiting(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
+  IdleRateOfWaiting idle_rate_of_waiting(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
   // Mean power, in W, of the idle device within a time span, or of the whole run if it was never idle there. Empty if
   // the device is unknown or was never idle.
   std::optional<double> idle_power_w(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
@@ -113,15 +114,15 @@ class GpuAttribution {
     std::string domain;
     double time_s = 0;
     double energy_j = 0;
-    ClassJoules by_class = {};
+    EnergyByClass by_class = {};
   };
   std::vector<CoTenantEnergy> co_tenant_energies() const;
   // fill_in_energy_details() fills in basis, interval and dynamic energy of a row. Call add_to_total() for all rows
   // first.
-  void add_to_total(const std::string& domain, const ClassJoules& joules) {
+  void add_to_total(const std::string& domain, const EnergyByClass& joules) {
     class_joules_by_domain_[domain].add(joules);
   }
-  void fill_in_energy_details(ReportRow& row, const ClassJoules& joules) const;
+  void fill_in_energy_details(ReportRow& row, const EnergyByClass& joules) const;
   // Reports which energy is attributed by the kernel library, and which by time because nothing better is known.
   void note_attribution_basis(Diagnostics& diagnostics) const;
 
@@ -137,18 +138,19 @@ class GpuAttribution {
     bool has_idle_power = false;
     TimeCurve idle_j_over_time = {};
     TimeCurve idle_s_over_time = {};
-    TimeCurve waiting_rate = {};        // J per second of waiting, times the length of a cell
-    TimeCurve waiting_time_share = {};  // idle seconds per second of waiting, likewise
+    TimeCurve idle_j_per_waiting_s = {};  // J per second of waiting, times the length of a cell
+    TimeCurve idle_s_per_waiting_s = {};  // idle seconds per second of waiting, likewise
     TimeCurve unexplained_j = {};
     TimeCurve unexplained_s = {};
   };
   static void split_idle_energy(Device& device, const TimeCurve* wait_s);
   static Device split_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s);
-  std::vector<double> energy_replicates(const Device& device, const ClassJoules& joules, const ClassJoules& all) const;
+  std::vector<double> energy_replicates(const Device& device, const EnergyByClass& joules,
+                                        const EnergyByClass& all) const;
   const Device* find_device(const std::string& domain) const;
 
   std::map<std::string, Device> devices_;
-  std::map<std::string, ClassJoules> class_joules_by_domain_;
+  std::map<std::string, EnergyByClass> class_joules_by_domain_;
 };
 
 }  // namespace joulemap::attribution

@@ -204,7 +204,7 @@ std::vector<bool> GpuWork::find_sums_with_kernels(const std::vector<SeriesColumn
       scaled.emplace(sum.begin_ns, sum.end_ns);
   }
   if (scaled.empty() && kept_s >= kCompleteTraceFraction * summed_s) return std::vector<bool>(sums_.size(), true);
-  TimeCurve kept(span_, cell_count_for(span_));
+  TimeCurve kept(span_, cell_count_for_span(span_));
   for (const StoredKernel& kernel : kernels_) {
     kept.add(kernel.start_ns, kernel.start_ns + kernel.length_ns, seconds(kernel.length_ns));
   }

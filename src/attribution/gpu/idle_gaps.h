@@ -19,7 +19,7 @@ namespace joulemap::attribution {
 inline constexpr std::int64_t kMinIdleGap_ns = 50'000'000;
 inline constexpr double kMinIdleGapShare = 0.05;
 
-// Whether the activity is a single gap of at least kMinIdleGap_ns, as GpuWaiting::take() reports long gaps.
+// Whether the activity is a single gap of at least kMinIdleGap_ns, as GpuWaitAttribution::take() reports long gaps.
 inline bool is_idle_gap(const Activity& activity) {
   std::int64_t waiting_ns = 0;
   for (const WaitTally& wait : activity.waits) waiting_ns += wait.time_ns;

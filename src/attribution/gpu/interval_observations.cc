@@ -137,7 +137,7 @@ statistics::NormalEquations IntervalObservations::normal_equations(std::span<con
   return sums;
 }
 
-IntervalObservations IntervalObservations::merge_busy_columns() const {
+IntervalObservations IntervalObservations::with_merged_busy_columns() const {
   IntervalObservations coarse;
   coarse.scaled_joules_ = scaled_joules_;
   coarse.median_energy_j_ = median_energy_j_;
@@ -158,7 +158,7 @@ std::vector<statistics::Prior> make_column_priors(std::size_t columns, const Pow
 }
 
 double mean_power_w(const IntervalObservations& observations) {
-  const IntervalObservations coarse = observations.merge_busy_columns();
+  const IntervalObservations coarse = observations.with_merged_busy_columns();
   const std::vector<double> weights(coarse.size(), 1.0);
   const statistics::NormalEquations one =
       coarse.normal_equations(weights).with_grouped_unknowns(std::vector<std::size_t>(coarse.column_count(), 0), 1);
@@ -166,7 +166,7 @@ double mean_power_w(const IntervalObservations& observations) {
 }
 
 PowerPrior busy_and_idle_prior(const IntervalObservations& observations) {
-  const IntervalObservations coarse = observations.merge_busy_columns();
+  const IntervalObservations coarse = observations.with_merged_busy_columns();
   const double mean_w = mean_power_w(coarse);
   const double spread_w = std::max(kClassPowerSpread * mean_w, 1e-6);
   PowerPrior prior{mean_w, mean_w, spread_w};

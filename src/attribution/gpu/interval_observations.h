@@ -56,7 +56,7 @@ class IntervalObservations {
     return normal_equations(weights, 0, size());
   }
   // The same observations with two columns: time of all kernel classes together, and of idle.
-  IntervalObservations merge_busy_columns() const;
+  IntervalObservations with_merged_busy_columns() const;
 
  private:
   IntervalObservations() = default;

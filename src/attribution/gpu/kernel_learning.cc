@@ -15,7 +15,7 @@ namespace joulemap::attribution {
 namespace {
 
 // Half width of a 90 % interval, in standard deviations.
-constexpr double kHalfWidthOf90 = 1.645;
+constexpr double kNormalHalfWidth90 = 1.645;
 // A finding with a larger relative spread carries less information than the prior of its kind.
 constexpr double kMaxLearnedSpread = 0.2;
 // Lower bound of a finding's relative spread, however long its recording.
@@ -24,12 +24,12 @@ constexpr double kMinLearnedSpread = 0.01;
 constexpr double kPowerLimitSpread = 0.1;
 // Up to this fraction of time at the power limit, kPowerLimitSpread is not applied if the fit found a slowdown exponent
 // (kernel_slowdown.h): it then gives powers at full speed.
-constexpr double kMaxLimitedFraction = 0.8;
+constexpr double kMaxPowerLimitedFraction = 0.8;
 
 // Relative spread of a finding; empty where the data do not identify the power, or not well enough.
 std::optional<double> learned_relative_spread(const ClassPower& found) {
   if (!found.is_regressed || found.watts <= 0) return std::nullopt;
-  const double own = (found.high_w - found.low_w) / 2 / kHalfWidthOf90 / found.watts;
+  const double own = (found.high_w - found.low_w) / 2 / kNormalHalfWidth90 / found.watts;
   if (own > kMaxLearnedSpread) return std::nullopt;
   return std::max(own, kMinLearnedSpread);
 }
@@ -75,10 +75,10 @@ class KernelClassVisitor final : public recording::RecordingVisitor {
     double time_s = 0;
     std::uint64_t count = 0;
   };
-  using Id = std::pair<std::uint32_t, std::uint32_t>;
+  using SourceAndClassId = std::pair<std::uint32_t, std::uint32_t>;
   std::set<std::string> gpu_models_;
-  std::map<Id, KernelClass> kernel_classes_;
-  std::map<Id, KernelTimeAndCount> class_times_;
+  std::map<SourceAndClassId, KernelClass> kernel_classes_;
+  std::map<SourceAndClassId, KernelTimeAndCount> class_times_;
 };
 
 }  // namespace
@@ -93,7 +93,7 @@ std::vector<KernelPower> learn_kernel_powers_from_fit(const MachineEnergy& energ
     // A busy GPU uses no less power than an idle one: a fit that contradicts this is wrong.
     const double least_w = std::max(gpu.powers->power_fit.idle_power().watts, 1.5);
     const bool at_full_speed =
-        gpu.powers->power_fit.slowdown_exponent > 0 && gpu.power_limited_fraction < kMaxLimitedFraction;
+        gpu.powers->power_fit.slowdown_exponent > 0 && gpu.power_limited_fraction < kMaxPowerLimitedFraction;
     const double limited = at_full_speed ? 0 : kPowerLimitSpread * gpu.power_limited_fraction;
     ObservedKernels idle{recording::idle_power_key(), 0, 0, 0, 1};
     for (std::size_t column = 0; column < gpu.powers->kernels_by_column.size(); ++column) {
@@ -103,13 +103,13 @@ std::vector<KernelPower> learn_kernel_powers_from_fit(const MachineEnergy& energ
       if (seen.size() != 1 || found.watts < least_w) continue;
       if (const std::optional<double> own = learned_relative_spread(found)) {
         findings.push_back(
-            recording::entry_from_measurement(model, seen.front(), found.watts, add_in_quadrature(*own, limited)));
+            recording::make_measured_entry(model, seen.front(), found.watts, add_in_quadrature(*own, limited)));
       }
     }
     // The entry of idle gets the time of all classes: a full library drops entries with little time first.
     const ClassPower& waiting = gpu.powers->power_fit.idle_power();
     if (const std::optional<double> own = learned_relative_spread(waiting); own && idle.time_s > 0) {
-      findings.push_back(recording::entry_from_measurement(model, idle, waiting.watts, *own));
+      findings.push_back(recording::make_measured_entry(model, idle, waiting.watts, *own));
     }
   }
   return findings;

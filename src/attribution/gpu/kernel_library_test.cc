@@ -54,7 +54,7 @@ AccountedRun account(const SimulatedRun& run, const KernelPriors& known, double 
 }
 
 // Another card of the same model: all powers differ by a common factor, and each by a small factor of its own.
-SimulatedGpu::Traits another_card(std::uint64_t seed) {
+SimulatedGpu::Traits traits_of_other_gpu(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<> normal;
   SimulatedGpu::Traits traits;
@@ -66,25 +66,25 @@ SimulatedGpu::Traits another_card(std::uint64_t seed) {
 std::vector<KernelPower> learned_library(int recordings, std::uint64_t seed) {
   std::vector<KernelPower> library;
   for (int i = 0; i < recordings; ++i) {
-    SimulatedGpu gpu(another_card(seed * 100 + static_cast<std::uint64_t>(i)),
+    SimulatedGpu gpu(traits_of_other_gpu(seed * 100 + static_cast<std::uint64_t>(i)),
                      seed * 10 + static_cast<std::uint64_t>(i));
-    recording::merge_into_library(library, learn_kernel_powers_from_fit(account(gpu.mixture(40), {}).machine));
+    recording::merge_into_kernel_library(library, learn_kernel_powers_from_fit(account(gpu.mixture(40), {}).machine));
   }
   return library;
 }
 
 struct ErrorTally {
-  double squares = 0;
-  int inside = 0;
+  double sum_of_squares = 0;
+  int covered_count = 0;
   int count = 0;
-  double rms() const { return std::sqrt(squares / count); }
+  double rms() const { return std::sqrt(sum_of_squares / count); }
 };
 
 void add_rows(ErrorTally& tally, const LedgerResult& ledger, const SimulatedRun& run) {
   for (const ReportRow& row : ledger.rows) {
     const double truth_j = run.joules[static_cast<std::size_t>(row.name.back() - '0')];
-    tally.squares += std::pow(*row.energy_j / truth_j - 1, 2);
-    if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++tally.inside;
+    tally.sum_of_squares += std::pow(*row.energy_j / truth_j - 1, 2);
+    if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++tally.covered_count;
     ++tally.count;
   }
 }
@@ -95,7 +95,7 @@ TEST(KernelLibrary, IdentifiesKernelPowersOfEqualSteps) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const KernelPriors priors = KernelPriors::make_from_library(learned_library(2, seed));
-    SimulatedGpu gpu(another_card(seed * 1000), seed);
+    SimulatedGpu gpu(traits_of_other_gpu(seed * 1000), seed);
     const SimulatedRun run = gpu.steady_loop(20, 5);
     const LedgerResult result = account(run, priors).ledger;
     for (const ReportRow& row : result.rows) EXPECT_EQ(row.basis, "library") << row.name;
@@ -105,15 +105,15 @@ TEST(KernelLibrary, IdentifiesKernelPowersOfEqualSteps) {
     add_rows(by_time, account(run, {}).ledger, run);
   }
   std::printf("equal steps by the library: %.1f %%, by time %.1f %%; 90 %% intervals hold in %.0f %% of %d\n",
-              100 * known.rms(), 100 * by_time.rms(), 100.0 * known.inside / known.count, known.count);
+              100 * known.rms(), 100 * by_time.rms(), 100.0 * known.covered_count / known.count, known.count);
   EXPECT_LT(known.rms(), 0.07);
   EXPECT_GT(by_time.rms(), 0.3);
-  EXPECT_GE(known.inside, known.count * 85 / 100);
+  EXPECT_GE(known.covered_count, known.count * 85 / 100);
 }
 
 TEST(KernelLibrary, BarelyMovesPowersThatTheRunIdentifies) {
   const std::vector<KernelPower> library = learned_library(2, 3);
-  SimulatedGpu gpu(another_card(7), 7);
+  SimulatedGpu gpu(traits_of_other_gpu(7), 7);
   const SimulatedRun run = gpu.mixture(60);
   ErrorTally known;
   ErrorTally alone;
@@ -129,12 +129,12 @@ TEST(KernelLibrary, UnknownClassesBorrowPowersWithWideIntervals) {
     return known.kernel_key != recording::idle_power_key() && (known.kernel_key.name.back() - '0') % 2 == 1;
   };
   std::erase_if(library, is_dropped);
-  SimulatedGpu gpu(another_card(11), 11);
+  SimulatedGpu gpu(traits_of_other_gpu(11), 11);
   const SimulatedRun run = gpu.steady_loop(20, 5);
   const AccountedRun result = account(run, KernelPriors::make_from_library(library));
   ErrorTally all;
   add_rows(all, result.ledger, run);
-  EXPECT_GE(all.inside, all.count - 2);
+  EXPECT_GE(all.covered_count, all.count - 2);
   for (const ReportRow& row : result.ledger.rows) {
     const double half = (*row.high_j - *row.low_j) / 2 / *row.energy_j;
     const bool is_from_similar_kernels = (row.name.back() - '0') % 2 == 1;
@@ -179,7 +179,7 @@ TEST(KernelLibrary, TheSameInputGivesTheSameBits) {
 // For a recording that is too short for any regression.
 TEST(KernelLibrary, AttributesAFewObservationsByPriorsAlone) {
   const KernelPriors priors = KernelPriors::make_from_library(learned_library(2, 8));
-  SimulatedGpu gpu(another_card(8), 8);
+  SimulatedGpu gpu(traits_of_other_gpu(8), 8);
   const SimulatedRun run = gpu.steady_loop(1.2, 5);
   const LedgerResult result = account(run, priors).ledger;
   ASSERT_EQ(result.rows.size(), run.joules.size());

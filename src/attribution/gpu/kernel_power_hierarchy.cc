@@ -17,7 +17,7 @@ struct KernelFamily {
   std::array<std::string_view, 6> name_words;
 };
 // The first family with a word in the lower-case name applies.
-constexpr KernelFamily kFamilies[] = {
+constexpr KernelFamily kKernelFamilies[] = {
     {"attention", {"flash", "fmha", "attention", "sdpa"}},
     {"convolution", {"fprop", "dgrad", "wgrad", "conv", "winograd"}},
     {"gemm", {"gemm", "nvjet", "cutlass", "cublas", "gemv", "matmul"}},
@@ -34,7 +34,7 @@ constexpr KernelFamily kFamilies[] = {
 
 // An H200 has 132 multiprocessors, other GPUs 80 to 170. An idle multiprocessor is assumed to use a fifth of a busy
 // one's power.
-constexpr double kMultiprocessorCount = 132;
+constexpr double kTypicalMultiprocessorCount = 132;
 constexpr double kIdleMultiprocessorPower = 0.2;
 
 // Prior standard deviations, of log power, between the classes of a stem, the stems of a family, and families; and the
@@ -52,7 +52,7 @@ std::string to_lower_case(std::string text) {
 }
 
 std::string_view find_family_by_word(const std::string& text) {
-  for (const KernelFamily& family : kFamilies) {
+  for (const KernelFamily& family : kKernelFamilies) {
     for (const std::string_view word : family.name_words) {
       if (!word.empty() && text.find(word) != std::string::npos) return family.name;
     }
@@ -73,10 +73,10 @@ std::string remove_bracketed_text(std::string_view text) {
 }
 
 // Log of the fraction of a full GPU's power that a kernel with this number of blocks uses.
-double log_occupancy_power(KernelKind kind, double blocks) {
+double log_occupancy_power_fraction(KernelKind kind, double blocks) {
   if (kind != KernelKind::kernel || blocks <= 0) return 0;
   return std::log(kIdleMultiprocessorPower +
-                  (1 - kIdleMultiprocessorPower) * std::min(blocks / kMultiprocessorCount, 1.0));
+                  (1 - kIdleMultiprocessorPower) * std::min(blocks / kTypicalMultiprocessorCount, 1.0));
 }
 
 }  // namespace
@@ -104,10 +104,10 @@ std::string_view kernel_family(const KernelPowerKey& kernel_key) {
 
 // Variance of members about their group mean, pooled over all groups, minus the members' own variance. `usual`: prior
 // standard deviation.
-double KernelPowerHierarchy::pooled_variance(std::span<const Group> groups, double usual) {
+double KernelPowerHierarchy::pooled_variance(std::span<const SiblingEstimates> groups, double usual) {
   double squares = 0;
   double free = 0;
-  for (const Group& group : groups) {
+  for (const SiblingEstimates& group : groups) {
     const double count = static_cast<double>(group.size());
     double mean = 0;
     for (const Estimate& one : group) mean += one.mean / count;
@@ -119,7 +119,7 @@ double KernelPowerHierarchy::pooled_variance(std::span<const Group> groups, doub
   return (std::max(squares, 0.0) + kPriorDegreesOfFreedom * usual * usual) / (free + kPriorDegreesOfFreedom);
 }
 
-KernelPowerHierarchy::Estimate KernelPowerHierarchy::group_mean(const Group& members, double between) {
+KernelPowerHierarchy::Estimate KernelPowerHierarchy::group_mean(const SiblingEstimates& members, double between) {
   Estimate all;
   double precision = 0;
   for (const Estimate& one : members) {
@@ -135,27 +135,27 @@ KernelPowerHierarchy::Estimate KernelPowerHierarchy::shrink_to_parent(const Esti
 }
 
 KernelPowerHierarchy::KernelPowerHierarchy(std::span<const KernelPower> known) {
-  std::map<std::pair<std::string, std::string>, Group> by_stem;
+  std::map<std::pair<std::string, std::string>, SiblingEstimates> by_stem;
   for (const KernelPower& one : known) {
     if (one.kernel_key == recording::idle_power_key()) continue;
     const double spread = recording::predictive_relative_sd(one);
     by_stem[{std::string(kernel_family(one.kernel_key)), kernel_name_stem(one.kernel_key)}].push_back(
-        {std::log(one.watts) - log_occupancy_power(one.kernel_key.kind, one.blocks), spread * spread});
+        {std::log(one.watts) - log_occupancy_power_fraction(one.kernel_key.kind, one.blocks), spread * spread});
   }
   if (by_stem.empty()) return;
   const auto groups_of = [](const auto& by_key) {
-    std::vector<Group> groups;
+    std::vector<SiblingEstimates> groups;
     for (const auto& [key, group] : by_key) groups.push_back(group);
     return groups;
   };
   class_variance_ = pooled_variance(groups_of(by_stem), kPriorClassSpread);
-  std::map<std::string, Group> by_family;
+  std::map<std::string, SiblingEstimates> by_family;
   for (const auto& [key, group] : by_stem) {
     stem_log_powers_[key] = group_mean(group, class_variance_);
     by_family[key.first].push_back(stem_log_powers_[key]);
   }
   stem_variance_ = pooled_variance(groups_of(by_family), kPriorStemSpread);
-  Group families;
+  SiblingEstimates families;
   for (const auto& [family, group] : by_family) {
     family_log_powers_[family] = group_mean(group, stem_variance_);
     families.push_back(family_log_powers_[family]);
@@ -178,7 +178,7 @@ ClassPrior KernelPowerHierarchy::predict_power(const ObservedKernels& seen) cons
   } else if (const auto same = family_log_powers_.find(family); same != family_log_powers_.end()) {
     found = {same->second.mean, same->second.variance + stem_variance_ + class_variance_};
   }
-  const double watts = std::exp(found.mean + log_occupancy_power(seen.kernel_key.kind, seen.blocks));
+  const double watts = std::exp(found.mean + log_occupancy_power_fraction(seen.kernel_key.kind, seen.blocks));
   const double spread = add_in_quadrature(std::sqrt(found.variance), kBetweenRecordingSpread);
   return {watts, spread, spread < kDefaultClassSpread};
 }

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "attribution/gpu/library_fit.h"
+#include "attribution/gpu/library_prior_fit.h"
 #include "model/kernel_power.h"
 
 namespace joulemap::attribution {
@@ -44,9 +44,9 @@ class KernelPowerHierarchy {
     double mean = 0;
     double variance = 0;
   };
-  using Group = std::vector<Estimate>;
-  static double pooled_variance(std::span<const Group> groups, double usual);
-  static Estimate group_mean(const Group& members, double between);
+  using SiblingEstimates = std::vector<Estimate>;
+  static double pooled_variance(std::span<const SiblingEstimates> groups, double usual);
+  static Estimate group_mean(const SiblingEstimates& members, double between);
   static Estimate shrink_to_parent(const Estimate& own, const Estimate& parent, double between);
 
   double class_variance_ = 0;  // variance between classes of a stem

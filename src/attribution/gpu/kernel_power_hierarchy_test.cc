@@ -17,7 +17,7 @@ ObservedKernels observed(std::string name, double blocks = 5000, KernelKind kind
 }
 
 KernelPower library_entry(std::string name, double watts, double blocks = 5000) {
-  return recording::entry_from_measurement("H200", observed(std::move(name), blocks), watts, 0.03);
+  return recording::make_measured_entry("H200", observed(std::move(name), blocks), watts, 0.03);
 }
 
 TEST(KernelPowerHierarchy, StemsAreNamesWithoutArgumentsAndNumbers) {

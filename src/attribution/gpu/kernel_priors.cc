@@ -52,7 +52,7 @@ KernelPriors KernelPriors::make_from_recording(std::vector<KernelPower> powers) 
 
 KernelPriors KernelPriors::make_from_library(std::vector<KernelPower> library) {
   std::vector<KernelPower> sorted;
-  recording::merge_into_library(sorted, std::move(library), std::numeric_limits<std::size_t>::max());
+  recording::merge_into_kernel_library(sorted, std::move(library), std::numeric_limits<std::size_t>::max());
   return {std::move(sorted), false};
 }
 
@@ -72,13 +72,13 @@ std::vector<KernelPower> KernelPriors::find_kernel_powers(const std::string& gpu
   const KernelPowerHierarchy hierarchy(of_gpu);
   if (hierarchy.empty()) return found;
   for (const ObservedKernels& one : seen) {
-    if (const KernelPower* known = recording::find_power(of_gpu, model, one.kernel_key)) {
+    if (const KernelPower* known = recording::find_kernel_power(of_gpu, model, one.kernel_key)) {
       found.push_back(*known);
       continue;
     }
     if (one.kernel_key == recording::idle_power_key()) continue;
     const ClassPrior prior = hierarchy.predict_power(one);
-    found.push_back(recording::entry_from_similar_kernels(
+    found.push_back(recording::make_entry_from_similar_kernels(
         model, one, prior.watts,
         is_from_recording_ ? std::max(prior.relative_spread, kMissingClassSpread) : prior.relative_spread));
   }
@@ -100,7 +100,7 @@ std::vector<ClassPrior> KernelPriors::column_priors(const std::string& gpu,
     priors.push_back(members.empty() ? hierarchy.predict_power({}) : time_weighted_prior(column, members));
   }
   const KernelPower* const idle =
-      recording::find_power(kernel_powers_, resolve_gpu_model(gpu), recording::idle_power_key());
+      recording::find_kernel_power(kernel_powers_, resolve_gpu_model(gpu), recording::idle_power_key());
   priors.push_back(idle != nullptr ? make_class_prior(*idle) : ClassPrior{});
   return priors;
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "attribution/gpu/library_fit.h"
+#include "attribution/gpu/library_prior_fit.h"
 #include "model/kernel_power.h"
 
 namespace joulemap::attribution {

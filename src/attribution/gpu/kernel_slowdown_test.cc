@@ -69,13 +69,13 @@ SlowedRun slowed_run(const SimulatedGpu::Traits& traits, std::uint64_t seed, dou
 }
 
 struct RelativeErrors {
-  double squares = 0;
+  double sum_of_squares = 0;
   int count = 0;
   void add(double found, double truth) {
-    squares += (found / truth - 1) * (found / truth - 1);
+    sum_of_squares += (found / truth - 1) * (found / truth - 1);
     ++count;
   }
-  double rms() const { return std::sqrt(squares / count); }
+  double rms() const { return std::sqrt(sum_of_squares / count); }
 };
 
 // Five of nine kernel kinds are compute-bound, and clocks fall to 80 % for a third of the time, as at a power limit.
@@ -85,21 +85,21 @@ TEST(KernelSlowdown, SeparatesPowersUnderAnIntermittentPowerLimit) {
   int inside = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const SimulatedGpu::Traits traits{.updates_per_read = 25, .slowdown = 1.25, .computing = 5};
+    const SimulatedGpu::Traits traits{.updates_per_read = 25, .slowdown = 1.25, .compute_bound_classes = 5};
     const SlowedRun slowed = slowed_run(traits, seed, 20);
     const std::optional<PowerFit> plain = fit_powers(slowed.timeline, {{}, slowed.history});
     const std::optional<PowerFit> fit = fit_powers(slowed.timeline, {{}, slowed.history, {}, {}, true});
     ASSERT_TRUE(plain && fit);
     EXPECT_EQ(plain->slowdown_exponent, 0) << "nothing says that clocks were held back";
     EXPECT_NEAR(fit->slowdown_exponent, 3, 0.5);
-    EXPECT_LT(fit->residual_j, plain->residual_j);
-    for (std::size_t kind = 0; kind < traits.computing; ++kind) {
+    EXPECT_LT(fit->residual_sd_j, plain->residual_sd_j);
+    for (std::size_t kind = 0; kind < traits.compute_bound_classes; ++kind) {
       const double slowed_w = slowed.run.slowed_j[kind] / slowed.run.slowed_s[kind];
       const double full_w =
           (slowed.run.joules[kind] - slowed.run.slowed_j[kind]) / (slowed.run.busy_s[kind] - slowed.run.slowed_s[kind]);
       for (const auto& [slowdown, truth_w] : {std::pair(1.0, full_w), std::pair(traits.slowdown, slowed_w)}) {
-        one_power.add(plain->watts_at(kind, slowdown), truth_w);
-        by_slowdown.add(fit->watts_at(kind, slowdown), truth_w);
+        one_power.add(plain->class_power_w(kind, slowdown), truth_w);
+        by_slowdown.add(fit->class_power_w(kind, slowdown), truth_w);
       }
       if (fit->classes[kind].low_w <= full_w && full_w <= fit->classes[kind].high_w) ++inside;
     }

@@ -11,12 +11,12 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::int64_t kMaxPiece_ns = 4 * kNanosecondsPerSecond;  // fits into 32 bits
-constexpr std::size_t kMaxConcurrentKernels = 255;                // more than a GPU runs at once
-constexpr std::int64_t kMaxKernelAgeInTimeConstants = 20;         // older kernels have no weight in an average
+constexpr std::int64_t kMaxKernelPiece_ns = 4 * kNanosecondsPerSecond;  // fits into 32 bits
+constexpr std::size_t kMaxConcurrentKernels = 255;                      // more than a GPU runs at once
+constexpr std::int64_t kMaxKernelAgeInTimeConstants = 20;               // older kernels have no weight in an average
 
 // Fraction of a kernel's time that counts as busy, by packed slowdown.
-std::array<double, 256> busy_fraction_table(double slowdown_exponent) {
+std::array<double, 256> busy_fractions_by_slowdown(double slowdown_exponent) {
   std::array<double, 256> busy_fraction{};
   for (std::size_t i = 0; i < busy_fraction.size(); ++i) {
     busy_fraction[i] = std::pow(unpack_slowdown(static_cast<std::uint8_t>(i)), -slowdown_exponent);
@@ -31,8 +31,8 @@ void KernelTimeline::add_kernel(std::int64_t start_ns, std::int64_t end_ns, std:
   if (end_ns <= start_ns || class_index >= class_count_) return;
   begin_ns_ = std::min(begin_ns_, start_ns);
   end_ns_ = std::max(end_ns_, end_ns);
-  for (std::int64_t from_ns = start_ns; from_ns < end_ns; from_ns += kMaxPiece_ns) {
-    const std::int64_t length_ns = std::min(end_ns - from_ns, kMaxPiece_ns);
+  for (std::int64_t from_ns = start_ns; from_ns < end_ns; from_ns += kMaxKernelPiece_ns) {
+    const std::int64_t length_ns = std::min(end_ns - from_ns, kMaxKernelPiece_ns);
     kernel_pieces_.push_back({from_ns, static_cast<std::uint32_t>(length_ns), class_index, 1, pack_slowdown(slowdown)});
   }
 }
@@ -97,8 +97,9 @@ void KernelTimeline::split_concurrent_time() {
   kernel_pieces_ = std::move(shared);
 }
 
-void KernelTimeline::add_busy(BusyTimeMatrix& rows, std::span<const std::int64_t> edges_ns, std::size_t row,
-                              std::int64_t from_ns, std::int64_t to_ns, std::size_t column, double busy_per_s) const {
+void KernelTimeline::add_busy_time(BusyTimeMatrix& rows, std::span<const std::int64_t> edges_ns, std::size_t row,
+                                   std::int64_t from_ns, std::int64_t to_ns, std::size_t column,
+                                   double busy_per_s) const {
   for (; row + 1 < edges_ns.size() && edges_ns[row] < to_ns; ++row) {
     const std::int64_t begin_ns = std::max(from_ns, edges_ns[row]);
     const std::int64_t end_ns = std::min(to_ns, edges_ns[row + 1]);
@@ -111,18 +112,18 @@ BusyTimeMatrix KernelTimeline::busy_times(std::span<const std::int64_t> edges_ns
   BusyTimeMatrix rows{class_count_ + 1, {}};
   if (edges_ns.size() < 2) return rows;
   rows.busy_seconds.resize((edges_ns.size() - 1) * rows.column_count);
-  const std::array<double, 256> busy_fraction = busy_fraction_table(slowdown_exponent);
+  const std::array<double, 256> busy_fraction = busy_fractions_by_slowdown(slowdown_exponent);
   std::size_t row = 0;
   for (const KernelPiece& piece : kernel_pieces_) {
     while (row + 2 < edges_ns.size() && edges_ns[row + 1] <= piece.start_ns) ++row;
-    add_busy(rows, edges_ns, row, piece.start_ns, piece.start_ns + piece.length_ns, piece.class_index,
-             busy_fraction[piece.slowdown] / piece.concurrent_kernels);
+    add_busy_time(rows, edges_ns, row, piece.start_ns, piece.start_ns + piece.length_ns, piece.class_index,
+                  busy_fraction[piece.slowdown] / piece.concurrent_kernels);
   }
   for (const BusySum& sum : busy_sums_) {
     const auto after = std::upper_bound(edges_ns.begin(), edges_ns.end(), sum.begin_ns);
     const auto first = static_cast<std::size_t>(std::max<std::ptrdiff_t>(after - edges_ns.begin() - 1, 0));
     const double busy_per_s = sum.busy_s / seconds(sum.end_ns - sum.begin_ns);
-    add_busy(rows, edges_ns, first, sum.begin_ns, sum.end_ns, sum.class_index, busy_per_s);
+    add_busy_time(rows, edges_ns, first, sum.begin_ns, sum.end_ns, sum.class_index, busy_per_s);
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::span<double> times = std::span(rows.busy_seconds).subspan(i * rows.column_count, rows.column_count);
@@ -143,7 +144,7 @@ BusyTimeMatrix KernelTimeline::exponential_averages(std::span<const std::int64_t
   rows.busy_seconds.resize(moments_ns.size() * rows.column_count);
   const double per_ns = -1.0 / static_cast<double>(time_constant_ns);
   const auto left_of = [&](std::int64_t ago_ns) { return std::exp(per_ns * static_cast<double>(ago_ns)); };
-  const std::array<double, 256> busy_fraction = busy_fraction_table(slowdown_exponent);
+  const std::array<double, 256> busy_fraction = busy_fractions_by_slowdown(slowdown_exponent);
   std::vector<double> averages(class_count_);
   auto next = kernel_pieces_.begin();
   std::int64_t last_ns = INT64_MIN;
@@ -175,7 +176,7 @@ BusyTimeMatrix KernelTimeline::exponential_averages(std::span<const std::int64_t
   return rows;
 }
 
-bool KernelTimeline::has_single_kernels(std::int64_t from_ns, std::int64_t to_ns) const {
+bool KernelTimeline::has_only_individual_kernels(std::int64_t from_ns, std::int64_t to_ns) const {
   if (from_ns < begin_ns_ || to_ns > end_ns_) return false;
   const auto first = std::partition_point(busy_sums_.begin(), busy_sums_.end(), [&](const BusySum& sum) {
     return sum.begin_ns <= from_ns - longest_busy_sum_ns_;
@@ -186,7 +187,7 @@ bool KernelTimeline::has_single_kernels(std::int64_t from_ns, std::int64_t to_ns
   return true;
 }
 
-std::vector<std::size_t> KernelTimeline::select_row_edges(std::span<const std::int64_t> edges_ns) const {
+std::vector<std::size_t> KernelTimeline::select_observation_edges(std::span<const std::int64_t> edges_ns) const {
   std::vector<std::size_t> useful;
   std::size_t next = 0;
   std::int64_t taken_ns = INT64_MIN;  // end of the sum that already has an edge

@@ -42,14 +42,14 @@ class KernelTimeline {
   BusyTimeMatrix busy_times(std::span<const std::int64_t> edges_ns, double slowdown_exponent = 0) const;
   // Exponential moving average with this time constant, at increasing times: a row for each time, with the fraction of
   // every class and of idle; each row sums to 1. Uses single kernels only: sums count as idle (see
-  // has_single_kernels()).
+  // has_only_individual_kernels()).
   BusyTimeMatrix exponential_averages(std::span<const std::int64_t> moments_ns, std::int64_t time_constant_ns,
                                       double slowdown_exponent = 0) const;
   // True if all kernels between these times were recorded individually. False outside of the recorded time.
-  bool has_single_kernels(std::int64_t from_ns, std::int64_t to_ns) const;
+  bool has_only_individual_kernels(std::int64_t from_ns, std::int64_t to_ns) const;
   // Indices of edges that are useful as ends of rows: at most one within a time span that is known only as a sum,
   // because it is unknown when in that span its kernels ran.
-  std::vector<std::size_t> select_row_edges(std::span<const std::int64_t> edges_ns) const;
+  std::vector<std::size_t> select_observation_edges(std::span<const std::int64_t> edges_ns) const;
 
  private:
   struct KernelPiece {
@@ -67,8 +67,8 @@ class KernelTimeline {
   };
 
   void split_concurrent_time();
-  void add_busy(BusyTimeMatrix& rows, std::span<const std::int64_t> edges_ns, std::size_t row, std::int64_t from_ns,
-                std::int64_t to_ns, std::size_t column, double busy_per_s) const;
+  void add_busy_time(BusyTimeMatrix& rows, std::span<const std::int64_t> edges_ns, std::size_t row,
+                     std::int64_t from_ns, std::int64_t to_ns, std::size_t column, double busy_per_s) const;
 
   std::size_t class_count_;
   std::vector<KernelPiece> kernel_pieces_;  // by start

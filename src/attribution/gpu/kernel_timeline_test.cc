@@ -65,7 +65,7 @@ TEST(KernelTimeline, TalliesAreSpreadEvenlyAndMakeCoarseObservations) {
   std::vector<std::int64_t> edges;
   for (int i = 0; i <= 10; ++i) edges.push_back(i * kSecond_ns);
   std::vector<std::int64_t> kept;
-  for (const std::size_t edge : timeline.select_row_edges(edges)) kept.push_back(edges[edge]);
+  for (const std::size_t edge : timeline.select_observation_edges(edges)) kept.push_back(edges[edge]);
   EXPECT_EQ(kept, (std::vector<std::int64_t>{0, kSecond_ns, 2 * kSecond_ns, 5 * kSecond_ns, 6 * kSecond_ns,
                                              9 * kSecond_ns, 10 * kSecond_ns}));
   const BusyTimeMatrix rows = timeline.busy_times(edges);

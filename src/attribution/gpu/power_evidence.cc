@@ -18,9 +18,9 @@ constexpr std::int64_t kNsPerMs = kNanosecondsPerMillisecond;
 // the energy counter lags by 10 ms; the power history, every 20 ms, has a time constant of 12 to 15 ms and almost no
 // lag.
 struct LagRange {
-  std::int64_t min_ns;
-  std::int64_t max_ns;
-  std::int64_t default_ns;
+  std::int64_t min_lag_ns;
+  std::int64_t max_lag_ns;
+  std::int64_t default_lag_ns;
 };
 constexpr LagRange kCounterLagRange{-5 * kNsPerMs, 60 * kNsPerMs, kUsualCounterLag_ns};
 constexpr LagRange kGaugeLagRange{-15 * kNsPerMs, 25 * kNsPerMs, 0};
@@ -38,17 +38,17 @@ constexpr std::int64_t kTimeConstantGrid_ns[] = {4 * kNsPerMs, 8 * kNsPerMs, 12 
 // Power that is older than this does not matter to a gauge: about five times the longest time constant in the grid.
 constexpr std::int64_t kAveragingWindow_ns = 130 * kNsPerMs;
 // Differences of cost, in units of the noise variance (half of chi squared with one degree of freedom). If the cost
-// varies by less than kMinCostRange over all lags, no lag fits better than another. kIntervalCost90 bounds its 90 %
+// varies by less than kMinCostRange over all lags, no lag fits better than another. kMaxCostInInterval90 bounds its 90 %
 // interval.
 constexpr double kMinCostRange = 6;
-constexpr double kIntervalCost90 = 1.35;
-// kRegionCost90 bounds the 90 % region of lag and time constant together. Sensor models are approximate: one whose cost
+constexpr double kMaxCostInInterval90 = 1.35;
+// kMaxCostInRegion90 bounds the 90 % region of lag and time constant together. Sensor models are approximate: one whose cost
 // is higher than the best by less than kModelErrorCostFraction of the total cost is not distinguished from the best
 // either.
-constexpr double kRegionCost90 = 2.3;
+constexpr double kMaxCostInRegion90 = 2.3;
 constexpr double kModelErrorCostFraction = 0.001;
 // Alternative sensor models: factor between time constants, distance between lags, and most of them to either side.
-constexpr double kTimeConstantRatio = 1.2;
+constexpr double kAlternativeTimeConstantRatio = 1.2;
 constexpr std::int64_t kAlternativeLagStep_ns = 5 * kNsPerMs / 4;
 constexpr int kMaxAlternativesPerSide = 6;
 // Power is proportional to frequency times voltage squared, and voltage falls with frequency: exponent 3, or a little
@@ -63,16 +63,16 @@ constexpr std::size_t kSearchedRunParts = 6;
 std::vector<EnergyPoint> select_usable_updates(const KernelTimeline& timeline, std::span<const EnergyPoint> points) {
   std::vector<EnergyPoint> in_range;
   for (const EnergyPoint& point : points) {
-    if (point.time_ns < timeline.begin_ns() - kCounterLagRange.max_ns) continue;
+    if (point.time_ns < timeline.begin_ns() - kCounterLagRange.max_lag_ns) continue;
     if (!in_range.empty() && point.time_ns <= in_range.back().time_ns) continue;
     in_range.push_back(point);
-    if (point.time_ns > timeline.end_ns() + kCounterLagRange.max_ns) break;
+    if (point.time_ns > timeline.end_ns() + kCounterLagRange.max_lag_ns) break;
   }
   std::vector<std::int64_t> edges_ns;
   edges_ns.reserve(in_range.size());
   for (const EnergyPoint& point : in_range) edges_ns.push_back(point.time_ns);
   std::vector<EnergyPoint> useful;
-  for (const std::size_t edge : timeline.select_row_edges(edges_ns)) useful.push_back(in_range[edge]);
+  for (const std::size_t edge : timeline.select_observation_edges(edges_ns)) useful.push_back(in_range[edge]);
   return useful;
 }
 
@@ -81,7 +81,7 @@ std::vector<PowerPoint> select_usable_history(const KernelTimeline& timeline, st
   std::vector<PowerPoint> useful;
   for (const PowerPoint& point : points) {
     if (!useful.empty() && point.time_ns <= useful.back().time_ns) continue;
-    if (timeline.has_single_kernels(point.time_ns - kAveragingWindow_ns, point.time_ns + kLagGridStep_ns))
+    if (timeline.has_only_individual_kernels(point.time_ns - kAveragingWindow_ns, point.time_ns + kLagGridStep_ns))
       useful.push_back(point);
   }
   return useful;
@@ -99,21 +99,21 @@ double median_period_s(const std::vector<PowerPoint>& points) {
 // Searches the lag and the time constant with the smallest cost. Caches the fit of each pair that was tried.
 class SensorModelSearch {
  public:
-  SensorModelSearch(const UsableEvidence& evidence, const SensorModel& known)
+  SensorModelSearch(const UsablePowerEvidence& evidence, const SensorModel& known)
       : evidence_(evidence),
-        lag_range_(evidence.is_gauge() ? kGaugeLagRange : kCounterLagRange),
-        calibrated_lag_(evidence.is_gauge() ? known.history_lag : known.counter_lag) {}
+        lag_range_(evidence.is_from_gauge() ? kGaugeLagRange : kCounterLagRange),
+        calibrated_lag_(evidence.is_from_gauge() ? known.history_lag : known.counter_lag) {}
 
   SensorModelEstimate find_best_model() {
-    if (evidence_.is_gauge()) {
+    if (evidence_.is_from_gauge()) {
       for (const std::int64_t time_constant_ns : kTimeConstantGrid_ns) try_lags(time_constant_ns);
       refine_time_constant();
     } else {
       try_lags(0);
     }
     refine_lag();
-    const Key best = best_key();
-    SensorModelEstimate found{{best.second, best.first}, lag_range_.min_ns, lag_range_.max_ns, false};
+    const Key best = best_tried_parameters();
+    SensorModelEstimate found{{best.second, best.first}, lag_range_.min_lag_ns, lag_range_.max_lag_ns, false};
     noise_j_ = tried_models_.at(best).noise;
     double most = 0;
     for (const auto& [key, tried] : tried_models_) {
@@ -121,7 +121,7 @@ class SensorModelSearch {
     }
     found.is_identified = most > kMinCostRange;
     if (!found.is_identified) {
-      found.best_parameters = {lag_range_.default_ns, evidence_.is_gauge() ? kDefaultTimeConstant_ns : 0};
+      found.best_parameters = {lag_range_.default_lag_ns, evidence_.is_from_gauge() ? kDefaultTimeConstant_ns : 0};
       if (!calibrated_lag_) return found;
       return {{calibrated_lag_->lag_ns, calibrated_lag_->time_constant_ns},
               calibrated_lag_->low_ns,
@@ -130,27 +130,27 @@ class SensorModelSearch {
     }
     found.lag_low_ns = lag_interval_bound(best, -1);
     found.lag_high_ns = lag_interval_bound(best, 1);
-    if (evidence_.is_gauge()) found.alternatives = find_alternatives(best);
+    if (evidence_.is_from_gauge()) found.alternatives = find_alternative_models(best);
     return found;
   }
 
  private:
   using Key = std::pair<std::int64_t, std::int64_t>;  // time constant, lag
-  struct TriedModel {
+  struct TriedSensorModel {
     std::vector<double> residuals;
     double noise = 0;
   };
   // Moves outwards from the best while the fit is nearly as good.
-  std::vector<AlternativeSensorModel> find_alternatives(Key best) {
-    const double tolerance = std::max(kRegionCost90, kModelErrorCostFraction * model_cost(best));
+  std::vector<AlternativeSensorModel> find_alternative_models(Key best) {
+    const double tolerance = std::max(kMaxCostInRegion90, kModelErrorCostFraction * model_cost(best));
     std::vector<AlternativeSensorModel> alternatives;
     const auto is_near = [&](Key key) {
       const double worse = model_cost(key) - model_cost(best);
       if (worse <= tolerance && key != best)
-        alternatives.push_back(make_alternative(key, std::exp(-kRegionCost90 * worse / tolerance)));
+        alternatives.push_back(make_alternative_model(key, std::exp(-kMaxCostInRegion90 * worse / tolerance)));
       return worse <= tolerance;
     };
-    for (const double by : {kTimeConstantRatio, 1 / kTimeConstantRatio}) {
+    for (const double by : {kAlternativeTimeConstantRatio, 1 / kAlternativeTimeConstantRatio}) {
       Key key = best;
       for (int i = 0; i < kMaxAlternativesPerSide; ++i) {
         key = find_best_lag(static_cast<std::int64_t>(static_cast<double>(key.first) * by), key.second);
@@ -163,10 +163,10 @@ class SensorModelSearch {
         if (!try_sensor_model(key) || !is_near(key)) break;
       }
     }
-    if (!alternatives.empty()) alternatives.insert(alternatives.begin(), make_alternative(best, 1));
+    if (!alternatives.empty()) alternatives.insert(alternatives.begin(), make_alternative_model(best, 1));
     return alternatives;
   }
-  AlternativeSensorModel make_alternative(Key key, double weight) const {
+  AlternativeSensorModel make_alternative_model(Key key, double weight) const {
     const IntervalObservations observations = evidence_.make_observations({key.second, key.first});
     const RobustFit fit = robust_fit(observations, busy_and_idle_prior(observations), 2);
     return {{key.second, key.first}, weight, observations.normal_equations(fit.weights), fit.watts};
@@ -184,13 +184,13 @@ class SensorModelSearch {
   }
 
   void try_lags(std::int64_t time_constant_ns) {
-    for (std::int64_t lag_ns = lag_range_.min_ns; lag_ns <= lag_range_.max_ns; lag_ns += kLagGridStep_ns) {
+    for (std::int64_t lag_ns = lag_range_.min_lag_ns; lag_ns <= lag_range_.max_lag_ns; lag_ns += kLagGridStep_ns) {
       try_sensor_model({time_constant_ns, lag_ns});
     }
   }
   // Returns false outside of the search range.
   bool try_sensor_model(Key key) {
-    if (key.second < lag_range_.min_ns || key.second > lag_range_.max_ns) return false;
+    if (key.second < lag_range_.min_lag_ns || key.second > lag_range_.max_lag_ns) return false;
     const auto [tried, is_new] = tried_models_.try_emplace(key);
     if (!is_new) return true;
     const IntervalObservations observations = evidence_.make_observations({key.second, key.first});
@@ -202,7 +202,7 @@ class SensorModelSearch {
   // Lag and time constant are partly interchangeable: a larger lag looks like a longer time constant.
   void refine_time_constant() {
     for (const double factor : {1.25, 1.1}) {
-      const auto [time_constant_ns, lag_ns] = best_key();
+      const auto [time_constant_ns, lag_ns] = best_tried_parameters();
       for (const double by : {factor, 1 / factor}) {
         const auto other_ns = static_cast<std::int64_t>(static_cast<double>(time_constant_ns) * by);
         for (const std::int64_t away_ns : {-kLagGridStep_ns / 2, std::int64_t{0}, kLagGridStep_ns / 2}) {
@@ -210,11 +210,11 @@ class SensorModelSearch {
         }
       }
     }
-    try_lags(best_key().first);
+    try_lags(best_tried_parameters().first);
   }
   void refine_lag() {
     for (std::int64_t step_ns = kLagGridStep_ns / 2; step_ns >= kRefinedLagStep_ns / 2; step_ns /= 2) {
-      const Key best = best_key();
+      const Key best = best_tried_parameters();
       try_sensor_model({best.first, best.second - step_ns});
       try_sensor_model({best.first, best.second + step_ns});
     }
@@ -224,17 +224,17 @@ class SensorModelSearch {
   double model_cost(Key key) const { return residual_cost(key) + prior_cost(key); }
   double residual_cost(Key key) const { return huber_cost(tried_models_.at(key).residuals, noise_j_); }
   double prior_cost(Key key) const {
-    if (!evidence_.is_gauge()) return 0;
+    if (!evidence_.is_from_gauge()) return 0;
     const bool calibrated = calibrated_lag_ && calibrated_lag_->time_constant_ns > 0;
     const auto usual_ns = static_cast<double>(calibrated ? calibrated_lag_->time_constant_ns : kDefaultTimeConstant_ns);
     const double time_constant = std::log(static_cast<double>(key.first) / usual_ns) /
                                  (calibrated ? kCalibratedTimeConstantSpread : kDefaultTimeConstantSpread);
     const double lag_ns =
-        static_cast<double>(key.second - (calibrated ? calibrated_lag_->lag_ns : lag_range_.default_ns));
+        static_cast<double>(key.second - (calibrated ? calibrated_lag_->lag_ns : lag_range_.default_lag_ns));
     const double lag = lag_ns / static_cast<double>(calibrated ? kCalibratedLagSpread_ns : kDefaultLagSpread_ns);
     return (time_constant * time_constant + lag * lag) / 2;
   }
-  Key best_key() const {
+  Key best_tried_parameters() const {
     Key best = tried_models_.begin()->first;
     double least = model_cost(best);
     for (const auto& [key, tried] : tried_models_) {
@@ -244,7 +244,7 @@ class SensorModelSearch {
     return best;
   }
   // Bound of the 90 % interval of the lag on one side of the best, for the best time constant: where the cost exceeds
-  // the best by kIntervalCost90, interpolated between two tried lags. The last tried lag if the cost never does.
+  // the best by kMaxCostInInterval90, interpolated between two tried lags. The last tried lag if the cost never does.
   std::int64_t lag_interval_bound(Key best, int side) const {
     std::int64_t last_ns = best.second;
     for (auto at = tried_models_.find(best);;) {
@@ -255,8 +255,8 @@ class SensorModelSearch {
       if (at->first.first != best.first) return before->first.second;
       const double worse = model_cost(at->first) - model_cost(best);
       // Costs grow quadratically with the distance.
-      if (worse > kIntervalCost90) {
-        const double share = std::sqrt(kIntervalCost90 / worse);
+      if (worse > kMaxCostInInterval90) {
+        const double share = std::sqrt(kMaxCostInInterval90 / worse);
         const auto away_ns = static_cast<std::int64_t>(share * static_cast<double>(at->first.second - best.second));
         return side < 0 ? std::min(last_ns, best.second + away_ns) : std::max(last_ns, best.second + away_ns);
       }
@@ -264,16 +264,16 @@ class SensorModelSearch {
     }
   }
 
-  const UsableEvidence& evidence_;
+  const UsablePowerEvidence& evidence_;
   LagRange lag_range_;
   std::optional<CalibratedLag> calibrated_lag_;
-  std::map<Key, TriedModel> tried_models_;
+  std::map<Key, TriedSensorModel> tried_models_;
   double noise_j_ = 0;
 };
 
 }  // namespace
 
-UsableEvidence::UsableEvidence(const KernelTimeline& timeline, const PowerEvidence& evidence)
+UsablePowerEvidence::UsablePowerEvidence(const KernelTimeline& timeline, const PowerEvidence& evidence)
     : timeline_(&timeline),
       counter_updates_(select_usable_updates(timeline, evidence.counter_updates)),
       power_history_(select_usable_history(timeline, evidence.power_history)),
@@ -282,21 +282,21 @@ UsableEvidence::UsableEvidence(const KernelTimeline& timeline, const PowerEviden
   if (power_history_.size() <= counter_updates_.size()) power_history_.clear();
 }
 
-IntervalObservations UsableEvidence::make_observations(const SensorParameters& parameters) const {
-  IntervalObservations observations = is_gauge()
+IntervalObservations UsablePowerEvidence::make_observations(const SensorParameters& parameters) const {
+  IntervalObservations observations = is_from_gauge()
                                           ? IntervalObservations(*timeline_, power_history_, parameters, period_s_)
                                           : IntervalObservations(*timeline_, counter_updates_, parameters);
   if (idle_power_) observations.add_idle_power(idle_power_->watts, idle_power_->spread_w);
   return observations;
 }
 
-TimeSpan UsableEvidence::observation_span(std::size_t row) const {
-  if (!is_gauge()) return {counter_updates_[row].time_ns, counter_updates_[row + 1].time_ns};
+TimeSpan UsablePowerEvidence::observation_span(std::size_t row) const {
+  if (!is_from_gauge()) return {counter_updates_[row].time_ns, counter_updates_[row + 1].time_ns};
   return {power_history_[row].time_ns - kAveragingWindow_ns, power_history_[row].time_ns};
 }
 
-UsableEvidence UsableEvidence::subset_for_model_search() const {
-  UsableEvidence part = *this;
+UsablePowerEvidence UsablePowerEvidence::subset_for_model_search() const {
+  UsablePowerEvidence part = *this;
   if (power_history_.size() <= kMaxSearchedObservations) return part;
   part.power_history_.clear();
   for (std::size_t i = 0; i < kSearchedRunParts; ++i) {
@@ -307,13 +307,13 @@ UsableEvidence UsableEvidence::subset_for_model_search() const {
   return part;
 }
 
-SensorModelEstimate find_sensor_model(const UsableEvidence& evidence, const SensorModel& known) {
-  const UsableEvidence subset = evidence.subset_for_model_search();
+SensorModelEstimate find_sensor_model(const UsablePowerEvidence& evidence, const SensorModel& known) {
+  const UsablePowerEvidence subset = evidence.subset_for_model_search();
   return SensorModelSearch(subset, known).find_best_model();
 }
 
-double find_slowdown_exponent(const UsableEvidence& evidence, const SensorParameters& parameters) {
-  const UsableEvidence subset = evidence.subset_for_model_search();
+double find_slowdown_exponent(const UsablePowerEvidence& evidence, const SensorParameters& parameters) {
+  const UsablePowerEvidence subset = evidence.subset_for_model_search();
   std::vector<std::vector<double>> residuals;
   double noise = 0;
   for (const double slowdown_exponent : kSlowdownExponents) {

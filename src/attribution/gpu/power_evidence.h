@@ -29,19 +29,19 @@ struct PowerEvidence {
 
 // The part of the evidence that is usable as observations: counter updates or power history, whichever gives more, in
 // the time in which kernels were recorded. The timeline must outlive this object.
-class UsableEvidence {
+class UsablePowerEvidence {
  public:
-  UsableEvidence(const KernelTimeline& timeline, const PowerEvidence& evidence);
+  UsablePowerEvidence(const KernelTimeline& timeline, const PowerEvidence& evidence);
 
-  bool is_gauge() const { return !power_history_.empty(); }
+  bool is_from_gauge() const { return !power_history_.empty(); }
   std::size_t observation_count() const {
-    return is_gauge() ? power_history_.size() : counter_updates_.size() - (counter_updates_.empty() ? 0 : 1);
+    return is_from_gauge() ? power_history_.size() : counter_updates_.size() - (counter_updates_.empty() ? 0 : 1);
   }
   IntervalObservations make_observations(const SensorParameters& parameters) const;
   // Time span of an observation, by the sensor's timestamps.
   TimeSpan observation_span(std::size_t row) const;
   // A subset that is large enough to estimate the sensor model, which takes many fits.
-  UsableEvidence subset_for_model_search() const;
+  UsablePowerEvidence subset_for_model_search() const;
 
  private:
   const KernelTimeline* timeline_;
@@ -71,9 +71,9 @@ struct SensorModelEstimate {
 };
 // Finds the lag and the time constant with the smallest cost. Where no lag fits better than another, returns those of
 // the calibration `known`, or the defaults.
-SensorModelEstimate find_sensor_model(const UsableEvidence& evidence, const SensorModel& known = {});
+SensorModelEstimate find_sensor_model(const UsablePowerEvidence& evidence, const SensorModel& known = {});
 // The exponent by which slowed-down kernels use less power (power ~ slowdown^-exponent), with the smallest residual; 0
 // where none fits better than 0.
-double find_slowdown_exponent(const UsableEvidence& evidence, const SensorParameters& parameters);
+double find_slowdown_exponent(const UsablePowerEvidence& evidence, const SensorParameters& parameters);
 
 }  // namespace joulemap::attribution

@@ -21,7 +21,7 @@ using statistics::Random;
 constexpr std::size_t kMinNoiseObservations = 8;  // observations, to estimate the noise
 
 // Half width of a 90 % interval, in standard deviations.
-constexpr double kHalfWidthOf90 = 1.645;
+constexpr double kNormalHalfWidth90 = 1.645;
 
 constexpr std::size_t kMaxBootstrapBlocks = 200;
 constexpr std::size_t kMinObservationsPerBlock = 4;
@@ -36,7 +36,7 @@ constexpr double kTimeShareSpread = 0.3;
 constexpr double kSeparatedClassSpread = 0.025;
 
 // A busy GPU uses no less power than an idle one. Observations that contradict this contain outliers.
-constexpr double kMinBusyOverIdlePower = 0.9;
+constexpr double kMinPlausibleBusyToIdlePowerRatio = 0.9;
 
 bool identifies_any_class(const SeparableGroups& groups) {
   const auto is_known = [](double share) { return share >= kMinDataFraction; };
@@ -51,13 +51,13 @@ bool are_powers_plausible(std::span<const double> watts, std::span<const double>
     busy_j += watts[k] * times_s[k];
     busy_s += times_s[k];
   }
-  return busy_j >= kMinBusyOverIdlePower * watts.back() * busy_s;
+  return busy_j >= kMinPlausibleBusyToIdlePowerRatio * watts.back() * busy_s;
 }
 
 // The fit with one unknown per separable group.
-class GroupedFit {
+class GroupedPowerFit {
  public:
-  GroupedFit(const PowerPrior& prior, double precision, const SeparableGroups& groups) : groups_(groups) {
+  GroupedPowerFit(const PowerPrior& prior, double precision, const SeparableGroups& groups) : groups_(groups) {
     std::vector<std::size_t> members(groups.group_count);
     for (const std::size_t group : groups.group_by_unknown) ++members[group];
     // Known groups have a prior, too: otherwise the least identified ones would get 0 or more power than a GPU can use.
@@ -91,7 +91,7 @@ class GroupedFit {
 };
 
 // The weights, with 0 for observations that overlap the probing.
-std::vector<double> weights_outside_probing(std::span<const TimeSpan> probing, const UsableEvidence& evidence,
+std::vector<double> weights_outside_probing(std::span<const TimeSpan> probing, const UsablePowerEvidence& evidence,
                                             std::vector<double> weights, std::int64_t lag_ns) {
   const std::size_t observed = std::min(weights.size(), evidence.observation_count());  // the rest: add_idle_power()
   for (std::size_t row = 0; row < observed; ++row) {
@@ -104,7 +104,7 @@ std::vector<double> weights_outside_probing(std::span<const TimeSpan> probing, c
 }
 
 // By class: whether it is known without the probing as well.
-std::vector<bool> classes_known_without_probing(std::span<const TimeSpan> probing, const UsableEvidence& evidence,
+std::vector<bool> classes_known_without_probing(std::span<const TimeSpan> probing, const UsablePowerEvidence& evidence,
                                                 const IntervalObservations& observations, const RobustFit& fit,
                                                 std::int64_t lag_ns) {
   std::vector<bool> known(observations.column_count(), true);
@@ -127,7 +127,7 @@ struct PowerSolver {
   double effective_unknowns = 0;     // effective number of unknowns that the data identify
 };
 
-PowerSolver make_group_solver(const GroupedFit& fit, const SeparableGroups& groups) {
+PowerSolver make_group_solver(const GroupedPowerFit& fit, const SeparableGroups& groups) {
   PowerSolver solution{[&fit](const statistics::NormalEquations& sums) { return fit.group_unknowns(sums); },
                        [&fit](const statistics::NormalEquations& sums) { return fit.solve(sums); },
                        {},
@@ -140,7 +140,7 @@ PowerSolver make_group_solver(const GroupedFit& fit, const SeparableGroups& grou
   return solution;
 }
 
-PowerSolver make_library_solver(const LibraryFit& fit, const statistics::NormalEquations& sums) {
+PowerSolver make_library_solver(const LibraryPriorFit& fit, const statistics::NormalEquations& sums) {
   PowerSolver solution{[](const statistics::NormalEquations& some) { return some; },
                        [&fit](const statistics::NormalEquations& some) { return fit.solve(some); },
                        [&fit, &sums](Random& random) { return fit.draw_replicate(sums, random); },
@@ -163,8 +163,8 @@ class PowerBootstrap {
 
   // `watts`: the fitted powers. `lag_w`: their change per standard deviation of the lag. `sensor_changes`: changes
   // under alternative sensor models. Returns watts by class, then by replicate.
-  std::vector<std::vector<double>> draw(const std::vector<double>& watts, const std::vector<double>& lag_w,
-                                        const SensorModelReplicates& sensor_changes) {
+  std::vector<std::vector<double>> draw_replicates(const std::vector<double>& watts, const std::vector<double>& lag_w,
+                                                   const SensorModelReplicates& sensor_changes) {
     // A fit follows the noise of the blocks by its degrees of freedom, so errors look smaller than they are.
     const double blocks = static_cast<double>(blocks_.size());
     const double widening = std::sqrt(blocks / std::max(blocks - solution_.effective_unknowns, 1.0));
@@ -176,7 +176,7 @@ class PowerBootstrap {
       const std::vector<double> perturbed =
           solution_.draw_perturbed_powers ? solution_.draw_perturbed_powers(random_) : watts;
       const double lag = random_.normal();
-      const std::span<const double> sensed_w = sensor_changes.draw_change(random_);
+      const std::span<const double> sensed_w = sensor_changes.draw_power_change(random_);
       for (std::size_t k = 0; k < watts.size(); ++k) {
         const double spread_w = solution_.model_errors[k] * watts[k] * random_.normal();
         const double perturbed_w = perturbed[k] - watts[k] + (sensed_w.empty() ? 0 : sensed_w[k]);
@@ -206,7 +206,7 @@ std::pair<double, double> central_interval(std::vector<double> values, double sh
   return {*first, *last};
 }
 
-double PowerFit::watts_at(std::size_t column, double slowdown) const {
+double PowerFit::class_power_w(std::size_t column, double slowdown) const {
   const double full_w = classes[column].watts;
   if (slowdown_exponent <= 0 || slowdown <= 1 || full_w <= idle_power().watts) return full_w;
   return idle_power().watts + (full_w - idle_power().watts) * std::pow(slowdown, -slowdown_exponent);
@@ -241,7 +241,7 @@ PowerFit powers_from_priors(std::span<const ClassPrior> priors, double gain_spre
   return fit;
 }
 
-PowerFit equal_powers(std::size_t classes, double busy_w, const IdlePower& idle, double gain_spread) {
+PowerFit make_equal_class_powers(std::size_t classes, double busy_w, const IdlePower& idle, double gain_spread) {
   PowerFit fit;
   fit.gain_spread = gain_spread;
   Random random(kReplicateSeed);
@@ -264,24 +264,24 @@ PowerFit equal_powers(std::size_t classes, double busy_w, const IdlePower& idle,
 std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEvidence& evidence,
                                    std::span<const ClassPrior> priors) {
   if (timeline.empty()) return std::nullopt;
-  const UsableEvidence useful(timeline, evidence);
+  const UsablePowerEvidence useful(timeline, evidence);
   if (useful.observation_count() < kMinNoiseObservations) return std::nullopt;
   SensorModelEstimate lag = find_sensor_model(useful, evidence.calibrated_sensor);
   if (evidence.is_throttled)
     lag.best_parameters.slowdown_exponent = find_slowdown_exponent(useful, lag.best_parameters);
   const IntervalObservations observations = useful.make_observations(lag.best_parameters);
   PowerPrior prior = busy_and_idle_prior(observations);
-  const bool is_implausible = prior.busy_w < kMinBusyOverIdlePower * prior.idle_w;
-  if (is_implausible) prior = fallback_coarse_prior(priors, observations);
+  const bool is_implausible = prior.busy_w < kMinPlausibleBusyToIdlePowerRatio * prior.idle_w;
+  if (is_implausible) prior = fallback_busy_and_idle_prior(priors, observations);
   const RobustFit robust = robust_fit(observations, prior, 5);
   const statistics::NormalEquations sums = observations.normal_equations(robust.weights);
   const std::vector<double> sensor_variance = sensor_model_uncertainty(lag.alternatives, prior.spread_w);
   const SeparableGroups groups =
       groups_with_sensor_uncertainty(sums, robust.prior_precision, observations.column_times_s(), sensor_variance);
-  const GroupedFit grouped(prior, robust.prior_precision, groups);
-  const double redundancy = redundancy_factor(
+  const GroupedPowerFit grouped(prior, robust.prior_precision, groups);
+  const double redundancy = redundancy_variance_factor(
       observations, is_implausible ? std::vector<double>(observations.column_count()) : groups.identified_fractions);
-  const LibraryFit library(priors, prior, redundancy * robust.prior_precision * prior.spread_w * prior.spread_w);
+  const LibraryPriorFit library(priors, prior, redundancy * robust.prior_precision * prior.spread_w * prior.spread_w);
   const bool has_library = !priors.empty();
   if (is_implausible && !has_library && !identifies_any_class(groups)) return std::nullopt;
   PowerSolver solution = has_library ? make_library_solver(library, sums) : make_group_solver(grouped, groups);
@@ -295,19 +295,19 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   for (std::size_t k = 0; k + 1 < watts.size(); ++k) {
     if (watts[k] <= watts.back()) solution.model_errors[k] = kTimeShareSpread;
   }
-  const auto watts_at = [&](std::int64_t lag_ns) {
+  const auto solve_powers_at_lag = [&](std::int64_t lag_ns) {
     return solved(
         useful.make_observations({lag_ns, lag.best_parameters.time_constant_ns, lag.best_parameters.slowdown_exponent})
             .normal_equations(robust.weights));
   };
-  const std::vector<double> low_w = watts_at(lag.lag_low_ns);
-  const std::vector<double> high_w = watts_at(lag.lag_high_ns);
+  const std::vector<double> low_w = solve_powers_at_lag(lag.lag_low_ns);
+  const std::vector<double> high_w = solve_powers_at_lag(lag.lag_high_ns);
   std::vector<double> lag_w;
-  for (std::size_t k = 0; k < watts.size(); ++k) lag_w.push_back((high_w[k] - low_w[k]) / 2 / kHalfWidthOf90);
+  for (std::size_t k = 0; k < watts.size(); ++k) lag_w.push_back((high_w[k] - low_w[k]) / 2 / kNormalHalfWidth90);
 
   PowerFit fit;
   const SensorModelReplicates sensor_changes(lag.alternatives, solved);
-  fit.power_replicates = PowerBootstrap(observations, robust, solution).draw(watts, lag_w, sensor_changes);
+  fit.power_replicates = PowerBootstrap(observations, robust, solution).draw_replicates(watts, lag_w, sensor_changes);
   const std::vector<bool> without =
       classes_known_without_probing(evidence.probing_spans, useful, observations, robust, lag.best_parameters.lag_ns);
   const std::vector<bool> prior_dominated =
@@ -329,11 +329,12 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   fit.lag_ns = lag.best_parameters.lag_ns;
   fit.time_constant_ns = lag.best_parameters.time_constant_ns;
   fit.slowdown_exponent = lag.best_parameters.slowdown_exponent;
-  fit.counter_lag_ns = useful.is_gauge() ? evidence.calibrated_sensor.counter_lag_ns() : lag.best_parameters.lag_ns;
+  fit.counter_lag_ns =
+      useful.is_from_gauge() ? evidence.calibrated_sensor.counter_lag_ns() : lag.best_parameters.lag_ns;
   fit.lag_low_ns = lag.lag_low_ns;
   fit.lag_high_ns = lag.lag_high_ns;
   fit.is_lag_identified = lag.is_identified;
-  fit.residual_j = robust.noise_j;
+  fit.residual_sd_j = robust.noise_j;
   fit.observation_count =
       std::min(observations.size(), useful.observation_count());  // without those of add_idle_power()
   fit.separable_group_count = has_library ? sums.size() : groups.group_count;

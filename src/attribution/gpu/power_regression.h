@@ -10,7 +10,7 @@
 //   takes the calibrated or the default lag, and its uncertainty widens the intervals.
 // - Observations that fit badly get less weight (Huber), because polls may be late and clocks may change.
 // - Classes that the data cannot separate share one power and are marked as time-proportional (separable_groups.h).
-// - With priors from a kernel library, such a class keeps the power of its prior instead (library_fit.h).
+// - With priors from a kernel library, such a class keeps the power of its prior instead (library_prior_fit.h).
 // - Intervals come from replicates: randomly weighted blocks of observations, a lag varied within its uncertainty, the
 //   counter's gain and, for time-proportional classes, the usual spread of class powers.
 #pragma once
@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "attribution/gpu/kernel_timeline.h"
-#include "attribution/gpu/library_fit.h"
+#include "attribution/gpu/library_prior_fit.h"
 #include "attribution/gpu/power_evidence.h"
 #include "attribution/ledger/time_curve.h"
 
@@ -55,14 +55,14 @@ struct PowerFit {
   std::int64_t lag_low_ns = 0;
   std::int64_t lag_high_ns = 0;
   bool is_lag_identified = false;
-  double residual_j = 0;  // robust standard deviation of the residuals
+  double residual_sd_j = 0;  // robust standard deviation of the residuals
   std::size_t observation_count = 0;
   std::size_t separable_group_count = 0;
   bool uses_default_powers = false;  // unidentified classes have the power of usual_kernel_powers.h, not a common one
 
   const ClassPower& idle_power() const { return classes.back(); }
   // Power of kernels of a class that take `slowdown` times as long as at full speed.
-  double watts_at(std::size_t column, double slowdown) const;
+  double class_power_w(std::size_t column, double slowdown) const;
   // Adds uncertainty of the attributed energy itself, a relative standard deviation, to the gains.
   void widen_gain_uncertainty(double spread);
 };
@@ -76,8 +76,8 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
 PowerFit powers_from_priors(std::span<const ClassPrior> priors, double gain_spread = kDefaultGainSpread);
 // Powers of a recording that identifies none: `busy_w` for all classes, which gives a time-proportional split of what
 // is not idle energy. The replicates have the usual spread of class powers.
-PowerFit equal_powers(std::size_t classes, double busy_w, const IdlePower& idle,
-                      double gain_spread = kDefaultGainSpread);
+PowerFit make_equal_class_powers(std::size_t classes, double busy_w, const IdlePower& idle,
+                                 double gain_spread = kDefaultGainSpread);
 
 // Bounds of the central `share` of the values. Needs at least one value.
 std::pair<double, double> central_interval(std::vector<double> values, double share);

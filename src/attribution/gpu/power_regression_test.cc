@@ -52,16 +52,16 @@ std::vector<double> last_sample_powers(const SimulatedRun& run, std::size_t kind
 double true_power_w(const SimulatedRun& run, std::size_t kind) { return run.joules[kind] / run.busy_s[kind]; }
 
 struct RelativeErrors {
-  double squares = 0;
+  double sum_of_squares = 0;
   int count = 0;
   void add(double found, double truth) {
-    squares += (found / truth - 1) * (found / truth - 1);
+    sum_of_squares += (found / truth - 1) * (found / truth - 1);
     ++count;
   }
-  double rms() const { return std::sqrt(squares / count); }
+  double rms() const { return std::sqrt(sum_of_squares / count); }
 };
 
-std::vector<PowerPoint> history_of(const SimulatedRun& run) {
+std::vector<PowerPoint> power_points_of(const SimulatedRun& run) {
   std::vector<PowerPoint> history;
   for (const Sample& sample : run.history) {
     history.push_back({sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * 1e-3});
@@ -130,7 +130,7 @@ TEST(PowerRegression, DriverHistoryIdentifiesPowersInTenSeconds) {
     const SimulatedGpu::Traits usual{.updates_per_read = 25};
     SimulatedGpu gpu(with_random_offsets(usual, seed), seed);
     const SimulatedRun run = gpu.mixture(10);
-    const std::vector<PowerPoint> history = history_of(run);
+    const std::vector<PowerPoint> history = power_points_of(run);
     const std::optional<PowerFit> fit =
         fit_powers(timeline_of(run.kernels, run.busy_s.size()), {counter_updates_of(run), history});
     ASSERT_TRUE(fit);

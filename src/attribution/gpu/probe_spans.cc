@@ -40,9 +40,9 @@ void ProbeSpans::finish() {
   spans_by_region_id_.clear();
 }
 
-double ProbeSpans::total_s() const { return time_between_s(command_span_.begin_ns, command_span_.end_ns); }
+double ProbeSpans::total_s() const { return time_in_spans_between_s(command_span_.begin_ns, command_span_.end_ns); }
 
-double ProbeSpans::time_between_s(std::int64_t from_ns, std::int64_t to_ns) const {
+double ProbeSpans::time_in_spans_between_s(std::int64_t from_ns, std::int64_t to_ns) const {
   std::int64_t sum_ns = 0;
   for (const TimeSpan& span : spans_) {
     const TimeSpan part = span_intersection(span, {from_ns, to_ns});

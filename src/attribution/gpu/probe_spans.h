@@ -24,7 +24,7 @@ using EnergyFunction = std::function<double(std::int64_t from_ns, std::int64_t t
 
 class ProbeSpans {
  public:
-  explicit ProbeSpans(TimeSpan command, std::string_view region = kProbeRegion)
+  explicit ProbeSpans(TimeSpan command, std::string_view region = kProbeRegionName)
       : command_span_(command), region_name_(region) {}
 
   // Ignores marks of other regions.
@@ -36,14 +36,14 @@ class ProbeSpans {
   std::span<const TimeSpan> spans() const { return spans_; }
   bool empty() const { return spans_.empty(); }
   double total_s() const;
-  double time_between_s(std::int64_t from_ns, std::int64_t to_ns) const;
+  double time_in_spans_between_s(std::int64_t from_ns, std::int64_t to_ns) const;
   // The energy within the spans, J: in total, and between two times.
   double energy_in_spans(const EnergyFunction& energy_j) const;
   double energy_in_spans_between(const EnergyFunction& energy_j, std::int64_t from_ns, std::int64_t to_ns) const;
 
  private:
   TimeSpan command_span_;
-  std::string_view region_name_;                                                    // kProbeRegion or kDitherRegion
+  std::string_view region_name_;  // kProbeRegionName or kDitherRegionName
   std::map<std::pair<std::uint32_t, std::uint64_t>, TimeSpan> spans_by_region_id_;  // by process and the mark's id
   std::vector<TimeSpan> spans_;
 };

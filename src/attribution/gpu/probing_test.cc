@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::uint32_t kProcess = 2;
 constexpr std::uint32_t kLayer = 3;
-constexpr std::uint32_t kReplay = 5;
+constexpr std::uint32_t kReplayedModuleScope = 5;
 
-RecordedEnergy::Result energy_of(const SimulatedRun& run) {
+RecordedEnergy::Result recorded_energy_of(const SimulatedRun& run) {
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy energy(channels, {run.begin_ns, run.end_ns}, 10);
   for (const Sample& sample : run.samples) energy.add(sample);
@@ -48,7 +48,7 @@ TEST(Probing, IdentifiesKernelPowersOfEqualSteps) {
     const SimulatedRun run = gpu.probed_loop(20, 5, 15);
     const std::vector<TimeSpan> probing = {{run.probe_begin_ns, run.end_ns}};
     const std::optional<PowerFit> fit =
-        fit_powers(timeline_of(run), {energy_of(run).domain_curves.at(0).counter_updates, {}, probing});
+        fit_powers(timeline_of(run), {recorded_energy_of(run).domain_curves.at(0).counter_updates, {}, probing});
     ASSERT_TRUE(fit);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       const double truth_w = run.joules[kind] / run.busy_s[kind];
@@ -72,7 +72,7 @@ TEST(Probing, AnIdentifiableMixtureStaysRegressed) {
   const SimulatedRun run = gpu.mixture(60);
   const std::vector<TimeSpan> probing = {{run.end_ns - 10 * kNanosecondsPerSecond, run.end_ns}};
   const std::optional<PowerFit> fit =
-      fit_powers(timeline_of(run), {energy_of(run).domain_curves.at(0).counter_updates, {}, probing});
+      fit_powers(timeline_of(run), {recorded_energy_of(run).domain_curves.at(0).counter_updates, {}, probing});
   ASSERT_TRUE(fit);
   for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
     EXPECT_TRUE(fit->classes[kind].is_regressed) << kind;
@@ -85,10 +85,10 @@ std::vector<Activity> probed_activities_of(const SimulatedRun& run) {
   const std::vector<Scope> scopes = {{1, 0, ScopeKind::mode, "train"},
                                      {2, 1, ScopeKind::phase, "forward"},
                                      {kLayer, 2, ScopeKind::module, "fc"},
-                                     {4, 0, ScopeKind::mode, std::string(kProbeMode)},
-                                     {kReplay, 4, ScopeKind::module, "fc"}};
+                                     {4, 0, ScopeKind::mode, std::string(kProbeModeScopeName)},
+                                     {kReplayedModuleScope, 4, ScopeKind::module, "fc"}};
   return activities_of(run, scopes, [&](const SimulatedKernel& kernel) {
-    return kernel.start_ns < run.probe_begin_ns ? kLayer : kReplay;
+    return kernel.start_ns < run.probe_begin_ns ? kLayer : kReplayedModuleScope;
   });
 }
 
@@ -96,7 +96,7 @@ std::vector<Activity> probed_activities_of(const SimulatedRun& run) {
 LedgerResult account(const SimulatedRun& run, RowLevel level, std::vector<Activity> activities = {}) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<TimeSpan> probing = {{run.probe_begin_ns, run.end_ns}};
-  const RecordedEnergy::Result energy = energy_of(run);
+  const RecordedEnergy::Result energy = recorded_energy_of(run);
   if (activities.empty()) activities = probed_activities_of(run);
   ActivitySums sums(span);
   GpuWork work(span);
@@ -160,7 +160,7 @@ TEST(Probing, SeparatesLayersOfTheRunFromTheirReplays) {
   }
 }
 
-double time_at(const SimulatedRun& run, bool probing) {
+double kernel_time_s(const SimulatedRun& run, bool probing) {
   double time_s = 0;
   for (const SimulatedKernel& kernel : run.kernels) {
     if ((kernel.start_ns >= run.probe_begin_ns) == probing) time_s += seconds(kernel.end_ns - kernel.start_ns);
@@ -178,11 +178,11 @@ TEST(Probing, ReplayedKernelsAreNotExtrapolatedInLightMode) {
                               {.number = 1, .begin_ns = half_ns, .end_ns = run.probe_begin_ns}};
   for (const ReportRow& row : account(run, RowLevel::layer, activities).rows) {
     const bool is_probe = row.path.front() == "probe";
-    EXPECT_NEAR(row.time_s / time_at(run, is_probe), is_probe ? 1 : 2, 1e-6);
+    EXPECT_NEAR(row.time_s / kernel_time_s(run, is_probe), is_probe ? 1 : 2, 1e-6);
   }
 }
 
-Mark region(MarkKind kind, std::uint64_t id, std::int64_t time_s, std::string_view name = kProbeRegion) {
+Mark region(MarkKind kind, std::uint64_t id, std::int64_t time_s, std::string_view name = kProbeRegionName) {
   Mark mark;
   mark.kind = kind;
   mark.id = id;
@@ -201,7 +201,7 @@ TEST(Probing, OverlappingProbingOfSeveralProcessesCountsOnce) {
   probing.add(1, region(MarkKind::region_begin, 3, 95));  // without an end: the process was killed
   probing.finish();
   EXPECT_NEAR(probing.total_s(), 15, 1e-9);
-  EXPECT_NEAR(probing.time_between_s(0, 13 * kNanosecondsPerSecond), 3, 1e-9);
+  EXPECT_NEAR(probing.time_in_spans_between_s(0, 13 * kNanosecondsPerSecond), 3, 1e-9);
 }
 
 TEST(Probing, BelongsToNoStep) {

@@ -18,7 +18,7 @@ Channel channel(std::string name, std::string device, Quantity quantity) {
   return result;
 }
 
-ChannelCalibration found(std::string name, std::string device, std::optional<double> lag_s) {
+ChannelCalibration channel_calibration(std::string name, std::string device, std::optional<double> lag_s) {
   ChannelCalibration known;
   known.channel = std::move(name);
   known.device = std::move(device);
@@ -47,13 +47,13 @@ std::vector<EnergyPoint> counter_updates_of(const SimulatedRun& run) {
 }
 
 TEST(SensorModel, UsesTheCalibrationOfTheDevice) {
-  ChannelCalibration counter = found("gpu0-energy", "GPU-0", 0.014);
+  ChannelCalibration counter = channel_calibration("gpu0-energy", "GPU-0", 0.014);
   counter.lag_low_s = 0.012;
   counter.lag_high_s = 0.017;
   counter.gain_spread = 0.008;
-  ChannelCalibration history = found("gpu0-power-history", "GPU-0", 0.001);
+  ChannelCalibration history = channel_calibration("gpu0-power-history", "GPU-0", 0.001);
   history.time_constant_s = 0.015;
-  const std::vector<ChannelCalibration> all = {counter, history, found("gpu1-energy", "GPU-1", 0.03)};
+  const std::vector<ChannelCalibration> all = {counter, history, channel_calibration("gpu1-energy", "GPU-1", 0.03)};
   const SensorModel sensing = find_calibrated_sensor_model(all, kChannels, "GPU-0");
   ASSERT_TRUE(sensing.counter_lag && sensing.history_lag);
   EXPECT_EQ(sensing.counter_lag_ns(), 14'000'000);
@@ -64,9 +64,9 @@ TEST(SensorModel, UsesTheCalibrationOfTheDevice) {
 }
 
 TEST(SensorModel, UsesDefaultsWithoutACalibration) {
-  const std::vector<ChannelCalibration> all = {found("gpu0-energy", "GPU-0", std::nullopt),
-                                               found("gpu0-power-history", "GPU-0", 0.001),
-                                               found("other-energy", "GPU-0", 0.03)};
+  const std::vector<ChannelCalibration> all = {channel_calibration("gpu0-energy", "GPU-0", std::nullopt),
+                                               channel_calibration("gpu0-power-history", "GPU-0", 0.001),
+                                               channel_calibration("other-energy", "GPU-0", 0.03)};
   const SensorModel sensing = find_calibrated_sensor_model(all, kChannels, "GPU-0");
   EXPECT_FALSE(sensing.counter_lag);
   EXPECT_FALSE(sensing.history_lag) << "a lag alone does not say what it remembers";

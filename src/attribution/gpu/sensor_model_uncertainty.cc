@@ -32,7 +32,7 @@ SensorModelReplicates::SensorModelReplicates(std::span<const AlternativeSensorMo
   }
 }
 
-std::span<const double> SensorModelReplicates::draw_change(statistics::Random& random) const {
+std::span<const double> SensorModelReplicates::draw_power_change(statistics::Random& random) const {
   if (cumulative_weights_.empty()) return {};
   const double chosen = random.uniform() * cumulative_weights_.back();
   const auto at = std::upper_bound(cumulative_weights_.begin(), cumulative_weights_.end() - 1, chosen);

@@ -26,7 +26,7 @@ class SensorModelReplicates {
   SensorModelReplicates(std::span<const AlternativeSensorModel> alternatives, const SolveFunction& solve);
 
   // By unknown: change in W for one alternative, drawn by weight; empty without alternatives.
-  std::span<const double> draw_change(statistics::Random& random) const;
+  std::span<const double> draw_power_change(statistics::Random& random) const;
 
  private:
   std::vector<double> cumulative_weights_;

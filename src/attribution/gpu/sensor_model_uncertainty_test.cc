@@ -18,8 +18,8 @@ namespace joulemap::attribution {
 namespace {
 
 struct ClassCounts {
-  int regressed = 0;
-  int inside = 0;
+  int regressed_classes = 0;
+  int covered_classes = 0;
   int kinds = 0;
 };
 
@@ -49,8 +49,8 @@ ClassCounts count_classes(double step_ms, std::uint64_t seed) {
     const ClassPower& power = fit->classes[kind];
     ++counts.kinds;
     if (!power.is_regressed) continue;
-    ++counts.regressed;
-    if (power.low_w <= usual_w[kind] && usual_w[kind] <= power.high_w) ++counts.inside;
+    ++counts.regressed_classes;
+    if (power.low_w <= usual_w[kind] && usual_w[kind] <= power.high_w) ++counts.covered_classes;
   }
   return counts;
 }
@@ -61,21 +61,23 @@ TEST(SensorModelUncertainty, IntervalsOfEqualStepsCover) {
     ClassCounts totals;
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
       const ClassCounts counts = count_classes(step_ms, seed);
-      if (counts.inside + 3 < counts.regressed) std::printf("steps of %.0f ms, seed %lu: ", step_ms, seed);
-      if (counts.inside + 3 < counts.regressed) std::printf("%d of %d hold\n", counts.inside, counts.regressed);
-      totals.regressed += counts.regressed;
-      totals.inside += counts.inside;
+      if (counts.covered_classes + 3 < counts.regressed_classes)
+        std::printf("steps of %.0f ms, seed %lu: ", step_ms, seed);
+      if (counts.covered_classes + 3 < counts.regressed_classes)
+        std::printf("%d of %d hold\n", counts.covered_classes, counts.regressed_classes);
+      totals.regressed_classes += counts.regressed_classes;
+      totals.covered_classes += counts.covered_classes;
       totals.kinds += counts.kinds;
     }
     std::printf("steps of %.0f ms, seeds 1 to 4: %d of %d kinds are told apart, %d intervals hold\n", step_ms,
-                totals.regressed, totals.kinds, totals.inside);
-    all.regressed += totals.regressed;
-    all.inside += totals.inside;
-    EXPECT_GE(totals.inside, totals.regressed * 8 / 10) << "steps of " << step_ms << " ms";
+                totals.regressed_classes, totals.kinds, totals.covered_classes);
+    all.regressed_classes += totals.regressed_classes;
+    all.covered_classes += totals.covered_classes;
+    EXPECT_GE(totals.covered_classes, totals.regressed_classes * 8 / 10) << "steps of " << step_ms << " ms";
   }
-  EXPECT_GE(all.inside, all.regressed * 85 / 100);
-  EXPECT_LE(all.inside, all.regressed * 97 / 100);
-  EXPECT_GE(all.regressed, 100) << "else the test says little";
+  EXPECT_GE(all.covered_classes, all.regressed_classes * 85 / 100);
+  EXPECT_LE(all.covered_classes, all.regressed_classes * 97 / 100);
+  EXPECT_GE(all.regressed_classes, 100) << "else the test says little";
 }
 
 TEST(SensorModelUncertainty, IsTheSpreadAcrossPlausibleSensorModels) {

@@ -39,7 +39,8 @@ SeparableGroups make_separable_groups(const statistics::NormalEquations& sums, d
 
 // The pair whose errors are most anti-correlated, so that one gains what the other loses; empty if no pair is confused.
 // At least one of the pair is not identified by the data.
-std::optional<std::pair<std::size_t, std::size_t>> find_most_confused_pair(const Posterior& known, std::size_t idle) {
+std::optional<std::pair<std::size_t, std::size_t>> find_most_anticorrelated_pair(const Posterior& known,
+                                                                                 std::size_t idle) {
   const std::size_t size = known.data_fractions.size();
   const auto is_known = [&](std::size_t i) { return known.data_fractions[i] >= kMinDataFraction; };
   std::optional<std::pair<std::size_t, std::size_t>> found;
@@ -98,8 +99,8 @@ SeparableGroups separable_groups(const statistics::NormalEquations& sums, double
   result.group_count = sums.size();
   Posterior known = solve_posterior(sums, precision);
   result.identified_fractions = identified_difference_fractions(sums, precision, times_s, known.data_fractions);
-  while (const std::optional<std::pair<std::size_t, std::size_t>> pair =
-             find_most_confused_pair(known, result.group_by_unknown.empty() ? 0 : result.group_by_unknown.back())) {
+  while (const std::optional<std::pair<std::size_t, std::size_t>> pair = find_most_anticorrelated_pair(
+             known, result.group_by_unknown.empty() ? 0 : result.group_by_unknown.back())) {
     for (std::size_t& group : result.group_by_unknown) {
       if (group == pair->second) group = pair->first;
       if (group > pair->second) --group;

@@ -13,13 +13,13 @@ namespace {
 constexpr std::size_t kMaxComparedSteps = 1024;
 // Traced steps are slower by up to 50 %, and untraced ones may contain pauses. Steps whose durations differ by more
 // than this factor do different work.
-constexpr double kMaxDurationRatio = 3;
+constexpr double kMaxStepDurationRatio = 3;
 // Enough durations for a median.
 constexpr std::size_t kMaxDurationsPerRun = 64;
 // Bounds memory. Further pauses count as work.
 constexpr std::size_t kMaxPauses = 4096;
 // Code is loaded and memory allocated in the first steps.
-constexpr std::uint64_t kFirstProgramSteps = 4;
+constexpr std::uint64_t kWarmUpStepCount = 4;
 
 bool spans_overlap(TimeSpan a, TimeSpan b) { return a.begin_ns < b.end_ns && b.begin_ns < a.end_ns; }
 
@@ -44,11 +44,11 @@ void TracedSteps::add(const StepRecord& step) {
     ++run.traced_count;
     run.extrapolated_end_ns = step.end_ns;
     if (run.traced_steps.size() < kMaxComparedSteps)
-      run.traced_steps.push_back({{step.begin_ns, step.end_ns}, step.kernels, step_count_ <= kFirstProgramSteps});
+      run.traced_steps.push_back({{step.begin_ns, step.end_ns}, step.kernels, step_count_ <= kWarmUpStepCount});
   } else if (!traced_runs_.empty()) {
     TracedRun& run = traced_runs_.back();
     const double usual_s = median_step_s(run);
-    const bool has_pause = step_s > kMaxDurationRatio * usual_s;
+    const bool has_pause = step_s > kMaxStepDurationRatio * usual_s;
     const double work_s = has_pause ? usual_s : step_s;
     ++run.untraced_count;
     run.untraced_work_s += work_s;
@@ -62,10 +62,10 @@ void TracedSteps::add(const StepRecord& step) {
   if (durations_s.size() < kMaxDurationsPerRun) durations_s.push_back(step_s);
 }
 
-bool TracedSteps::resembles_untraced(const TracedRun& run, const Step& step) {
+bool TracedSteps::is_similar_to_untraced(const TracedRun& run, const Step& step) {
   const double typical_s = run.untraced_work_s / static_cast<double>(run.untraced_count);
   const double step_s = seconds(step.span.end_ns - step.span.begin_ns);
-  return step_s <= kMaxDurationRatio * typical_s && typical_s <= kMaxDurationRatio * step_s;
+  return step_s <= kMaxStepDurationRatio * typical_s && typical_s <= kMaxStepDurationRatio * step_s;
 }
 
 // For a run that extrapolates to untraced steps: marks the steps that resemble them. The first steps of a program only
@@ -75,7 +75,7 @@ std::vector<bool> TracedSteps::find_typical_steps(const TracedRun& run) {
   if (run.traced_count > kMaxComparedSteps) return typical;
   for (const bool with_first : {false, true}) {
     for (std::size_t i = 0; i < typical.size(); ++i)
-      typical[i] = resembles_untraced(run, run.traced_steps[i]) && (with_first || !run.traced_steps[i].is_first);
+      typical[i] = is_similar_to_untraced(run, run.traced_steps[i]) && (with_first || !run.traced_steps[i].is_first);
     if (std::ranges::find(typical, true) != typical.end()) break;
   }
   return typical;
@@ -91,7 +91,7 @@ double TracedSteps::extrapolation_weight(const TracedRun& run, std::uint64_t typ
   return 1 + (can_compare ? run.untraced_work_s / traced_s : untraced_count / static_cast<double>(run.traced_count));
 }
 
-void TracedSteps::add_weights(const TracedRun& run, TimeSpan traced_span, WeightedKernelSum& weights) {
+void TracedSteps::add_kernel_weights(const TracedRun& run, TimeSpan traced_span, WeightedKernelSum& weights) {
   const std::vector<bool> typical = find_typical_steps(run);
   const auto typical_count = static_cast<std::uint64_t>(std::ranges::count(typical, true));
   const double weight = extrapolation_weight(run, typical_count);
@@ -114,7 +114,7 @@ double TracedSteps::paused_s(const TracedRun& run, TimeSpan span) {
   for (const TimeSpan& pause : run.untraced_pauses) sum_s += overlap_s(pause, span);
   const double usual_s = median_step_s(run);
   for (const Step& step : run.traced_steps) {
-    if (seconds(step.span.end_ns - step.span.begin_ns) > kMaxDurationRatio * usual_s)
+    if (seconds(step.span.end_ns - step.span.begin_ns) > kMaxStepDurationRatio * usual_s)
       sum_s += overlap_s({step.span.begin_ns + seconds_to_ns(usual_s), step.span.end_ns}, span);
   }
   return sum_s;
@@ -148,7 +148,7 @@ Extrapolation TracedSteps::extrapolate(TimeSpan traced_span) const {
       weights.kernel_count += static_cast<double>(run->traced_count);
       continue;
     }
-    add_weights(*run, traced_span, weights);
+    add_kernel_weights(*run, traced_span, weights);
     span = {std::min(span.begin_ns, run->begin_ns), std::max(span.end_ns, run->extrapolated_end_ns)};
   }
   if (weights.kernel_count <= 0 || weights.weight_sum <= weights.kernel_count) return result;

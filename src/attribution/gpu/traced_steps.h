@@ -61,12 +61,12 @@ class TracedSteps {
   };
 
   static double median_step_s(const TracedRun& run);
-  static bool resembles_untraced(const TracedRun& run, const Step& step);  // by its duration
+  static bool is_similar_to_untraced(const TracedRun& run, const Step& step);  // by its duration
   static std::vector<bool> find_typical_steps(const TracedRun& run);
   static double extrapolation_weight(const TracedRun& run, std::uint64_t typical_count);
   static double paused_s(const TracedRun& run, TimeSpan span);
   double work_s(TimeSpan span) const;
-  static void add_weights(const TracedRun& run, TimeSpan traced_span, WeightedKernelSum& weights);
+  static void add_kernel_weights(const TracedRun& run, TimeSpan traced_span, WeightedKernelSum& weights);
 
   std::vector<TracedRun> traced_runs_;
   std::uint64_t step_count_ = 0;

@@ -17,16 +17,18 @@ struct StepPattern {
     for (const char kind : steps) {
       const std::int64_t length_ns = kind == 'F' || kind == '=' ? 500 * kMs : 10 * kMs;
       const bool is_traced = kind == 'f' || kind == 'F';
-      begins_ns.push_back(end_ns);
+      step_begins_ns.push_back(end_ns);
       traced_steps.add(
           {.begin_ns = end_ns, .end_ns = end_ns + length_ns, .kernels = is_traced ? 100U : 0U, .is_traced = is_traced});
       end_ns += length_ns;
     }
   }
-  TimeSpan span(std::size_t first, std::size_t last) const { return {begins_ns[first], begins_ns[last] + 10 * kMs}; }
+  TimeSpan span(std::size_t first, std::size_t last) const {
+    return {step_begins_ns[first], step_begins_ns[last] + 10 * kMs};
+  }
 
   TracedSteps traced_steps;
-  std::vector<std::int64_t> begins_ns;
+  std::vector<std::int64_t> step_begins_ns;
   std::int64_t end_ns = 0;
 };
 
@@ -89,7 +91,7 @@ TEST(TracedSteps, OfAnOverlongUntracedStepOnlyTheUsualDurationIsExtrapolatedTo) 
   const StepPattern program("Fffff---=");
   const Extrapolation all = program.traced_steps.extrapolate(program.span(4, 4));
   EXPECT_DOUBLE_EQ(all.kernel_weight, 5);  // the other four are the first steps of the program
-  EXPECT_EQ(all.span.end_ns, program.begins_ns[8] + 10 * kMs);
+  EXPECT_EQ(all.span.end_ns, program.step_begins_ns[8] + 10 * kMs);
 }
 
 TEST(TracedSteps, WithoutLightModeNothingIsExtrapolated) {

@@ -31,7 +31,7 @@ constexpr double kBusCopyPowerRatio = 0.05;
 constexpr double kDeviceCopyPowerRatio = 3.1;
 // A kernel with fewer blocks than multiprocessors leaves some of them idle. An H200 has 132.
 constexpr double kMultiprocessorsOfH200 = 132;
-constexpr double kMinFilledFraction = 0.1;
+constexpr double kMinMultiprocessorFraction = 0.1;
 
 const PowerCurve& family_power_curve(std::string_view family) {
   const auto* const known = std::ranges::find(kFamilyPowerCurves, family, &PowerCurve::family);
@@ -47,7 +47,7 @@ double default_power_ratio(const ObservedKernels& seen) {
   const PowerCurve& curve = family_power_curve(kernel_family(key));
   const double x = std::pow(1e6 * seen.mean_kernel_s() / curve.half_power_duration_us, curve.exponent);
   const double filled = key.kind == KernelKind::kernel && seen.blocks > 0
-                            ? std::clamp(seen.blocks / kMultiprocessorsOfH200, kMinFilledFraction, 1.0)
+                            ? std::clamp(seen.blocks / kMultiprocessorsOfH200, kMinMultiprocessorFraction, 1.0)
                             : 1;
   return curve.max_power_ratio * filled * x / (x + 1);
 }
@@ -74,7 +74,7 @@ std::vector<ClassPrior> make_default_priors(std::span<const std::vector<Observed
   const double above_w = std::max(mean_busy_w - idle.watts, 0.0) / mean_above;
   for (const double multiple : above) {
     const double watts = idle.watts + above_w * (multiple < 0 ? mean_above : multiple);
-    priors.push_back({watts, kDefaultPowerSpread, false});
+    priors.push_back({watts, kFamilyCurveSpread, false});
   }
   priors.push_back({idle.watts, idle.spread_w / idle.watts, true});
   return priors;

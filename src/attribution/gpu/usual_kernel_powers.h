@@ -11,14 +11,14 @@
 #include <span>
 #include <vector>
 
-#include "attribution/gpu/library_fit.h"
+#include "attribution/gpu/library_prior_fit.h"
 #include "attribution/gpu/sensor_model.h"
 #include "model/kernel_power.h"
 
 namespace joulemap::attribution {
 
 // Relative standard deviation of the power of a kernel about the curve of its family.
-inline constexpr double kDefaultPowerSpread = 0.3;
+inline constexpr double kFamilyCurveSpread = 0.3;
 
 // Power above active idle, as a multiple of active-idle power.
 double default_power_ratio(const ObservedKernels& seen);

@@ -34,14 +34,14 @@ Extrapolation ProcessActivity::extrapolate(TimeSpan span, bool is_one_time, std:
 }
 
 void ProcessActivity::group_kernels() {
-  if (kernel_classes.size() > kMaxKernelNames) {
+  if (kernel_classes.size() > kMaxKernelClassRows) {
     std::vector<std::pair<std::int64_t, std::uint32_t>> ranked;
     ranked.reserve(kernel_classes.size());
     for (const auto& [id, known] : kernel_classes) {
-      const auto time = kernel_ns.find(id);
-      ranked.emplace_back(time == kernel_ns.end() ? 0 : time->second, id);
+      const auto time = kernel_ns_by_class.find(id);
+      ranked.emplace_back(time == kernel_ns_by_class.end() ? 0 : time->second, id);
     }
-    const auto last_named = ranked.begin() + static_cast<std::ptrdiff_t>(kMaxKernelNames);
+    const auto last_named = ranked.begin() + static_cast<std::ptrdiff_t>(kMaxKernelClassRows);
     std::ranges::nth_element(ranked, last_named, [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first > b.first : a.second < b.second;
     });
@@ -49,16 +49,16 @@ void ProcessActivity::group_kernels() {
       const KernelKind kind = kernel_classes[other->second].kind;
       kernel_classes[other->second] = {other->second, kind, std::string(kOtherKernels), {}, {}};
     }
-    grouped_kernels = kernel_classes.size() - kMaxKernelNames;
+    grouped_class_count = kernel_classes.size() - kMaxKernelClassRows;
   }
-  kernel_ns.clear();
+  kernel_ns_by_class.clear();
 }
 
 void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   ProcessActivity& names = processes_[process];
   for (const Scope& scope : activity.scopes) {
     names.scopes.add(scope);
-    names.has_training = names.has_training || (scope.kind == ScopeKind::mode && scope.name == kTrainMode);
+    names.has_training = names.has_training || (scope.kind == ScopeKind::mode && scope.name == kTrainModeScopeName);
   }
   for (const KernelClass& known : activity.classes) names.kernel_classes.insert_or_assign(known.id, known);
   for (const KernelQueue& queue : activity.queues) names.kernel_queues.insert_or_assign(queue.id, queue);
@@ -70,7 +70,7 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   for (const KernelTally& tally : activity.kernel_tallies) {
     const bool is_not_extrapolated = names.scopes.is_one_time(tally.scope) || tally.class_id == kLostKernelClass;
     busy_s[{tally.queue, is_not_extrapolated}] += seconds(tally.time_ns);
-    names.kernel_ns[tally.class_id] += tally.time_ns;
+    names.kernel_ns_by_class[tally.class_id] += tally.time_ns;
   }
   for (const auto& [key, time_s] : busy_s) {
     busy_intervals_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s, is_lost});
@@ -85,7 +85,7 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
     names.steps.add(step);
     if (!names.steps_span) names.steps_span = TimeSpan{step.begin_ns, step.end_ns};
     if (step.begin_ns > names.steps_span->end_ns)
-      names.between_steps_span.push_back({names.steps_span->end_ns, step.begin_ns});
+      names.gaps_between_steps.push_back({names.steps_span->end_ns, step.begin_ns});
     names.steps_span->end_ns = std::max(names.steps_span->end_ns, step.end_ns);
   }
   has_activity_ =
@@ -105,9 +105,9 @@ void ActivitySums::finish() {
   for (auto& [process, names] : processes_) names.group_kernels();
   for (const auto& [key, work] : work_outside_span_) {
     const std::string device = processes_[key.first].device_of_queue(key.second);
-    gpu_busy_s_.try_emplace(device, span_, cell_count_for(span_));
-    gpu_slices_[device];
-    extend_span(gpu_work_.try_emplace(device, kEmptySpan).first->second, work);
+    gpu_busy_s_.try_emplace(device, span_, cell_count_for_span(span_));
+    gpu_kernel_intervals_[device];
+    extend_span(gpu_work_spans_.try_emplace(device, kEmptySpan).first->second, work);
   }
   for (const DeviceInterval& gap : idle_gaps_)
     processes_[gap.process].idle_gaps[device_of_interval(gap)].push_back(gap.span);
@@ -116,9 +116,9 @@ void ActivitySums::finish() {
   }
   for (const DeviceInterval& busy : busy_intervals_) add_busy_interval(busy);
   for (const DeviceInterval& wait : wait_intervals_) add_wait_interval(wait);
-  for (auto& [device, slices] : gpu_slices_) {
+  for (auto& [device, slices] : gpu_kernel_intervals_) {
     std::ranges::sort(slices, {}, &TimeSpan::begin_ns);
-    TimeSpan& work = gpu_work_.try_emplace(device, kEmptySpan).first->second;
+    TimeSpan& work = gpu_work_spans_.try_emplace(device, kEmptySpan).first->second;
     for (const TimeSpan slice : slices) extend_span(work, slice);
   }
   for (auto* curves : {&gpu_busy_s_, &gpu_wait_s_}) {
@@ -134,7 +134,7 @@ std::string ActivitySums::device_of_interval(const DeviceInterval& interval) {
 }
 
 TimeCurve& ActivitySums::find_device_curve(std::map<std::string, TimeCurve>& curves, const std::string& device) const {
-  return curves.try_emplace(device, span_, cell_count_for(span_)).first->second;
+  return curves.try_emplace(device, span_, cell_count_for_span(span_)).first->second;
 }
 
 void ActivitySums::add_busy_interval(const DeviceInterval& busy) {
@@ -145,7 +145,7 @@ void ActivitySums::add_busy_interval(const DeviceInterval& busy) {
   const std::span<const TimeSpan> gaps = busy.is_lost ? std::span<const TimeSpan>() : names.idle_gaps_of(device);
   for_each_span_outside_gaps(gaps, all.span, [&](TimeSpan part, double share) {
     find_device_curve(gpu_busy_s_, device).add(part.begin_ns, part.end_ns, share * busy.time_s * all.kernel_weight);
-    gpu_slices_[device].push_back(part);
+    gpu_kernel_intervals_[device].push_back(part);
   });
 }
 

@@ -26,7 +26,7 @@ namespace joulemap::attribution {
 
 // Largest number of kernel classes that get a row each; a program has some hundred. Further classes share one row,
 // which bounds memory for a trace that names each of a million kernels differently.
-inline constexpr std::size_t kMaxKernelNames = 20000;
+inline constexpr std::size_t kMaxKernelClassRows = 20000;
 inline constexpr std::string_view kOtherKernels = "other kernels";
 
 // Steps of the whole run.
@@ -42,12 +42,12 @@ struct ProcessActivity {
   std::unordered_map<std::uint32_t, KernelQueue> kernel_queues;
   TracedSteps steps;
   StepCounts step_counts;
-  std::string rank = {};                                           // rank in a distributed run
-  std::unordered_map<std::uint32_t, std::int64_t> kernel_ns = {};  // by class
-  std::size_t grouped_kernels = 0;                                 // classes that share the name kOtherKernels
-  std::optional<TimeSpan> steps_span = {};                         // from the first step to the end of the last
-  std::vector<TimeSpan> between_steps_span = {};                   // gaps between steps, in order of time
-  bool has_training = false;                                       // has scopes of the mode "train"
+  std::string rank = {};                                                    // rank in a distributed run
+  std::unordered_map<std::uint32_t, std::int64_t> kernel_ns_by_class = {};  // by class
+  std::size_t grouped_class_count = 0;                                      // classes that share the name kOtherKernels
+  std::optional<TimeSpan> steps_span = {};        // from the first step to the end of the last
+  std::vector<TimeSpan> gaps_between_steps = {};  // gaps between steps, in order of time
+  bool has_training = false;                      // has scopes of the mode "train"
   // By device: long gaps in which it ran no kernel of this process (idle_gaps.h), in order of time.
   std::map<std::string, std::vector<TimeSpan>> idle_gaps = {};
 
@@ -60,14 +60,14 @@ struct ProcessActivity {
   // The GPU of a queue: its UUID, or "ordinal N" if the UUID is unknown; empty for an unknown queue.
   std::string device_of_queue(std::uint32_t queue) const;
   std::span<const TimeSpan> idle_gaps_of(const std::string& device) const;
-  // Call after all activities were added. If there are more than kMaxKernelNames classes, renames those with the least
+  // Call after all activities were added. If there are more than kMaxKernelClassRows classes, renames those with the least
   // time to kOtherKernels.
   void group_kernels();
 };
 
 class ActivitySums {
  public:
-  explicit ActivitySums(TimeSpan span) : span_(span), captured_cpu_s_(span, cell_count_for(span)) {}
+  explicit ActivitySums(TimeSpan span) : span_(span), captured_cpu_s_(span, cell_count_for_span(span)) {}
 
   void add(std::uint32_t process, const Activity& activity);
   // For an activity that is not entirely inside the span: it shows that its GPUs are idle, not unknown, inside the span
@@ -87,9 +87,9 @@ class ActivitySums {
   const std::map<std::string, TimeCurve>& gpu_wait_s() const { return gpu_wait_s_; }
   // By device, sorted by begin: the intervals that kernel sums extrapolate to, without idle gaps. Kernel time is spread
   // evenly within each.
-  const std::map<std::string, std::vector<TimeSpan>>& gpu_slices() const { return gpu_slices_; }
+  const std::map<std::string, std::vector<TimeSpan>>& gpu_kernel_intervals() const { return gpu_kernel_intervals_; }
   // From the first to the last kernel of each GPU in the whole run, also outside the span.
-  const std::map<std::string, TimeSpan>& gpu_work() const { return gpu_work_; }
+  const std::map<std::string, TimeSpan>& gpu_work_spans() const { return gpu_work_spans_; }
 
  private:
   struct DeviceInterval {
@@ -116,8 +116,8 @@ class ActivitySums {
   std::vector<DeviceInterval> idle_gaps_;       // likewise: waits that are idle gaps
   std::map<std::string, TimeCurve> gpu_busy_s_;
   std::map<std::string, TimeCurve> gpu_wait_s_;
-  std::map<std::string, std::vector<TimeSpan>> gpu_slices_;
-  std::map<std::string, TimeSpan> gpu_work_;
+  std::map<std::string, std::vector<TimeSpan>> gpu_kernel_intervals_;
+  std::map<std::string, TimeSpan> gpu_work_spans_;
   bool has_activity_ = false;
 };
 

@@ -24,7 +24,7 @@ bool is_plain_fill(const std::string& demangled_name) {
 
 EnergyCauseClass cause_class_of_activity(GpuActivityKind kind) {
   if (kind == GpuActivityKind::computes) return EnergyCauseClass::compute;
-  return kind == GpuActivityKind::exchanges ? EnergyCauseClass::synchronization : EnergyCauseClass::memory;
+  return kind == GpuActivityKind::rank_exchange ? EnergyCauseClass::synchronization : EnergyCauseClass::memory;
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ GpuActivityKind classify_gpu_activity(const KernelClass& kernel) {
     return kernel.name.find("DtoH") != std::string::npos ? GpuActivityKind::reads_back : GpuActivityKind::copies;
   if (kernel.kind == KernelKind::fill) return GpuActivityKind::fills;
   if (kernel.kind == KernelKind::graph) return GpuActivityKind::computes;
-  if (kernel.name.find("nccl") != std::string::npos) return GpuActivityKind::exchanges;
+  if (kernel.name.find("nccl") != std::string::npos) return GpuActivityKind::rank_exchange;
   const std::string name = demangled(kernel.name);
   if (is_plain_fill(name)) return GpuActivityKind::fills;
   const bool is_layout = kernel_family({KernelKind::kernel, kernel.name, 1}) == "layout";
@@ -51,7 +51,7 @@ void CauseEvidence::add(const CauseEvidence& other, double share) {
   read_back_count += share * other.read_back_count;
 }
 
-CauseEvidence CauseEvidence::to_unclassified() const {
+CauseEvidence CauseEvidence::as_unclassified_time() const {
   CauseEvidence seen;
   seen.unclassified_s = cpu_work_s + cpu_wait_s + unclassified_s;
   seen.gpu_s = gpu_s;

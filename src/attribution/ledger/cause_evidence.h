@@ -21,7 +21,7 @@
 
 namespace joulemap::attribution {
 
-enum class GpuActivityKind : std::uint8_t { computes, moves, fills, copies, reads_back, exchanges };
+enum class GpuActivityKind : std::uint8_t { computes, moves, fills, copies, reads_back, rank_exchange };
 GpuActivityKind classify_gpu_activity(const KernelClass& kernel);
 
 // Sums over the work of a row; they may be split proportionally.
@@ -37,7 +37,7 @@ struct CauseEvidence {
   void add(const CauseEvidence& other, double share = 1);
   // The same without the distinction of working and blocked time and without launches. For a function known from stack
   // samples only: its shares of these are unknown.
-  CauseEvidence to_unclassified() const;
+  CauseEvidence as_unclassified_time() const;
 };
 
 CauseEvidence make_cause_evidence(const ScopeTally& tally);

@@ -13,7 +13,7 @@ constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
 constexpr std::uint32_t kProcess = 3;
 
 TimeCurve constant_rate(double amount) {
-  TimeCurve curve(kSpan, cell_count_for(kSpan));
+  TimeCurve curve(kSpan, cell_count_for_span(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
   return curve;
@@ -28,8 +28,8 @@ KernelTally gpu(std::uint32_t class_id, std::uint32_t scope, std::uint64_t count
   return {class_id, 0, scope, count, static_cast<std::int64_t>(time_s * 1e9)};
 }
 
-enum Scopes : std::uint32_t { kConv = 4, kItem, kAugment, kTo, kSynchronize };
-enum Classes : std::uint32_t { kGemm, kHtoD, kDtoH, kCopyKernel, kNccl };
+enum ScopeId : std::uint32_t { kConv = 4, kTensorItem, kAugment, kTo, kSynchronize };
+enum KernelClassId : std::uint32_t { kGemm, kHtoD, kDtoH, kCopyKernel, kNccl };
 
 Activity training() {
   Activity activity;
@@ -37,7 +37,7 @@ Activity training() {
                      {2, 1, ScopeKind::phase, "forward"},
                      {3, 2, ScopeKind::module, "net"},
                      {kConv, 3, ScopeKind::op, "torch.conv2d"},
-                     {kItem, 3, ScopeKind::op, "torch.Tensor.item"},
+                     {kTensorItem, 3, ScopeKind::op, "torch.Tensor.item"},
                      {kAugment, 3, ScopeKind::op, "augment"},
                      {kTo, 3, ScopeKind::op, "torch.Tensor.to"},
                      {kSynchronize, 3, ScopeKind::op, "torch.cuda.synchronize"}};
@@ -53,10 +53,10 @@ Activity training() {
   return activity;
 }
 
-class Causes {
+class LedgerCauses {
  public:
-  explicit Causes(const Activity& activity, RowLevel level = RowLevel::function, bool has_gpu = true,
-                  bool is_recorded = true) {
+  explicit LedgerCauses(const Activity& activity, RowLevel level = RowLevel::function, bool has_gpu = true,
+                        bool is_recorded = true) {
     MachineEnergy energy{.cpu_energy_j = constant_rate(100)};
     energy.has_sampled_operations = is_recorded;
     if (has_gpu) energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
@@ -87,13 +87,13 @@ TEST(CauseEvidence, ClassifiesGpuTimeByItsKernels) {
   Activity activity = training();
   activity.kernel_tallies = {gpu(kGemm, kConv, 10, 3), gpu(kHtoD, kConv, 5, 1), gpu(kCopyKernel, kTo, 5, 2),
                              gpu(kNccl, kAugment, 1, 1)};
-  const Causes causes(activity);
+  const LedgerCauses causes(activity);
   EXPECT_EQ(causes.of("torch.conv2d", "gpu0").largest_class, EnergyCauseClass::compute);
   EXPECT_NEAR(causes.of("torch.conv2d", "gpu0").times_s[EnergyCauseClass::memory], 1, 1e-9);
   EXPECT_EQ(causes.of("torch.Tensor.to", "gpu0").largest_class, EnergyCauseClass::memory);
   EXPECT_EQ(causes.of("augment", "gpu0").largest_class, EnergyCauseClass::synchronization);
   EXPECT_EQ(causes.of("augment", "gpu0").basis, CauseBasis::ledger);
-  const Causes by_kernel(activity, RowLevel::kernel);
+  const LedgerCauses by_kernel(activity, RowLevel::kernel);
   EXPECT_EQ(by_kernel.of("HtoD", "gpu0").largest_class, EnergyCauseClass::memory);
   EXPECT_EQ(by_kernel.of("_Z4gemmv", "gpu0").largest_class, EnergyCauseClass::compute);
 }
@@ -102,7 +102,7 @@ TEST(CauseEvidence, AThreadThatSubmitsKernelsLaunches) {
   Activity activity = training();
   activity.scope_tallies = {host(kConv, 2, 1.75)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
-  const EnergyCause cause = Causes(activity).of("torch.conv2d");
+  const EnergyCause cause = LedgerCauses(activity).of("torch.conv2d");
   EXPECT_EQ(cause.largest_class, EnergyCauseClass::launch);
   EXPECT_EQ(cause.basis, CauseBasis::ledger);
   EXPECT_NEAR(cause.times_s[EnergyCauseClass::launch], 1.75, 1e-9);
@@ -112,9 +112,9 @@ TEST(CauseEvidence, AThreadThatSubmitsKernelsLaunches) {
 TEST(CauseEvidence, AThreadThatSpinsForItsCopyWaits) {
   Activity activity = training();
   // A launch takes 1 ms; reading a number back takes 100 ms.
-  activity.scope_tallies = {host(kConv, 1, 1), host(kItem, 2, 2)};
-  activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3), gpu(kDtoH, kItem, 20, 0.001)};
-  const EnergyCause cause = Causes(activity).of("torch.Tensor.item");
+  activity.scope_tallies = {host(kConv, 1, 1), host(kTensorItem, 2, 2)};
+  activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3), gpu(kDtoH, kTensorItem, 20, 0.001)};
+  const EnergyCause cause = LedgerCauses(activity).of("torch.Tensor.item");
   EXPECT_EQ(cause.largest_class, EnergyCauseClass::synchronization);
   EXPECT_EQ(cause.basis, CauseBasis::ledger);
   EXPECT_NEAR(cause.times_s[EnergyCauseClass::launch], 0.02, 1e-9);
@@ -124,7 +124,7 @@ TEST(CauseEvidence, AThreadWithSlowCopySubmissionMovesMemory) {
   Activity activity = training();
   activity.scope_tallies = {host(kConv, 1, 1), host(kTo, 2, 2)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3), gpu(kHtoD, kTo, 20, 0.5)};
-  const Causes causes(activity);
+  const LedgerCauses causes(activity);
   EXPECT_EQ(causes.of("torch.Tensor.to").largest_class, EnergyCauseClass::memory);
   EXPECT_EQ(causes.of("torch.conv2d").largest_class, EnergyCauseClass::launch);
 }
@@ -132,7 +132,7 @@ TEST(CauseEvidence, AThreadWithSlowCopySubmissionMovesMemory) {
 TEST(CauseEvidence, ABlockedThreadWaitsWhateverItsName) {
   Activity activity = training();
   activity.scope_tallies = {host(kAugment, 2, 0.5)};
-  const EnergyCause cause = Causes(activity, RowLevel::function, false).of("augment");
+  const EnergyCause cause = LedgerCauses(activity, RowLevel::function, false).of("augment");
   EXPECT_EQ(cause.largest_class, EnergyCauseClass::synchronization);
   EXPECT_EQ(cause.basis, CauseBasis::ledger);
 }
@@ -142,14 +142,14 @@ TEST(CauseEvidence, AMainThreadWithBusyWorkersDoesNotWait) {
   ScopeTally tally = host(kAugment, 2, 0.5);
   tally.helper_threads_ns = 6 * kSecond_ns;
   activity.scope_tallies = {tally};
-  EXPECT_EQ(Causes(activity, RowLevel::function, false).of("augment").largest_class, EnergyCauseClass::compute);
+  EXPECT_EQ(LedgerCauses(activity, RowLevel::function, false).of("augment").largest_class, EnergyCauseClass::compute);
 }
 
 TEST(CauseEvidence, OnlyTheNameDistinguishesSpinningFromComputing) {
   Activity activity = training();
   activity.scope_tallies = {host(kAugment, 1, 1), host(kSynchronize, 1, 1), host(kConv, 1, 1)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
-  const Causes causes(activity);
+  const LedgerCauses causes(activity);
   EXPECT_EQ(causes.of("torch.cuda.synchronize").largest_class, EnergyCauseClass::synchronization);
   EXPECT_EQ(causes.of("torch.cuda.synchronize").basis, CauseBasis::name);
   EXPECT_EQ(causes.of("augment").largest_class, EnergyCauseClass::compute);
@@ -159,15 +159,15 @@ TEST(CauseEvidence, OnlyTheNameDistinguishesSpinningFromComputing) {
 TEST(CauseEvidence, WithoutGpuTracingNamesClassifyCpuTime) {
   Activity activity = training();
   activity.scope_tallies = {host(kConv, 1, 1)};
-  EXPECT_EQ(Causes(activity).of("torch.conv2d").basis, CauseBasis::name);
-  EXPECT_EQ(Causes(activity, RowLevel::function, false).of("torch.conv2d").basis, CauseBasis::ledger);
+  EXPECT_EQ(LedgerCauses(activity).of("torch.conv2d").basis, CauseBasis::name);
+  EXPECT_EQ(LedgerCauses(activity, RowLevel::function, false).of("torch.conv2d").basis, CauseBasis::ledger);
 }
 
 TEST(CauseEvidence, ImportedTracesHaveNoCpuTimeSoNamesClassifyWaiting) {
   Activity activity = training();
   activity.scope_tallies = {host(kConv, 1, 1), host(kAugment, 1, 1)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
-  const Causes causes(activity, RowLevel::function, true, false);
+  const LedgerCauses causes(activity, RowLevel::function, true, false);
   EXPECT_EQ(causes.of("augment").basis, CauseBasis::name);
   EXPECT_EQ(causes.of("torch.conv2d").largest_class, EnergyCauseClass::launch);
   EXPECT_EQ(causes.of("torch.conv2d").basis, CauseBasis::ledger);
@@ -179,7 +179,7 @@ TEST(CauseEvidence, NamesClassifySampledFunctions) {
   activity.scopes.push_back({21, 2, ScopeKind::function, "init_weights"});
   activity.scope_tallies = {host(2, 4, 1)};
   activity.shares = {{2, 20, 30, 3000}, {2, 21, 10, 1000}};
-  const Causes causes(activity, RowLevel::function, false);
+  const LedgerCauses causes(activity, RowLevel::function, false);
   EXPECT_EQ(causes.of("torch.cuda.synchronize").largest_class, EnergyCauseClass::synchronization);
   EXPECT_EQ(causes.of("init_weights").largest_class, EnergyCauseClass::compute)
       << "its place waited, not itself perhaps";

@@ -59,7 +59,7 @@ TEST(ClippedActivity, IsUnchangedWithinTheSpan) {
 }
 
 // 100 steps of 10 ns; the first two are traced and extrapolate to all.
-TracedSteps light_run() {
+TracedSteps lightly_traced_run() {
   TracedSteps steps;
   for (std::int64_t i = 0; i < 100; ++i) {
     steps.add(
@@ -72,7 +72,7 @@ TEST(ClippedActivity, AWindowWithoutTracedStepsHasTheKernelsThatExtrapolateToIt)
   Activity traced{.begin_ns = 0, .end_ns = 20};
   traced.scope_tallies = {{1, 10, 4, 100, 80, 20}};
   traced.kernel_tallies = {{0, 0, 1, 6, 8}};
-  const std::vector<Activity> parts = clip_activity(traced, {500, 600}, light_run(), ScopePaths());
+  const std::vector<Activity> parts = clip_activity(traced, {500, 600}, lightly_traced_run(), ScopePaths());
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_TRUE(parts[0].scope_tallies.empty());
   EXPECT_EQ(parts[1].begin_ns, 500);
@@ -102,7 +102,7 @@ TEST(ClippedActivity, ConsecutiveWindowsContainAllExtrapolatedKernels) {
   traced.kernel_tallies = {{0, 0, 1, 600, 800}};
   std::int64_t time_ns = 0;
   for (std::int64_t from = 0; from < 1000; from += 50) {
-    for (const Activity& part : clip_activity(traced, {from, from + 50}, light_run(), ScopePaths())) {
+    for (const Activity& part : clip_activity(traced, {from, from + 50}, lightly_traced_run(), ScopePaths())) {
       for (const KernelTally& tally : part.kernel_tallies) time_ns += tally.time_ns;
     }
   }

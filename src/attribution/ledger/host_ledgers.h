@@ -66,12 +66,12 @@ class HostTotals {
              const KernelPriors& priors)
       : machines_(std::make_unique<Machines>(sources, std::move(requested), mode, priors)) {}
 
-  void add(std::uint32_t source, const Activity& activity) { machines_->add_sums(source, activity); }
+  void add(std::uint32_t source, const Activity& activity) { machines_->add_to_activity_sums(source, activity); }
   void add(std::uint32_t source, const Mark& mark) { machines_->add_mark(source, mark); }
   void add(std::uint32_t source, const EngineSteps& steps) { machines_->observe_engine_steps(source, steps); }
   // Moves readings and CPU times out of `energies`; tables and curves stay there.
   HostAttribution attribute_energies(std::vector<HostEnergy>& energies) && {
-    for (HostEnergy& one : energies) machines_->set_energy(one.source, one.energy, one.prefix);
+    for (HostEnergy& one : energies) machines_->set_recorded_energy(one.source, one.energy, one.prefix);
     return HostAttribution(std::move(machines_));
   }
 

@@ -25,7 +25,7 @@ constexpr std::string_view kOutsideScopesRow = "outside";
 constexpr std::string_view kRowWithoutRank = "no rank";
 // Relative standard deviation of the energy of one call about the value from its CPU time and the power of its layer.
 // For n calls it falls with sqrt(n).
-constexpr double kCallToCallSpread = 0.3;
+constexpr double kCallEnergySpread = 0.3;
 // Unattributed energy below this fraction of the measured energy is rounding error and is reported as 0.
 constexpr double kRelativeRoundingError = 1e-12;
 
@@ -50,14 +50,15 @@ namespace {
 // these names mean something else.
 std::string module_row_name(const std::string& module) {
   const std::string_view first = std::string_view(module).substr(0, module.find('.'));
-  const bool is_taken = first == kProbeMode || first == kBackgroundRow || first == kProgramRow || first == kTrainMode;
+  const bool is_taken =
+      first == kProbeModeScopeName || first == kBackgroundRow || first == kProgramRow || first == kTrainModeScopeName;
   return is_taken ? "module " + module : module;
 }
 
 }  // namespace
 
 std::vector<std::string> Ledger::path_at_level(std::uint32_t process, const ResolvedScope& resolved_scope) const {
-  if (resolved_scope.is_probe()) return {std::string(kProbeMode)};  // not part of the run's layers
+  if (resolved_scope.is_probe()) return {std::string(kProbeModeScopeName)};  // not part of the run's layers
   if (row_level_ == RowLevel::rank) {
     const std::string& rank = activity_sums_.process_activity(process).rank;
     return {rank.empty() ? std::string(kRowWithoutRank) : "rank " + rank};
@@ -80,7 +81,7 @@ std::vector<std::string> Ledger::path_of_kernel(std::uint32_t process, const Ker
     return {known == names.kernel_classes.end() ? "unknown kernel" : known->second.name};
   }
   std::vector<std::string> path = path_at_level(process, resolved_scope);
-  if (row_level_ == RowLevel::work && path.empty()) path.resize(kWorkPath);
+  if (row_level_ == RowLevel::work && path.empty()) path.resize(kWorkPathLength);
   if (path.empty() && has_program_row()) path = {std::string(kProgramRow)};
   if (path.empty() || resolved_scope.is_probe()) return path;
   if (row_level_ == RowLevel::stack) path.push_back(kernel_name(process, tally.class_id));
@@ -89,7 +90,7 @@ std::vector<std::string> Ledger::path_of_kernel(std::uint32_t process, const Ker
 }
 
 // Name of the operation or function below the layer, at levels that show it; else empty.
-std::string Ledger::finer_path_at_level(const ResolvedScope& resolved_scope) const {
+std::string Ledger::operation_or_function_name(const ResolvedScope& resolved_scope) const {
   if (resolved_scope.is_probe()) return {};
   if (row_level_ == RowLevel::op) return resolved_scope.op;
   if (row_level_ == RowLevel::tensor || row_level_ == RowLevel::work) return resolved_scope.op_with_tensors();
@@ -108,7 +109,7 @@ void Ledger::add_to_row(std::vector<std::string> path, const std::string& device
     if (entered) sum.sampled_count += amount.sampled_count;
     sum.time_s += amount.time_s;
     sum.energy_j += amount.energy_j;
-    sum.class_joules.add(amount.class_joules);
+    sum.energy_by_class.add(amount.energy_by_class);
     sum.cause_evidence.add(amount.cause_evidence);
     sum.waiting_s += amount.waiting_s;
     sum.waiting_j += amount.waiting_j;
@@ -116,11 +117,11 @@ void Ledger::add_to_row(std::vector<std::string> path, const std::string& device
   // Entering an operation or a function does not count as entering its layer. A kernel counts for its layer in any
   // case.
   grow(entry.amount, (resolved_scope.op.empty() && resolved_scope.function.empty()) || device != kCpuDevice);
-  if (const std::string part = finer_path_at_level(resolved_scope); !part.empty())
-    grow(entry.finer_amounts[part], true);
+  if (const std::string part = operation_or_function_name(resolved_scope); !part.empty())
+    grow(entry.amounts_by_operation[part], true);
 }
 
-void Ledger::add_scope(std::uint32_t process, const ScopeTally& tally, const ClassJoules& joules) {
+void Ledger::add_scope(std::uint32_t process, const ScopeTally& tally, const EnergyByClass& joules) {
   const ResolvedScope& resolved_scope = activity_sums_.process_activity(process).scopes.resolved_scope(tally.scope);
   cpu_attribution_.add_to_total(joules);
   std::vector<std::string> path = path_at_level(process, resolved_scope);
@@ -135,8 +136,8 @@ void Ledger::add_scope(std::uint32_t process, const ScopeTally& tally, const Cla
 // `inside`: the share of the activity within the command's time; work outside of it gets no energy.
 void Ledger::add_scopes(std::uint32_t process, const Activity& activity, double inside) {
   CpuAttribution::Rates rates = cpu_attribution_.rates_between(activity.begin_ns, activity.end_ns);
-  rates.per_modelled_j *= inside;
-  rates.per_busy_wall_s *= inside;
+  rates.measured_j_per_modelled_j *= inside;
+  rates.idle_j_per_busy_wall_s *= inside;
   const std::vector<double> present_s = busy_wall_s(activity);
   for (std::size_t i = 0; i < present_s.size(); ++i) {
     const ScopeTally& tally = activity.scope_tallies[i];
@@ -180,8 +181,8 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
   amount.cause_evidence =
       make_cause_evidence(kernel_activity_kind(process, tally.class_id), time_s, static_cast<double>(count));
   if (weight.is_power_known) {
-    amount.class_joules.add(weight.column, amount.energy_j);
-    gpu_attribution_.add_to_total(shown, amount.class_joules);
+    amount.energy_by_class.add(weight.column, amount.energy_j);
+    gpu_attribution_.add_to_total(shown, amount.energy_by_class);
   }
   if (path.empty()) return;
   if (row_level_ == RowLevel::rank) processes_[{path, shown}].insert(process);
@@ -216,12 +217,12 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
     const std::vector<std::string> coarse_scope = path_at_level(process, scopes.resolved_scope(share.coarse_scope));
     const ResolvedScope& fine = scopes.resolved_scope(share.scope);
     std::vector<std::string> path = path_at_level(process, fine);
-    if (const std::string part = finer_path_at_level(fine); !part.empty()) path.push_back(part);
+    if (const std::string part = operation_or_function_name(fine); !part.empty()) path.push_back(part);
     const bool is_function = !fine.function.empty();
     RowAmount& sum = (is_function ? function_shares_ : shares_of_coarse_scopes_)[coarse_scope][std::move(path)];
     // A count of stack samples, or of operations in a layer, is no count of calls.
     if (is_function) sum.sampled_count += share.count;
-    if (!is_function && !finer_path_at_level(fine).empty()) sum.count += share.count;
+    if (!is_function && !operation_or_function_name(fine).empty()) sum.count += share.count;
     sum.time_s += seconds(share.time_ns);
   }
   add_kernels(process, activity, inside);
@@ -236,7 +237,7 @@ void Ledger::add_background() {
                {0, 0, co_tenants.time_s, co_tenants.energy_j, co_tenants.by_class}, {}, kTimeShareBasis, true);
   }
   if (row_level_ == RowLevel::kernel || cpu_attribution_.background_s() <= 0) return;
-  const ClassJoules& joules = cpu_attribution_.background_energy();
+  const EnergyByClass& joules = cpu_attribution_.background_energy();
   add_to_row({std::string(kBackgroundRow)}, std::string(kCpuDevice),
              {0, 0, cpu_attribution_.background_s(), joules.total_j(), joules}, {}, kCpuTimeBasis,
              machine_energy_.cpu_energy_j.has_value());
@@ -272,11 +273,11 @@ ReportRow Ledger::make_report_row(const RowKey& key, const RowSum& entry) const 
       std::tie(row.waiting_low_j, row.waiting_high_j) = *interval;
   }
   if (row.time_s > 0) row.power_w = entry.amount.energy_j / row.time_s;
-  if (row.basis == kTimeShareBasis) gpu_attribution_.fill_in_energy_details(row, entry.amount.class_joules);
+  if (row.basis == kTimeShareBasis) gpu_attribution_.fill_in_energy_details(row, entry.amount.energy_by_class);
   if (row.basis == kCpuTimeBasis) {
     const double calls =
-        entry.amount.count > 0 ? kCallToCallSpread / std::sqrt(static_cast<double>(entry.amount.count)) : 0;
-    cpu_attribution_.fill_in_energy_details(row, entry.amount.class_joules,
+        entry.amount.count > 0 ? kCallEnergySpread / std::sqrt(static_cast<double>(entry.amount.count)) : 0;
+    cpu_attribution_.fill_in_energy_details(row, entry.amount.energy_by_class,
                                             add_in_quadrature(calls, entry.sampling_error));
   }
   return row;
@@ -305,7 +306,7 @@ void Ledger::add_unattributed_energy(LedgerResult& result) const {
 LedgerResult Ledger::finish(const Grouping& grouping) {
   if (splits_into_operations() || row_level_ == RowLevel::function) split_rows();
   split_coarse_scopes();
-  if (row_level_ == RowLevel::function) sum_functions();
+  if (row_level_ == RowLevel::function) merge_function_rows();
   add_background();
   LedgerResult result;
   const RowCauses causes = this->collect_row_causes();
@@ -356,9 +357,9 @@ constexpr double kTimeResolution_s = 1e-9;  // resolution of recorded times; les
 constexpr double kEnergyResolution_j = 1e-12;
 // If its operations take at least this share of a module's time, they get all of it: calling a module that only calls
 // an operation takes up to twice as long as the operation. Below it, the module computes without PyTorch.
-constexpr double kMinModuleFraction = 0.25;
+constexpr double kMinOperationTimeFraction = 0.25;
 // Relative standard deviation, from step to step, of the shares of operations within their layer.
-constexpr double kStepToStepSpread = 0.2;
+constexpr double kStepShareSpread = 0.2;
 
 double relative_sampling_error(double of_one, std::uint64_t samples) {
   return of_one / std::sqrt(static_cast<double>(std::max(samples, std::uint64_t{1})));
@@ -381,7 +382,7 @@ void Ledger::split_coarse_scope(const std::vector<std::string>& coarse, const Am
   if (parts_s <= 0) return;
   std::vector<RowKey> keys;
   for (const auto& [key, entry] : rows_) {
-    if (key.first == coarse && !entry.is_finer_row) keys.push_back(key);
+    if (key.first == coarse && !entry.is_operation_row) keys.push_back(key);
   }
   for (const RowKey& key : keys) {
     const RowSum whole = rows_.extract(key).mapped();
@@ -390,18 +391,18 @@ void Ledger::split_coarse_scope(const std::vector<std::string>& coarse, const Am
       const double calls = static_cast<double>(amount.count) * whole.amount.time_s / parts_s;
       RowAmount part{static_cast<std::uint64_t>(std::llround(calls)), 0, whole.amount.time_s * share,
                      whole.amount.energy_j * share};
-      part.class_joules.add(whole.amount.class_joules, share);
+      part.energy_by_class.add(whole.amount.energy_by_class, share);
       part.waiting_s = whole.amount.waiting_s * share;
       part.waiting_j = whole.amount.waiting_j * share;
       const bool is_only_seen = amount.sampled_count > 0;  // a function known from stack samples
       const CauseEvidence& evidence = whole.amount.cause_evidence;
-      part.cause_evidence.add(is_only_seen ? evidence.to_unclassified() : evidence, share);
+      part.cause_evidence.add(is_only_seen ? evidence.as_unclassified_time() : evidence, share);
       const std::vector<std::string>& fine = path.empty() ? coarse : path;
       add_to_row(fine, key.second, part, {}, whole.energy_basis, whole.has_energy);
       RowSum& row = rows_[{fine, key.second}];
-      row.is_finer_row = true;
+      row.is_operation_row = true;
       row.sampling_error =
-          relative_sampling_error(amount.sampled_count > 0 ? std::sqrt(1 - share) : kStepToStepSpread * (1 - share),
+          relative_sampling_error(amount.sampled_count > 0 ? std::sqrt(1 - share) : kStepShareSpread * (1 - share),
                                   std::max(amount.sampled_count, std::uint64_t{1}));
     }
   }
@@ -416,33 +417,33 @@ void Ledger::split_coarse_scopes() {
 
 // For traces that contain every call: an operation has its own time, and the rest of the layer's time stays with the
 // layer.
-void Ledger::separate_finer_rows() {
+void Ledger::separate_operation_rows() {
   std::map<RowKey, RowSum> split_entries;
   for (auto& [key, entry] : rows_) {
     RowSum rest = std::move(entry);
-    for (const auto& [part, amount] : rest.finer_amounts) {
+    for (const auto& [part, amount] : rest.amounts_by_operation) {
       RowKey fine = key;
       fine.first.push_back(part);
       split_entries[fine] = {amount, rest.energy_basis, rest.has_energy, rest.is_module, {}, true, 0};
       rest.amount.time_s -= amount.time_s;
       rest.amount.energy_j -= amount.energy_j;
-      rest.amount.class_joules.add(amount.class_joules, -1);
+      rest.amount.energy_by_class.add(amount.energy_by_class, -1);
       rest.amount.cause_evidence.add(amount.cause_evidence, -1);
       rest.amount.waiting_s -= amount.waiting_s;
       rest.amount.waiting_j -= amount.waiting_j;
       if (key.second != kCpuDevice) rest.amount.count -= amount.count;  // each kernel belongs to one operation
     }
-    if (rest.finer_amounts.empty() || rest.amount.time_s > kTimeResolution_s)
+    if (rest.amounts_by_operation.empty() || rest.amount.time_s > kTimeResolution_s)
       split_entries.emplace(key, std::move(rest));
   }
   rows_ = std::move(split_entries);
 }
 
-void Ledger::add_share(RowAmount& sum, const RowAmount& amount, double share) {
+void Ledger::add_scaled_amount(RowAmount& sum, const RowAmount& amount, double share) {
   const RowAmount whole = amount;  // `amount` may alias `total_j`
   sum.time_s += share * whole.time_s;
   sum.energy_j += share * whole.energy_j;
-  sum.class_joules.add(whole.class_joules, share);
+  sum.energy_by_class.add(whole.energy_by_class, share);
   sum.cause_evidence.add(whole.cause_evidence, share);
   sum.waiting_s += share * whole.waiting_s;
   sum.waiting_j += share * whole.waiting_j;
@@ -463,11 +464,11 @@ double Ledger::steps_per_sampled_step() const {
 void Ledger::split_row(const RowKey& key, const RowSum& entry, std::map<RowKey, RowSum>& split_entries) {
   double sampled_s = 0;
   double sampled_j = 0;
-  for (const auto& [part, amount] : entry.finer_amounts) {
+  for (const auto& [part, amount] : entry.amounts_by_operation) {
     sampled_s += amount.time_s;
     sampled_j += amount.energy_j;
   }
-  for (const auto& [part, amount] : entry.finer_amounts) {
+  for (const auto& [part, amount] : entry.amounts_by_operation) {
     const double share = amount.time_s / sampled_s;
     // Calls are counted exactly in sampled steps; the ratio of all entries of the layer to sampled entries scales them.
     const double steps = entry.amount.sampled_count > 0
@@ -478,24 +479,24 @@ void Ledger::split_row(const RowKey& key, const RowSum& entry, std::map<RowKey, 
     RowSum& row = split_entries[fine];
     row.energy_basis = entry.energy_basis;
     row.has_energy = entry.has_energy;
-    row.is_finer_row = true;
+    row.is_operation_row = true;
     row.amount = {static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * steps)), 0,
                   entry.amount.time_s * share, entry.amount.energy_j * share};
     row.amount.cause_evidence.add(amount.cause_evidence, entry.amount.time_s / sampled_s);
     row.amount.waiting_s = entry.amount.waiting_s * share;
     row.amount.waiting_j = entry.amount.waiting_j * share;
     if (sampled_j <= 0) {
-      row.amount.class_joules.add(entry.amount.class_joules, share);
+      row.amount.energy_by_class.add(entry.amount.energy_by_class, share);
       continue;
     }
     // The energy of each operation in sampled steps is known, not only its time.
     const double energy_share = amount.energy_j / sampled_j;
     row.amount.energy_j = entry.amount.energy_j * energy_share;
     if (key.second == kCpuDevice) {
-      row.amount.class_joules.add(entry.amount.class_joules, energy_share);
-      row.sampling_error = relative_sampling_error(kStepToStepSpread * (1 - energy_share), entry.amount.sampled_count);
+      row.amount.energy_by_class.add(entry.amount.energy_by_class, energy_share);
+      row.sampling_error = relative_sampling_error(kStepShareSpread * (1 - energy_share), entry.amount.sampled_count);
     } else {
-      row.amount.class_joules.add(amount.class_joules, entry.amount.energy_j / sampled_j);
+      row.amount.energy_by_class.add(amount.energy_by_class, entry.amount.energy_j / sampled_j);
     }
   }
 }
@@ -503,51 +504,51 @@ void Ledger::split_row(const RowKey& key, const RowSum& entry, std::map<RowKey, 
 // Share of an entry's time that belongs to its operations. A module does little else, unless its operations explain
 // only a small part of its time: then it computes without PyTorch. A phase or a region waits, and does other things
 // before the first step.
-double Ledger::finer_row_time_fraction(const RowKey& key, const RowSum& entry, double sampled_s, double steps) const {
+double Ledger::operation_time_fraction(const RowKey& key, const RowSum& entry, double sampled_s, double steps) const {
   if (key.second != kCpuDevice || steps <= 0 || (entry.is_module && entry.amount.sampled_count == 0)) return 1;
   const double own_steps = entry.amount.sampled_count > 0 ? static_cast<double>(entry.amount.count) /
                                                                 static_cast<double>(entry.amount.sampled_count)
                                                           : steps;
   const double share = std::min(1.0, own_steps * sampled_s / entry.amount.time_s);
-  return entry.is_module && share >= kMinModuleFraction ? 1 : share;
+  return entry.is_module && share >= kMinOperationTimeFraction ? 1 : share;
 }
 
 void Ledger::split_rows() {
-  if (!machine_energy_.has_sampled_operations) return separate_finer_rows();
+  if (!machine_energy_.has_sampled_operations) return separate_operation_rows();
   const double steps = steps_per_sampled_step();
   std::map<RowKey, RowSum> split_entries;
   for (auto& [key, entry] : rows_) {
     double sampled_s = 0;
-    for (const auto& [part, amount] : entry.finer_amounts) sampled_s += amount.time_s;
+    for (const auto& [part, amount] : entry.amounts_by_operation) sampled_s += amount.time_s;
     if (sampled_s <= 0) {
       split_entries.emplace(key, std::move(entry));
       continue;
     }
-    const double of_parts = finer_row_time_fraction(key, entry, sampled_s, steps);
+    const double of_parts = operation_time_fraction(key, entry, sampled_s, steps);
     RowSum shared = entry;
     shared.amount = {entry.amount.count, entry.amount.sampled_count, 0, 0, {}, {}};
-    add_share(shared.amount, entry.amount, of_parts);
+    add_scaled_amount(shared.amount, entry.amount, of_parts);
     split_row(key, shared, split_entries);
     if (of_parts == 1) continue;
-    entry.finer_amounts.clear();
-    add_share(entry.amount, entry.amount, -of_parts);
+    entry.amounts_by_operation.clear();
+    add_scaled_amount(entry.amount, entry.amount, -of_parts);
     split_entries.emplace(key, std::move(entry));
   }
   rows_ = std::move(split_entries);
 }
 
 // Merges the rows of a function in all layers. Drops entries that are no functions: layers without a sampled step.
-void Ledger::sum_functions() {
+void Ledger::merge_function_rows() {
   std::map<RowKey, RowSum> functions;
   for (auto& [key, entry] : rows_) {
-    if (!entry.is_finer_row && key.first.front() != kProbeMode) continue;
+    if (!entry.is_operation_row && key.first.front() != kProbeModeScopeName) continue;
     RowSum& sum = functions[{{key.first.back()}, key.second}];
     sum.energy_basis = entry.energy_basis;
     sum.has_energy = entry.has_energy;
     sum.amount.count += entry.amount.count;
     sum.amount.time_s += entry.amount.time_s;
     sum.amount.energy_j += entry.amount.energy_j;
-    sum.amount.class_joules.add(entry.amount.class_joules);
+    sum.amount.energy_by_class.add(entry.amount.energy_by_class);
     sum.amount.cause_evidence.add(entry.amount.cause_evidence);
     sum.sampling_error = add_in_quadrature(sum.sampling_error,
                                            entry.sampling_error * entry.amount.energy_j);  // in J until all are added
@@ -568,7 +569,7 @@ std::vector<ReportRow> Ledger::make_branch_rows(const Grouping& grouping) const 
   };
   std::map<RowKey, BranchSum> groups;
   for (const auto& [key, entry] : rows_) {
-    if (!scopes::path_matches(key.first, key.second, grouping.path_filter)) continue;
+    if (!scopes::path_matches_filter(key.first, key.second, grouping.path_filter)) continue;
     std::vector<std::string> branch = scopes::tree_path(key.first, row_level_name(row_level_));
     const std::size_t depth = branch.size();
     for (std::size_t length = 0; length <= depth; ++length) {
@@ -584,7 +585,7 @@ std::vector<ReportRow> Ledger::make_branch_rows(const Grouping& grouping) const 
       group.row_sum.amount.energy_j += entry.amount.energy_j;
       group.row_sum.amount.waiting_s += entry.amount.waiting_s;
       group.row_sum.amount.waiting_j += entry.amount.waiting_j;
-      group.row_sum.amount.class_joules.add(entry.amount.class_joules);
+      group.row_sum.amount.energy_by_class.add(entry.amount.energy_by_class);
       const double spread_j = entry.sampling_error * entry.amount.energy_j;
       group.variance_j2 += spread_j * spread_j;
     }
@@ -623,9 +624,9 @@ void Ledger::add_waits(std::uint32_t process, const Activity& activity, double i
     const auto gpu = machine_energy_.gpus.find(device);
     if (gpu == machine_energy_.gpus.end()) continue;
     const double time_s = seconds(wait.time_ns) * all.kernel_weight;
-    const auto rate = gpu_attribution_.idle_power_of_waiting(device, all.span.begin_ns, all.span.end_ns);
+    const auto rate = gpu_attribution_.idle_rate_of_waiting(device, all.span.begin_ns, all.span.end_ns);
     charge_idle(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain_name,
-                {inside * time_s * rate.time_share, inside * time_s * rate.watts});
+                {inside * time_s * rate.idle_s_per_waiting_s, inside * time_s * rate.watts});
   }
 }
 
@@ -636,7 +637,7 @@ void Ledger::charge_idle(std::uint32_t process, const WaitTally& wait, TimeSpan 
   const bool has_row = row_level_ != RowLevel::kernel && row_level_ != RowLevel::function;
   std::vector<std::string> path = has_row ? path_at_level(process, scope) : std::vector<std::string>();
   IdleEnergy& sum =
-      idle_energies_[{idle_cause_of(activity_sums_.process_activity(process), wait, span), {path, domain}}];
+      idle_energies_[{idle_cause_of_wait(activity_sums_.process_activity(process), wait, span), {path, domain}}];
   sum.time_s += idle.time_s;
   sum.energy_j += idle.energy_j;
   if (path.empty()) return;

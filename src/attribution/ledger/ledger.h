@@ -15,7 +15,7 @@
 //   framework's own profiler divided (ScopeShare) is split as a module is. An imported trace contains every call.
 // - By rank, all work of a process belongs to its rank, in whatever scope.
 // - Work that ran only to probe is one row of its own, "probe", on each device.
-// - Idle energy of a GPU belongs to what it waited for: scopes of the host (scopes/gpu_waiting.h). It is
+// - Idle energy of a GPU belongs to what it waited for: scopes of the host (scopes/gpu_wait_attribution.h). It is
 //   waiting_j of that scope's row, and an IdleEntry with its cause.
 // attributed + idle + unattributed = measured, by construction. Pure; seconds and joules.
 #pragma once
@@ -65,7 +65,7 @@ std::string_view row_level_name(RowLevel level);
 // Sums over the branches of the tree of rows (scopes/path_tree.h).
 struct Grouping {
   bool is_enabled = false;
-  std::string path_filter = {};  // only rows that path_matches() finds; empty: all
+  std::string path_filter = {};  // only rows that path_matches_filter() finds; empty: all
 };
 
 struct LedgerResult {
@@ -80,7 +80,7 @@ struct LedgerResult {
 };
 
 // Elements of a path at level work: mode, phase, module, kernel (each may be empty), and the operation where it is known.
-inline constexpr std::size_t kWorkPath = 4;
+inline constexpr std::size_t kWorkPathLength = 4;
 inline constexpr std::string_view kCpuDevice = "cpu";             // device of the rows of CPUs and memory
 inline constexpr std::string_view kProgramRow = "program";        // row of GPU work launched in no scope
 inline constexpr std::string_view kBackgroundRow = "background";  // row of the processes outside the command
@@ -98,20 +98,20 @@ class Ledger {
     std::uint64_t sampled_count = 0;
     double time_s = 0;
     double energy_j = 0;
-    ClassJoules class_joules = {};  // J by kernel class of a GPU, or by unknown of CpuPowers
+    EnergyByClass energy_by_class = {};  // J by kernel class of a GPU, or by unknown of CpuPowers
     CauseEvidence cause_evidence = {};
     double waiting_s = 0;  // time in which the idle device waited for this scope
     double waiting_j = 0;
   };
-  static void add_share(RowAmount& sum, const RowAmount& amount, double share);  // except the counts
+  static void add_scaled_amount(RowAmount& sum, const RowAmount& amount, double share);  // except the counts
   struct RowSum {
     RowAmount amount;
     std::string energy_basis;
     bool has_energy = false;
-    bool is_module = false;                          // a module of a network, not a phase or a region
-    std::map<std::string, RowAmount> finer_amounts;  // operations or functions, in sampled steps
-    bool is_finer_row = false;                       // the entry is such a part, not a layer
-    double sampling_error = 0;                       // relative standard deviation from sampling steps
+    bool is_module = false;                                 // a module of a network, not a phase or a region
+    std::map<std::string, RowAmount> amounts_by_operation;  // operations or functions, in sampled steps
+    bool is_operation_row = false;                          // the entry is such a part, not a layer
+    double sampling_error = 0;                              // relative standard deviation from sampling steps
   };
   using AmountsByPath = std::map<std::vector<std::string>, RowAmount>;  // by path
   using RowKey = std::pair<std::vector<std::string>, std::string>;      // path, device
@@ -121,7 +121,7 @@ class Ledger {
   };
 
   void add_scopes(std::uint32_t process, const Activity& activity, double inside);
-  void add_scope(std::uint32_t process, const ScopeTally& tally, const ClassJoules& joules);
+  void add_scope(std::uint32_t process, const ScopeTally& tally, const EnergyByClass& joules);
   struct KernelRate {
     std::string device;
     double power_per_weight = 0;      // J per second of a kernel of weight 1
@@ -138,17 +138,17 @@ class Ledger {
                   const ResolvedScope& resolved_scope, std::string_view basis, bool has_energy);
   std::vector<std::string> path_at_level(std::uint32_t process, const ResolvedScope& resolved_scope) const;
   std::vector<std::string> path_of_kernel(std::uint32_t process, const KernelTally& tally);
-  std::string finer_path_at_level(const ResolvedScope& resolved_scope) const;
+  std::string operation_or_function_name(const ResolvedScope& resolved_scope) const;
   const std::string& kernel_name(std::uint32_t process, std::uint32_t class_id);
   GpuActivityKind kernel_activity_kind(std::uint32_t process, std::uint32_t class_id);
   void split_coarse_scope(const std::vector<std::string>& coarse, const AmountsByPath& parts);
   void split_coarse_scopes();
   double steps_per_sampled_step() const;
-  double finer_row_time_fraction(const RowKey& key, const RowSum& entry, double sampled_s, double steps) const;
+  double operation_time_fraction(const RowKey& key, const RowSum& entry, double sampled_s, double steps) const;
   void split_row(const RowKey& key, const RowSum& entry, std::map<RowKey, RowSum>& split_entries);
   void split_rows();
-  void separate_finer_rows();
-  void sum_functions();
+  void separate_operation_rows();
+  void merge_function_rows();
   void add_background();
   RowCauses collect_row_causes() const;
   ReportRow make_report_row(const RowKey& key, const RowSum& entry) const;

@@ -18,12 +18,12 @@ void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
 void note_grouped_kernels(const ActivitySums& sums, RowLevel level, Diagnostics& diagnostics) {
   if (level != RowLevel::kernel && level != RowLevel::stack) return;
   for (const auto& [process, names] : sums.processes()) {
-    if (names.grouped_kernels == 0) continue;
+    if (names.grouped_class_count == 0) continue;
     diagnostics.add(
-        {"kernels_grouped", names.grouped_kernels,
+        {"kernels_grouped", names.grouped_class_count,
          fmt::format(
              "of {} different kernels, the {} with the most time have their own rows; all others are in the row '{}'",
-             names.kernel_classes.size(), kMaxKernelNames, kOtherKernels),
+             names.kernel_classes.size(), kMaxKernelClassRows, kOtherKernels),
          ""});
   }
 }
@@ -45,7 +45,7 @@ void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostic
 // Work that took time ran at least once: if no calls were counted, the count is unknown. Names of XLA's and
 // TensorFlow's operations identify the layer, not its calls. The background row keeps its count of 0: other processes
 // are no calls.
-void mark_unknown_counts(LedgerResult& result) {
+void clear_unknown_counts(LedgerResult& result) {
   std::uint64_t unknown = 0;
   for (ReportRow& row : result.rows) {
     const bool is_background = row.path == std::vector<std::string>{std::string(kBackgroundRow)};

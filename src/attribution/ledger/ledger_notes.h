@@ -14,6 +14,6 @@ void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics);
 void note_grouped_kernels(const ActivitySums& sums, RowLevel level, Diagnostics& diagnostics);
 void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics);
 // Sets unknown counts to empty and adds a diagnostic.
-void mark_unknown_counts(LedgerResult& result);
+void clear_unknown_counts(LedgerResult& result);
 
 }  // namespace joulemap::attribution

@@ -13,7 +13,7 @@ constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
 constexpr std::uint32_t kProcess = 3;
 
 TimeCurve constant_rate(double amount) {
-  TimeCurve curve(kSpan, cell_count_for(kSpan));
+  TimeCurve curve(kSpan, cell_count_for_span(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
   return curve;

@@ -15,11 +15,11 @@ namespace {
 // Lower bound of the power of a kernel class: a fit may return zero, which would get no energy.
 constexpr double kMinBusyPower_w = 1;
 // A GPU that runs kernels uses more than an idle one, even where the counter was read too rarely to show it.
-constexpr double kMinBusyOverIdle = 1.2;
+constexpr double kMinBusyToIdlePowerRatio = 1.2;
 // Mean power of kernels over active-idle power before anything is measured, and its standard deviation: most networks
 // on an H200 (128 W idle) use 250 to 600 W while kernels run.
-constexpr double kDefaultBusyOverIdle = 3;
-constexpr double kBusyOverIdleSpread = 1;
+constexpr double kDefaultBusyToIdlePowerRatio = 3;
+constexpr double kBusyToIdlePowerRatioSpread = 1;
 
 // Relative standard deviation of the power of other processes. What they run, how it changes and when within two
 // seconds it ran is unknown: their power is no better than a time-proportional split, however small the fit's residual.
@@ -34,7 +34,7 @@ void widen_co_tenant_power(PowerFit& fit, std::uint16_t column) {
   std::tie(power.low_w, power.high_w) = central_interval(fit.power_replicates[column], 0.9);
 }
 
-struct MeanPowers {
+struct BusyAndIdlePower {
   double busy_w = 0;  // while kernels run
   IdlePower idle;
 };
@@ -43,7 +43,7 @@ struct MeanPowers {
 // sum of both powers times their times. Returns the two powers with the largest posterior density: the less time one of
 // them has, the less the energy shows about it, and the closer it stays to its prior. Uses only the time from the first
 // kernel to the last, because before it the GPU may be in a sleep state.
-MeanPowers mean_powers(const DeviceWork& work, const PowerEvidence& evidence) {
+BusyAndIdlePower estimate_busy_and_idle_power(const DeviceWork& work, const PowerEvidence& evidence) {
   TimeSpan kernels{INT64_MAX, INT64_MIN};
   for (const DeviceWork::Slice& slice : work.slices)
     kernels = {std::min(kernels.begin_ns, slice.begin_ns), std::max(kernels.end_ns, slice.end_ns)};
@@ -66,8 +66,8 @@ MeanPowers mean_powers(const DeviceWork& work, const PowerEvidence& evidence) {
     return {busy_w, {kDefaultIdleFraction * busy_w, kDefaultIdleFraction / 2 * busy_w}};
   }
   IdlePower idle = *evidence.calibrated_sensor.active_idle;
-  double busy_w = kDefaultBusyOverIdle * idle.watts;
-  const double busy_spread_w = kBusyOverIdleSpread * idle.watts;
+  double busy_w = kDefaultBusyToIdlePowerRatio * idle.watts;
+  const double busy_spread_w = kBusyToIdlePowerRatioSpread * idle.watts;
   if (joules > 0) {
     const double surplus_j = joules - busy_w * busy_s - idle.watts * idle_s;
     const double busy_variance = busy_spread_w * busy_spread_w * busy_s;
@@ -76,7 +76,7 @@ MeanPowers mean_powers(const DeviceWork& work, const PowerEvidence& evidence) {
     busy_w += factor * busy_variance;
     idle.watts = std::max(idle.watts + factor * idle_variance, kMinBusyPower_w);
   }
-  return {std::max(busy_w, kMinBusyOverIdle * idle.watts), idle};
+  return {std::max(busy_w, kMinBusyToIdlePowerRatio * idle.watts), idle};
 }
 
 TimeCurve scale_to_curve_total(TimeCurve curve, const TimeCurve& grid) {
@@ -103,7 +103,7 @@ std::optional<AttributionMode> parse_attribution_mode(std::string_view name) {
 GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
                              std::span<const ClassPrior> priors) {
   const double gain_spread = evidence.calibrated_sensor.gain_spread;
-  const MeanPowers mean = mean_powers(work, evidence);
+  const BusyAndIdlePower mean = estimate_busy_and_idle_power(work, evidence);
   std::vector<ClassPrior> usual;
   if (priors.empty() && evidence.calibrated_sensor.active_idle) {
     usual = make_default_priors(work.kernels_by_column, mean.idle, mean.busy_w);
@@ -111,15 +111,16 @@ GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, Tim
   }
   std::optional<PowerFit> fit = fit_powers(work.timeline, evidence, priors);
   if (!fit) {
-    fit = priors.empty() ? equal_powers(work.timeline.class_count(), mean.busy_w, mean.idle, gain_spread)
+    fit = priors.empty() ? make_equal_class_powers(work.timeline.class_count(), mean.busy_w, mean.idle, gain_spread)
                          : powers_from_priors(priors, gain_spread);
   }
   fit->uses_default_powers = !usual.empty();
   for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kMinBusyPower_w);
   if (work.co_tenant_column) widen_co_tenant_power(*fit, *work.co_tenant_column);
-  TimeCurve modelled_j(span, cell_count_for(span));
+  TimeCurve modelled_j(span, cell_count_for_span(span));
   for (const DeviceWork::Slice& stretch : work.slices) {
-    modelled_j.add(stretch.begin_ns, stretch.end_ns, stretch.busy_s * fit->watts_at(stretch.column, stretch.slowdown));
+    modelled_j.add(stretch.begin_ns, stretch.end_ns,
+                   stretch.busy_s * fit->class_power_w(stretch.column, stretch.slowdown));
   }
   modelled_j.finish();
   return {std::move(*fit),       std::move(work.class_columns),
@@ -141,8 +142,8 @@ TimeCurve lag_corrected_curve(const EnergyCurve& curve, std::int64_t lag_ns, con
   return scale_to_curve_total(std::move(earlier), grid);
 }
 
-TimeCurve modelled_curve(std::span<const EnergyPoint> counter_updates, std::int64_t lag_ns, const GpuPowers& powers,
-                         const TimeCurve& busy_s, const TimeCurve& grid) {
+TimeCurve modelled_energy_curve(std::span<const EnergyPoint> counter_updates, std::int64_t lag_ns,
+                                const GpuPowers& powers, const TimeCurve& busy_s, const TimeCurve& grid) {
   if (counter_updates.size() < 2 || busy_s.size() != grid.size()) return grid;
   const double cell_s = grid.cell_s();
   TimeCurve model(grid.span(), grid.size());

@@ -67,8 +67,8 @@ TimeCurve lag_corrected_curve(const EnergyCurve& curve, std::int64_t lag_ns, con
 // The energy of a counter whose power over time is unknown between its updates: within each interval it follows the
 // modelled power, scaled by one factor to the measured energy. `busy_s`: time in which kernels ran, in the same cells.
 // Returns `grid` if there are fewer than two updates.
-TimeCurve modelled_curve(std::span<const EnergyPoint> counter_updates, std::int64_t lag_ns, const GpuPowers& powers,
-                         const TimeCurve& busy_s, const TimeCurve& grid);
+TimeCurve modelled_energy_curve(std::span<const EnergyPoint> counter_updates, std::int64_t lag_ns,
+                                const GpuPowers& powers, const TimeCurve& busy_s, const TimeCurve& grid);
 // The energy if each moment had the mean power between the two counter updates before it. Returns `grid` if there are
 // fewer than three updates.
 TimeCurve sample_and_hold_curve(std::span<const EnergyPoint> counter_updates, const TimeCurve& grid);

@@ -20,14 +20,14 @@ namespace joulemap::attribution {
 namespace {
 
 // Half width of a 95 % interval in standard deviations; uncertainties of domains are such half widths.
-constexpr double kHalfWidth95 = 1.96;
+constexpr double kNormalHalfWidth95 = 1.96;
 // A value of the power history covers about 20 ms, and its time is known to a few ms.
 constexpr std::int64_t kMinHistoryInterval_ns = 50 * kNanosecondsPerMillisecond;
 // Gain error of RAPL without calibration, half width at 95 %: server CPUs since Haswell are within 4 % of wall meters.
-constexpr double kGainHalfWidth95 = 0.04;
-constexpr double kGainSpread = kGainHalfWidth95 / kHalfWidth95;
+constexpr double kRaplGainHalfWidth95 = 0.04;
+constexpr double kRaplGainSpread = kRaplGainHalfWidth95 / kNormalHalfWidth95;
 
-void add_curve(std::optional<TimeCurve>& sum, const TimeCurve& curve) {
+void add_to_curve_sum(std::optional<TimeCurve>& sum, const TimeCurve& curve) {
   if (!sum) sum.emplace(curve.span(), curve.size());
   for (std::size_t cell = 0; cell < curve.size(); ++cell) sum->set(cell, (*sum)[cell] + curve[cell]);
   sum->finish();
@@ -70,11 +70,11 @@ Machines::Machines(const std::vector<SurveyedSource>& sources, RequestedResults 
   }
   const bool is_clipped = std::ranges::any_of(sources, &SurveyedSource::is_clipped);
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
-    Host* const host = sources[i].traced_step_count.is_light_mode() ? find_or_add_host(i) : nullptr;
+    Host* const host = sources[i].surveyed_steps.is_light_mode() ? find_or_add_host(i) : nullptr;
     if (host == nullptr) continue;
-    host->activity_sums.process_activity(i).step_counts = {sources[i].traced_step_count.traced_count(),
-                                                           sources[i].traced_step_count.step_count()};
-    if (is_clipped) light_mode_steps_.emplace(i, sources[i].traced_step_count);
+    host->activity_sums.process_activity(i).step_counts = {sources[i].surveyed_steps.traced_count(),
+                                                           sources[i].surveyed_steps.step_count()};
+    if (is_clipped) light_mode_steps_.emplace(i, sources[i].surveyed_steps);
   }
 }
 
@@ -90,12 +90,12 @@ Machines::Host* Machines::find_or_add_host(std::uint32_t source) {
   return found;
 }
 
-void Machines::add_sums(std::uint32_t source, const Activity& activity) {
+void Machines::add_to_activity_sums(std::uint32_t source, const Activity& activity) {
   Host* const host = find_or_add_host(source);
   if (host == nullptr) return;
   if (!is_within_span(activity, host->span)) host->activity_sums.add_activity_outside_span(source, activity);
   for_each_clipped_activity(*host, source, activity,
-                            [&](const Activity& part) { add_sums_inside(*host, source, part); });
+                            [&](const Activity& part) { add_clipped_activity_sums(*host, source, part); });
 }
 
 // Calls `use` with the parts of the activity that lie in the span of the host.
@@ -108,10 +108,10 @@ void Machines::for_each_clipped_activity(Host& host, std::uint32_t source, const
   for (const Activity& part : clip_activity(activity, host.span, light->second, scopes)) use(part);
 }
 
-void Machines::add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const {
+void Machines::add_clipped_activity_sums(Host& host, std::uint32_t source, const Activity& activity) const {
   host.activity_sums.add(source, activity);
   if (needs_kernel_powers()) host.gpu_work.add(source, activity, host.activity_sums.process_activity(source).scopes);
-  if (attributes_energy()) host.cpu_work.add(source, activity);
+  if (has_attributed_level()) host.cpu_work.add(source, activity);
 }
 
 void Machines::add_mark(std::uint32_t source, const Mark& mark) {
@@ -162,7 +162,7 @@ std::vector<std::int64_t> times_of_known_energy_ns(const RecordedEnergy::Result:
 }  // namespace
 
 // The model of steps is fitted to the energy of the GPU, or of the CPU if there is no GPU.
-void Machines::fit_serving(Host& host, const RecordedEnergy::Result& energy) {
+void Machines::fit_serving_model(Host& host, const RecordedEnergy::Result& energy) {
   if (!host.serving.has_steps()) return;
   std::vector<std::int64_t> edges_ns;
   double joules = 0;
@@ -183,7 +183,7 @@ void Machines::fit_serving(Host& host, const RecordedEnergy::Result& energy) {
     for (const DomainEnergy& row : energy.domain_table.rows) {
       if (row.name != curve.domain || !row.joules) continue;
       joules += *row.joules;
-      uncertainty_j += row.uncertainty_j.value_or(0) / kHalfWidth95;
+      uncertainty_j += row.uncertainty_j.value_or(0) / kNormalHalfWidth95;
     }
   }
   EnergyFunction energy_j;
@@ -208,12 +208,15 @@ void Machines::add_lost_kernels(Host& host) {
   }
 }
 
-bool Machines::attributes_energy() const { return std::ranges::any_of(requested_results_.levels, needs_attribution); }
+bool Machines::has_attributed_level() const {
+  return std::ranges::any_of(requested_results_.levels, needs_attribution);
+}
 
 // Called after the sums are finished.
 CpuAttributionInputs Machines::cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const {
-  CpuAttributionInputs known{.use = host.cpu_work.finish(host.activity_sums)};
-  const MachineCpuTime machine{std::move(energy.cpu_time_readings[std::string(kMachineCpuTime)]), host.cpu_count};
+  CpuAttributionInputs known{.cpu_use = host.cpu_work.finish(host.activity_sums)};
+  const MachineCpuTime machine{std::move(energy.cpu_time_readings[std::string(kMachineCpuTimeChannel)]),
+                               host.cpu_count};
   known.other_cpu_s = other_cpu_curve(machine.readings, host.activity_sums.captured_cpu_s(), machine.cpu_count);
   known.cpu_count = machine.cpu_count;
   std::vector<std::vector<EnergyPoint>> domains;
@@ -221,21 +224,22 @@ CpuAttributionInputs Machines::cpu_attribution_inputs(Host& host, RecordedEnergy
   double uncertainty_j = 0;  // a sum, because the errors of estimates are correlated
   for (RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
     if (curve.domain_class == DomainClass::gpu) continue;
-    if (curve.readings.size() > known.readings_ns.size()) known.readings_ns = reading_times_ns(curve.readings);
+    if (curve.readings.size() > known.counter_reading_times_ns.size())
+      known.counter_reading_times_ns = reading_times_ns(curve.readings);
     domains.push_back(std::move(curve.readings));
     for (const DomainEnergy& row : energy.domain_table.rows) {
       if (row.name != curve.domain || !row.joules) continue;
       joules += *row.joules;
-      uncertainty_j += row.uncertainty_j.value_or(0) / kHalfWidth95;
+      uncertainty_j += row.uncertainty_j.value_or(0) / kNormalHalfWidth95;
       known.is_estimated = known.is_estimated || row.provenance == Provenance::estimated;
     }
   }
   std::optional<CpuPowers> fitted;
   // An estimate is proportional to CPU time and contains no information on powers.
-  if (needs_kernel_powers() && !known.is_estimated) fitted = fit_cpu_powers(known.use, machine, domains);
-  known.powers = fitted ? std::move(*fitted) : equal_cpu_powers(known.use.column_count);
+  if (needs_kernel_powers() && !known.is_estimated) fitted = fit_cpu_powers(known.cpu_use, machine, domains);
+  known.powers = fitted ? std::move(*fitted) : make_equal_cpu_powers(known.cpu_use.column_count);
   const double own = joules > 0 ? uncertainty_j / joules : 0;
-  draw_gain_replicates(known.powers, known.is_estimated ? own : add_in_quadrature(own, kGainSpread));
+  draw_gain_replicates(known.powers, known.is_estimated ? own : add_in_quadrature(own, kRaplGainSpread));
   return known;
 }
 
@@ -255,7 +259,7 @@ void Machines::add_co_tenants(Host& host, const RecordedEnergy::Result& energy) 
 }
 
 MachineEnergy::Gpu Machines::make_gpu_energy(const Host& host, const RecordedEnergy::Result::DomainCurve& curve,
-                                             DeviceWork* work, const GpuName& name) const {
+                                             DeviceWork* work, const PrefixedDevice& name) const {
   MachineEnergy::Gpu gpu{
       name.prefix + curve.domain, curve.energy_j, {}, curve.device_model, curve.power_limited_fraction};
   if (const auto others = host.co_tenant_s.find(name.device); others != host.co_tenant_s.end())
@@ -277,15 +281,16 @@ MachineEnergy::Gpu Machines::make_gpu_energy(const Host& host, const RecordedEne
   const std::int64_t lag_ns = gpu.powers->power_fit.counter_lag_ns;
   const auto busy_s = host.activity_sums.gpu_busy_s().find(name.device);
   const bool has_shape = !curve.power_history.empty() || busy_s == host.activity_sums.gpu_busy_s().end();
-  gpu.energy_j = has_shape ? lag_corrected_curve(curve.curve, lag_ns, curve.energy_j)
-                           : modelled_curve(curve.counter_updates, lag_ns, *gpu.powers, busy_s->second, curve.energy_j);
+  gpu.energy_j =
+      has_shape ? lag_corrected_curve(curve.curve, lag_ns, curve.energy_j)
+                : modelled_energy_curve(curve.counter_updates, lag_ns, *gpu.powers, busy_s->second, curve.energy_j);
   // The energy itself is uncertain: at the edges of a short run, or of a part of one.
   if (curve.relative_uncertainty > 0)
-    gpu.powers->power_fit.widen_gain_uncertainty(curve.relative_uncertainty / kHalfWidth95);
+    gpu.powers->power_fit.widen_gain_uncertainty(curve.relative_uncertainty / kNormalHalfWidth95);
   return gpu;
 }
 
-void Machines::set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix) {
+void Machines::set_recorded_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix) {
   const auto found = hosts_.find(source);
   if (found == hosts_.end()) return;
   Host& host = found->second;
@@ -304,7 +309,7 @@ void Machines::set_energy(std::uint32_t source, RecordedEnergy::Result& energy, 
   for (const RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
     host.gpu_energy_curves.push_back(curve.curve);
     if (curve.domain_class != DomainClass::gpu) {
-      add_curve(host.energy.cpu_energy_j, curve.energy_j);
+      add_to_curve_sum(host.energy.cpu_energy_j, curve.energy_j);
       continue;
     }
     host.energy.gpus.insert_or_assign(curve.device,
@@ -316,16 +321,16 @@ void Machines::set_energy(std::uint32_t source, RecordedEnergy::Result& energy, 
                                         make_gpu_energy(host, curve, work_of(by_number), {prefix, by_number}));
     }
   }
-  fit_serving(host, energy);
+  fit_serving_model(host, energy);
   const auto cpu_time = [&](std::string_view name) -> std::optional<TimeCurve> {
     const auto curve = energy.cpu_times_s.find(std::string(name));
     return curve == energy.cpu_times_s.end() ? std::nullopt : std::optional(std::move(curve->second));
   };
-  host.energy.machine_cpu_s = cpu_time(kMachineCpuTime);
-  if (const std::optional<TimeCurve> command_s = cpu_time(kCommandCpuTime))
+  host.energy.machine_cpu_s = cpu_time(kMachineCpuTimeChannel);
+  if (const std::optional<TimeCurve> command_s = cpu_time(kCommandCpuTimeChannel))
     host.energy.command_cpu_s = command_s->total();
   host.energy.has_idle_time = host.energy.machine_cpu_s || host.energy.command_cpu_s;
-  if (attributes_energy() && host.energy.cpu_energy_j) host.energy.cpu_inputs = cpu_attribution_inputs(host, energy);
+  if (has_attributed_level() && host.energy.cpu_energy_j) host.energy.cpu_inputs = cpu_attribution_inputs(host, energy);
   for (const RowLevel level : requested_results_.levels) {
     if (needs_attribution(level)) host.ledgers.try_emplace(level, level, host.energy, host.activity_sums);
   }
@@ -362,7 +367,7 @@ LedgerResult Machines::host_result(Host& host, RowLevel level, const Grouping& g
   }
   const auto ledger = host.ledgers.find(level);
   LedgerResult result = ledger == host.ledgers.end() ? LedgerResult() : ledger->second.finish(grouping);
-  mark_unknown_counts(result);
+  clear_unknown_counts(result);
   note_light_mode(host.activity_sums, result.diagnostics);
   note_grouped_kernels(host.activity_sums, level, result.diagnostics);
   if (level == RowLevel::tensor)
@@ -403,20 +408,21 @@ EnergyFunction Machines::host_energy_function(const Host& host) {
 }
 
 // Those of the process that reported most: ranks of one run report the same steps.
-std::vector<NumberedMark> Machines::step_or_epoch_marks(const Host& host, RowLevel level) {
+std::vector<StepOrEpochMark> Machines::step_or_epoch_marks(const Host& host, RowLevel level) {
   const auto& marks_of_processes = level == RowLevel::epoch ? host.epoch_marks : host.step_marks;
   const auto most =
       std::ranges::max_element(marks_of_processes, {}, [](const auto& marks) { return marks.second.size(); });
   if (most == marks_of_processes.end()) return {};
-  std::vector<NumberedMark> marks = most->second;
+  std::vector<StepOrEpochMark> marks = most->second;
   const auto evaluations = host.evaluation_marks.find(most->first);
   if (level == RowLevel::step && evaluations != host.evaluation_marks.end())
     mark_evaluation_steps(marks, evaluations->second);
   return marks;
 }
 
-std::vector<NumberedEnergy> Machines::step_or_epoch_energies(const Host& host, RowLevel level) {
-  const LastStepEnd last = level == RowLevel::step ? LastStepEnd::after_median_length : LastStepEnd::at_command_end;
+std::vector<StepOrEpochEnergy> Machines::step_or_epoch_energies(const Host& host, RowLevel level) {
+  const LastStepEndRule last =
+      level == RowLevel::step ? LastStepEndRule::after_median_length : LastStepEndRule::at_command_end;
   return energies_between_marks(step_or_epoch_marks(host, level), host_energy_function(host), host.span,
                                 host.probing_spans, last);
 }

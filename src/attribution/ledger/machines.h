@@ -36,11 +36,11 @@ class Machines {
            const KernelPriors& priors);
 
   // Second pass.
-  void add_sums(std::uint32_t source, const Activity& activity);
+  void add_to_activity_sums(std::uint32_t source, const Activity& activity);
   void add_mark(std::uint32_t source, const Mark& mark);
   void observe_engine_steps(std::uint32_t source, const EngineSteps& steps);
   // After the second pass: the energy of the recorder `source`. `prefix` precedes the names of its domains.
-  void set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix);
+  void set_recorded_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix);
   // Third pass.
   void add(std::uint32_t source, const Activity& activity);
   void add(std::uint32_t source, const EngineSteps& steps);
@@ -49,10 +49,10 @@ class Machines {
   LedgerResult finish(RowLevel level, const Grouping& grouping = {});
   // After the third pass: one view for each machine.
   std::vector<MachineView> views(const ViewLimits& limits);
-  // After set_energy(): the kernel powers found on the GPUs of all machines.
+  // After set_recorded_energy(): the kernel powers found on the GPUs of all machines.
   std::vector<KernelPower> learned_kernel_powers(const std::string& default_gpu_model) const;
   bool has_activity() const;
-  // After set_energy(): time and energy of probing; empty if no process was probed.
+  // After set_recorded_energy(): time and energy of probing; empty if no process was probed.
   std::optional<ProbeCost> probe_cost() const;
   // Seconds by which dithering delayed programs, on the machine with the most; empty without dithering.
   std::optional<double> dither_s() const;
@@ -70,10 +70,10 @@ class Machines {
     std::vector<ChannelCalibration> calibration;
     CpuWork cpu_work;
     MachineEnergy energy;
-    std::vector<EnergyCurve> gpu_energy_curves;                     // of all counted domains
-    std::map<std::uint32_t, std::vector<NumberedMark>> step_marks;  // by process
+    std::vector<EnergyCurve> gpu_energy_curves;                        // of all counted domains
+    std::map<std::uint32_t, std::vector<StepOrEpochMark>> step_marks;  // by process
     std::map<std::uint32_t, std::vector<EvaluationMark>> evaluation_marks;
-    std::map<std::uint32_t, std::vector<NumberedMark>> epoch_marks;
+    std::map<std::uint32_t, std::vector<StepOrEpochMark>> epoch_marks;
     std::vector<std::pair<std::uint32_t, Mark>> lost_kernel_marks;  // marks of kind kernels_lost, with their process
     std::map<std::string, TimeCurve> co_tenant_s;                   // by device: time in which co-tenants kept it busy
     std::string prefix;                                             // of the names of its devices
@@ -88,7 +88,7 @@ class Machines {
           activity_sums(command),
           gpu_work(command),
           probing_spans(command),
-          dithering_spans(command, kDitherRegion),
+          dithering_spans(command, kDitherRegionName),
           cpu_work(command),
           serving(command) {}
   };
@@ -96,22 +96,22 @@ class Machines {
   Host* find_or_add_host(std::uint32_t source);
   void for_each_clipped_activity(Host& host, std::uint32_t source, const Activity& activity,
                                  const std::function<void(const Activity&)>& use);
-  void add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const;
-  bool attributes_energy() const;
-  bool needs_kernel_powers() const { return attribution_mode_ == AttributionMode::regress && attributes_energy(); }
+  void add_clipped_activity_sums(Host& host, std::uint32_t source, const Activity& activity) const;
+  bool has_attributed_level() const;
+  bool needs_kernel_powers() const { return attribution_mode_ == AttributionMode::regress && has_attributed_level(); }
   void add_lost_kernels(Host& host);
   void add_co_tenants(Host& host, const RecordedEnergy::Result& energy) const;
-  struct GpuName {
+  struct PrefixedDevice {
     const std::string& prefix;  // of the name of its domain
     const std::string& device;
   };
   MachineEnergy::Gpu make_gpu_energy(const Host& host, const RecordedEnergy::Result::DomainCurve& curve,
-                                     DeviceWork* work, const GpuName& name) const;
+                                     DeviceWork* work, const PrefixedDevice& name) const;
   CpuAttributionInputs cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const;
   static EnergyFunction host_energy_function(const Host& host);
-  static std::vector<NumberedMark> step_or_epoch_marks(const Host& host, RowLevel level);
-  static std::vector<NumberedEnergy> step_or_epoch_energies(const Host& host, RowLevel level);
-  static void fit_serving(Host& host, const RecordedEnergy::Result& energy);
+  static std::vector<StepOrEpochMark> step_or_epoch_marks(const Host& host, RowLevel level);
+  static std::vector<StepOrEpochEnergy> step_or_epoch_energies(const Host& host, RowLevel level);
+  static void fit_serving_model(Host& host, const RecordedEnergy::Result& energy);
   static LedgerResult serving_rows(Host& host, RowLevel level);
   LedgerResult host_result(Host& host, RowLevel level, const Grouping& grouping) const;
 

@@ -20,7 +20,7 @@ constexpr std::int64_t kLength_s = 10;
 constexpr double kGpu_w = 300;
 constexpr double kPackage_w = 100;
 
-struct Machine {
+struct ClusterNode {
   std::string host;
   std::string boot;
   std::int64_t begin_ns;  // of the command, CLOCK_MONOTONIC of this machine
@@ -39,7 +39,7 @@ Channel gpu_channel(const std::string& boot, int gpu) {
   return channel;
 }
 
-std::string write_recorder(const TemporaryDirectory& folder, const Machine& machine, std::int64_t pid = 100) {
+std::string write_recorder(const TemporaryDirectory& folder, const ClusterNode& machine, std::int64_t pid = 100) {
   RecordingSource source = recording_source(pid);
   source.host = machine.host;
   source.boot_id = machine.boot;
@@ -70,7 +70,8 @@ std::string write_recorder(const TemporaryDirectory& folder, const Machine& mach
 }
 
 // Writes the file of one rank, which keeps a CPU busy with one layer all the time, and its GPU half of the time.
-std::string write_rank(const TemporaryDirectory& folder, const Machine& machine, int local, std::int64_t pid = 200) {
+std::string write_rank_recording(const TemporaryDirectory& folder, const ClusterNode& machine, int local,
+                                 std::int64_t pid = 200) {
   RecordingSource source = recording_source(pid + local);
   source.started_ns = machine.begin_ns + kSecond_ns / 2;
   source.role = "process";
@@ -102,11 +103,11 @@ std::string write_rank(const TemporaryDirectory& folder, const Machine& machine,
   return path;
 }
 
-std::vector<std::string> write_run(const TemporaryDirectory& folder, const std::vector<Machine>& machines) {
+std::vector<std::string> write_run(const TemporaryDirectory& folder, const std::vector<ClusterNode>& machines) {
   std::vector<std::string> files;
-  for (const Machine& machine : machines) {
+  for (const ClusterNode& machine : machines) {
     files.push_back(write_recorder(folder, machine));
-    for (int local = 0; local < machine.ranks; ++local) files.push_back(write_rank(folder, machine, local));
+    for (int local = 0; local < machine.ranks; ++local) files.push_back(write_rank_recording(folder, machine, local));
   }
   return files;
 }
@@ -124,7 +125,7 @@ const ReportRow* find(const ReportResult& result, const std::vector<std::string>
   return nullptr;
 }
 
-void expect_sound(const ReportResult& result) {
+void expect_consistent_ledger(const ReportResult& result) {
   std::set<std::pair<std::vector<std::string>, std::string>> keys;
   double rows_j = 0;
   double shares = 0;
@@ -141,14 +142,14 @@ void expect_sound(const ReportResult& result) {
   EXPECT_NEAR(*result.attributed_j + *result.idle_j + *result.unattributed_j, *joules_of(result.totals.measured), 1);
 }
 
-const std::vector<Machine> kTwoMachines = {{"node-1", "boot-a", 50 * kSecond_ns, 0, 2},
-                                           {"node-2", "boot-b", 90'000 * kSecond_ns, 2, 1}};
+const std::vector<ClusterNode> kTwoMachines = {{"node-1", "boot-a", 50 * kSecond_ns, 0, 2},
+                                               {"node-2", "boot-b", 90'000 * kSecond_ns, 2, 1}};
 constexpr double kTotal_j = kLength_s * (2 * kPackage_w + 3 * kGpu_w);
 
 TEST(Ranks, OfOneMachineMakeOneRowPerPathAndDevice) {
   const TemporaryDirectory folder;
   const ReportResult layers = report(write_run(folder, {kTwoMachines[0]}), RowLevel::layer);
-  expect_sound(layers);
+  expect_consistent_ledger(layers);
   EXPECT_EQ(layers.rows.size(), 3u);  // the CPUs together, and two GPUs
   EXPECT_NEAR(find(layers, {"train", "forward", "conv"}, "cpu")->energy_j.value_or(0), kLength_s * kPackage_w, 10);
   EXPECT_EQ(find(layers, {"train", "forward", "conv"}, "cpu")->count, 20u);
@@ -162,7 +163,7 @@ TEST(Ranks, OfTwoMachinesHaveSeparateDevices) {
   for (const RowLevel level : {RowLevel::domain, RowLevel::phase, RowLevel::layer, RowLevel::kernel, RowLevel::rank}) {
     SCOPED_TRACE(row_level_name(level));
     const ReportResult result = report(files, level);
-    expect_sound(result);
+    expect_consistent_ledger(result);
     EXPECT_NEAR(*joules_of(result.totals.measured), kTotal_j, 0.01 * kTotal_j);
   }
   const ReportResult layers = report(files, RowLevel::layer);
@@ -174,7 +175,7 @@ TEST(Ranks, OfTwoMachinesHaveSeparateDevices) {
 
 TEST(Ranks, OfAMachineWithoutSensorsAreNotAddedToMeasuredOnes) {
   const TemporaryDirectory folder;
-  std::vector<Machine> machines = kTwoMachines;
+  std::vector<ClusterNode> machines = kTwoMachines;
   machines[1].is_estimated = true;
   const std::vector<std::string> files = write_run(folder, machines);
   for (const RowLevel level : {RowLevel::domain, RowLevel::phase, RowLevel::layer, RowLevel::kernel, RowLevel::step}) {
@@ -203,10 +204,10 @@ TEST(Ranks, HaveOneShareEach) {
 
 TEST(Ranks, WithTheSameStepNumberShareAStepDespiteClockOffsets) {
   const TemporaryDirectory folder;
-  std::vector<Machine> machines = kTwoMachines;
+  std::vector<ClusterNode> machines = kTwoMachines;
   machines[1].steps = 4;  // slower: 4 steps of 2.5 s instead of 5 of 2 s
   const ReportResult steps = report(write_run(folder, machines), RowLevel::step);
-  expect_sound(steps);
+  expect_consistent_ledger(steps);
   ASSERT_EQ(steps.rows.size(), 5u);
   EXPECT_NEAR(steps.rows[0].energy_j.value_or(0), 2 * (kPackage_w + 2 * kGpu_w) + 2.5 * (kPackage_w + kGpu_w), 20);
   EXPECT_NEAR(steps.rows[0].time_s, 2.5, 1e-3);  // of the slower machine
@@ -216,17 +217,17 @@ TEST(Ranks, WithTheSameStepNumberShareAStepDespiteClockOffsets) {
 
 TEST(Ranks, OfMachinesWithTheSameNameAreDistinguished) {
   const TemporaryDirectory folder;
-  std::vector<Machine> machines = kTwoMachines;
+  std::vector<ClusterNode> machines = kTwoMachines;
   machines[1].host = "node-1";
   const ReportResult result = report(write_run(folder, machines), RowLevel::kernel);
-  expect_sound(result);
+  expect_consistent_ledger(result);
   EXPECT_NE(find(result, {"gemm"}, "node-1:0/gpu0"), nullptr);
   EXPECT_NE(find(result, {"gemm"}, "node-1:1/gpu0"), nullptr);
 }
 
 TEST(Ranks, ThatFailOnOneMachineFailTheRun) {
   const TemporaryDirectory folder;
-  std::vector<Machine> machines = kTwoMachines;
+  std::vector<ClusterNode> machines = kTwoMachines;
   machines[0].exit_code = 3;
   EXPECT_EQ(report(write_run(folder, machines), RowLevel::domain).exit_code, 3);
 }
@@ -235,26 +236,26 @@ TEST(Ranks, OfAMachineWithTwoSamplersAreMeasuredOnce) {
   const TemporaryDirectory folder;
   std::vector<std::string> files = write_run(folder, {kTwoMachines[0]});
   const double alone_j = joules_of(report(files, RowLevel::domain).totals.measured).value_or(0);
-  Machine again = kTwoMachines[0];
+  ClusterNode again = kTwoMachines[0];
   again.begin_ns += kSecond_ns / 10;  // two ranks that each started a recorder
   files.push_back(write_recorder(folder, again, 101));
   for (const RowLevel level : {RowLevel::domain, RowLevel::layer, RowLevel::rank}) {
     const ReportResult result = report(files, level);
     EXPECT_NEAR(joules_of(result.totals.measured).value_or(0), alone_j, 1e-3 * alone_j) << row_level_name(level);
     EXPECT_TRUE(result.diagnostics.contains("duplicate_samples"));
-    expect_sound(result);
+    expect_consistent_ledger(result);
     EXPECT_EQ(result.domains.front().name, "package-0");
   }
 }
 
 TEST(Ranks, OfAMachineRecordedTwiceInARowAreSummed) {
   const TemporaryDirectory folder;
-  Machine later = kTwoMachines[0];
+  ClusterNode later = kTwoMachines[0];
   later.begin_ns += 100 * kSecond_ns;
   std::vector<std::string> files = write_run(folder, {kTwoMachines[0]});
   const double once_j = report(files, RowLevel::layer).attributed_j.value_or(0);
   files.push_back(write_recorder(folder, later, 101));
-  files.push_back(write_rank(folder, later, 0, 301));
+  files.push_back(write_rank_recording(folder, later, 0, 301));
   const ReportResult both = report(files, RowLevel::layer);
   EXPECT_GT(both.attributed_j.value_or(0), 1.4 * once_j);
   EXPECT_EQ(both.rows.size(), 3u);

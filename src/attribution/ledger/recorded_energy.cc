@@ -13,11 +13,11 @@ namespace {
 // Limit of power history samples: 15 minutes at 50 per second. By then powers are identified, if at all.
 constexpr std::size_t kMaxHistoryPoints = 45'000;
 // Limit of readings per counter: about three hours at the usual sampling rate, 3 MB.
-constexpr std::size_t kMaxGpuReadings = 200'000;
+constexpr std::size_t kMaxCounterReadings = 200'000;
 
 // The curve in equal cells.
-TimeCurve curve_in_cells(const EnergyCurve& curve, TimeSpan span) {
-  TimeCurve cells(span, cell_count_for(span));
+TimeCurve resample_to_cells(const EnergyCurve& curve, TimeSpan span) {
+  TimeCurve cells(span, cell_count_for_span(span));
   const auto edge_ns = [&](std::size_t cell) {
     if (cell == cells.size()) return span.end_ns;
     return span.begin_ns + static_cast<std::int64_t>(cells.cell_s() * 1e9 * static_cast<double>(cell));
@@ -40,9 +40,9 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
   curves_.retain_around(span.end_ns);
   for (const Channel& channel : channels) {
     ChannelState& state = channel_states_.emplace_back(ChannelState{channel});
-    if (measures_energy(channel) || channel.quantity == Quantity::power_history) continue;
+    if (measures_energy_or_power(channel) || channel.quantity == Quantity::power_history) continue;
     if (channel.quantity == Quantity::cpu_time) {
-      state.cpu_time.emplace(CpuTime{TimeCurve(span, cell_count_for(span)), {}, {}});
+      state.cpu_time.emplace(CpuTime{TimeCurve(span, cell_count_for_span(span)), {}, {}});
     } else {
       state.track = {std::vector<double>(slice_count_), std::vector<std::uint64_t>(slice_count_)};
       if (is_co_tenant_utilization(channel)) state.track.co_tenants.emplace();
@@ -63,14 +63,14 @@ void RecordedEnergy::add(const Sample& sample) {
     state.power_history.push_back(
         {sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * state.channel.scale});
   } else {
-    add_track_reading(state, sample.reading);
+    add_gauge_reading(state, sample.reading);
   }
 }
 
 void RecordedEnergy::add_energy_reading(std::size_t channel, const Reading& reading) {
   ChannelState& state = channel_states_[channel];
   const bool is_counter = state.channel.kind == ChannelKind::counter;
-  if (!is_counter || reading.code != ReadCode::ok || state.readings.size() >= kMaxGpuReadings) return;
+  if (!is_counter || reading.code != ReadCode::ok || state.readings.size() >= kMaxCounterReadings) return;
   const double joules = curves_.curve_of(channel)->tally().joules;
   const double before_j = state.readings.empty() ? 0 : state.readings.back().joules;
   if (joules > before_j) state.readings.push_back({reading.time_ns(), joules});
@@ -87,7 +87,7 @@ void RecordedEnergy::add_cpu_time_reading(ChannelState& state, const Reading& re
   known.readings.push_back({reading.time_ns(), static_cast<double>(reading.raw) * state.channel.scale});
 }
 
-void RecordedEnergy::add_track_reading(ChannelState& state, const Reading& reading) const {
+void RecordedEnergy::add_gauge_reading(ChannelState& state, const Reading& reading) const {
   if (state.track.co_tenants) state.track.co_tenants->add(reading);
   const std::int64_t into_ns = reading.time_ns() - span_.begin_ns;
   const std::int64_t length_ns = std::max<std::int64_t>(span_.end_ns - span_.begin_ns, 1);
@@ -103,7 +103,7 @@ RecordedEnergy::Result RecordedEnergy::finish() {
   Result result;
   result.slice_s = seconds(span_.end_ns - span_.begin_ns) / static_cast<double>(slice_count_);
   const std::vector<ChannelEnergy> energies = channel_energies(result);
-  add_tracks(result);
+  add_gauge_tracks(result);
   result.domain_table = make_domain_table(energies, seconds(span_.end_ns - span_.begin_ns));
   for (const ChannelEnergy& energy : energies) result.domain_table.diagnostics.add_all(describe_faults(energy));
   for (const ChannelState& state : channel_states_) {
@@ -113,8 +113,8 @@ RecordedEnergy::Result RecordedEnergy::finish() {
     if (state.track.co_tenants)
       state.track.co_tenants->note_co_tenants(state.channel.domain, result.domain_table.diagnostics);
   }
-  add_power(result);
-  add_curves(result);
+  add_power_series(result);
+  add_domain_curves(result);
   return result;
 }
 
@@ -123,7 +123,7 @@ std::vector<ChannelEnergy> RecordedEnergy::channel_energies(Result& result) cons
   std::vector<ChannelEnergy> energies;
   for (const EnergyCurve& curve : curves_.curves()) {
     energies.push_back(curve.energy_between(span_.begin_ns, span_.end_ns));
-    const CounterClock* const clock = curve.clock();
+    const UpdateTimeEstimator* const clock = curve.clock();
     if (clock == nullptr || !clock->is_locked()) continue;
     const UpdateInterval last = clock->last_update_before(span_.end_ns);
     result.counter_updates.push_back({curve.channel().name, clock->period_ns() / kSecond, seconds(last.half_width_ns()),
@@ -132,7 +132,7 @@ std::vector<ChannelEnergy> RecordedEnergy::channel_energies(Result& result) cons
   return energies;
 }
 
-void RecordedEnergy::add_tracks(Result& result) const {
+void RecordedEnergy::add_gauge_tracks(Result& result) const {
   for (const ChannelState& state : channel_states_) {
     const bool without_others = state.track.co_tenants && !state.track.co_tenants->has_co_tenants();
     if (state.track.slice_sums.empty() || without_others) continue;
@@ -153,7 +153,7 @@ std::optional<std::size_t> RecordedEnergy::find_channel_of_domain(const DomainEn
   return std::nullopt;
 }
 
-void RecordedEnergy::add_power(Result& result) const {
+void RecordedEnergy::add_power_series(Result& result) const {
   const double slice_ns = static_cast<double>(span_.end_ns - span_.begin_ns) / static_cast<double>(slice_count_);
   const auto edge_ns = [&](std::size_t slice) {
     if (slice == slice_count_) return span_.end_ns;
@@ -197,7 +197,7 @@ bool RecordedEnergy::is_throttled(const std::string& device) const {
   });
 }
 
-void RecordedEnergy::add_curves(Result& result) {
+void RecordedEnergy::add_domain_curves(Result& result) {
   const EnergyTotals totals = total_energy(result.domain_table.rows);
   const Provenance shown = totals.measured ? Provenance::measured : Provenance::estimated;
   for (const DomainEnergy& row : result.domain_table.rows) {
@@ -217,7 +217,7 @@ void RecordedEnergy::add_curves(Result& result) {
         {.domain = row.name,
          .domain_class = state.channel.domain_class,
          .device = device,
-         .energy_j = curve_in_cells(curve, span_),
+         .energy_j = resample_to_cells(curve, span_),
          .curve = curve,
          .counter_updates = std::move(updates),
          .readings = std::move(state.readings),

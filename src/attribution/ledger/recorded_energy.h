@@ -36,7 +36,7 @@ class RecordedEnergy {
     std::vector<PowerSeries> power_series;             // of the domains of the table whose energy is known
     std::vector<ReportTrack> gauge_tracks;             // of channels that measure no energy
     std::vector<CounterUpdateTiming> counter_updates;  // of slow counters that update regularly
-    ClockReadings clock_readings;
+    ThrottleReadingCounts clock_readings;
     double slice_s = 0;
 
     struct DomainCurve {
@@ -86,11 +86,11 @@ class RecordedEnergy {
 
   void add_energy_reading(std::size_t channel, const Reading& reading);
   void add_cpu_time_reading(ChannelState& state, const Reading& reading) const;
-  void add_track_reading(ChannelState& state, const Reading& reading) const;
+  void add_gauge_reading(ChannelState& state, const Reading& reading) const;
   std::vector<ChannelEnergy> channel_energies(Result& result) const;
-  void add_tracks(Result& result) const;
-  void add_power(Result& result) const;
-  void add_curves(Result& result);
+  void add_gauge_tracks(Result& result) const;
+  void add_power_series(Result& result) const;
+  void add_domain_curves(Result& result);
   std::optional<std::size_t> find_channel_of_domain(const DomainEnergy& row) const;
   std::vector<PowerPoint> take_power_history(const std::string& device);
   double power_limited_fraction(const std::string& device) const;

@@ -49,7 +49,7 @@ bool ScopePaths::is_one_time(std::uint32_t scope) const {
     const auto known = scopes_.find(scope);
     if (known == scopes_.end()) return false;
     if (known->second.kind == ScopeKind::phase && is_one_time_phase(known->second.name)) return true;
-    if (known->second.kind == ScopeKind::mode) return known->second.name == kProbeMode;
+    if (known->second.kind == ScopeKind::mode) return known->second.name == kProbeModeScopeName;
     scope = known->second.parent;
   }
   return false;

@@ -32,7 +32,7 @@ struct ResolvedScope {
   std::vector<std::string> phase_path() const;
   // "aten::conv2d [64,3,224,224] [64,3,7,7]"; the operation alone if its inputs are unknown.
   std::string op_with_tensors() const;
-  bool is_probe() const { return train_or_probe_mode == kProbeMode; }
+  bool is_probe() const { return train_or_probe_mode == kProbeModeScopeName; }
   // Probing, setup, compilation, checkpoints: light mode does not extrapolate them.
   bool is_one_time() const;
 };

@@ -13,7 +13,7 @@
 namespace joulemap::attribution {
 namespace {
 
-ReportRow make_measured_row(std::string name, double time_s, std::optional<double> energy_j) {
+ReportRow make_step_or_epoch_row(std::string name, double time_s, std::optional<double> energy_j) {
   ReportRow row;
   row.path = {name};
   row.name = row.display_name = std::move(name);
@@ -25,13 +25,13 @@ ReportRow make_measured_row(std::string name, double time_s, std::optional<doubl
   return row;
 }
 
-constexpr std::size_t kMinStepsToJudgeLast = 3;
+constexpr std::size_t kMinStepsForMedianLength = 3;
 
 // Estimates where the last step ended, from the median length of the others; `latest_ns` if there are too few.
-std::int64_t estimate_last_step_end_ns(const std::vector<NumberedMark>& moments, std::int64_t latest_ns) {
+std::int64_t estimate_last_step_end_ns(const std::vector<StepOrEpochMark>& moments, std::int64_t latest_ns) {
   std::vector<std::int64_t> lengths_ns;
   for (std::size_t i = 1; i < moments.size(); ++i) lengths_ns.push_back(moments[i].time_ns - moments[i - 1].time_ns);
-  if (lengths_ns.size() < kMinStepsToJudgeLast) return latest_ns;
+  if (lengths_ns.size() < kMinStepsForMedianLength) return latest_ns;
   const auto median = lengths_ns.begin() + static_cast<std::ptrdiff_t>(lengths_ns.size() / 2);
   std::nth_element(lengths_ns.begin(), median, lengths_ns.end());
   return std::min(latest_ns, moments.back().time_ns + *median);
@@ -65,57 +65,57 @@ void add_row(ReportRow& sum, const ReportRow& row) {
 
 }  // namespace
 
-void mark_evaluation_steps(std::vector<NumberedMark>& steps, std::span<const EvaluationMark> evaluations) {
-  std::ranges::sort(steps, {}, &NumberedMark::time_ns);
+void mark_evaluation_steps(std::vector<StepOrEpochMark>& steps, std::span<const EvaluationMark> evaluations) {
+  std::ranges::sort(steps, {}, &StepOrEpochMark::time_ns);
   for (const EvaluationMark& evaluation : evaluations) {
-    auto step = std::ranges::lower_bound(steps, evaluation.time_ns, {}, &NumberedMark::time_ns);
+    auto step = std::ranges::lower_bound(steps, evaluation.time_ns, {}, &StepOrEpochMark::time_ns);
     for (std::uint64_t count = 0; count < evaluation.step_count && step != steps.begin(); ++count)
       (--step)->is_evaluation = true;
   }
 }
 
-std::vector<std::int64_t> mark_times_ns(const std::vector<NumberedMark>& moments) {
+std::vector<std::int64_t> mark_times_ns(const std::vector<StepOrEpochMark>& moments) {
   std::vector<std::int64_t> begins_ns;
-  for (const NumberedMark& moment : moments) {
+  for (const StepOrEpochMark& moment : moments) {
     if (!moment.is_evaluation) begins_ns.push_back(moment.time_ns);
   }
   std::sort(begins_ns.begin(), begins_ns.end());
   return begins_ns;
 }
 
-std::vector<NumberedEnergy> energies_between_marks(std::vector<NumberedMark> moments, const EnergyFunction& energy_j,
-                                                   TimeSpan span, const ProbeSpans& probing, LastStepEnd last) {
+std::vector<StepOrEpochEnergy> energies_between_marks(std::vector<StepOrEpochMark> moments,
+                                                      const EnergyFunction& energy_j, TimeSpan span,
+                                                      const ProbeSpans& probing, LastStepEndRule last) {
   std::sort(moments.begin(), moments.end(),
-            [](const NumberedMark& a, const NumberedMark& b) { return a.time_ns < b.time_ns; });
+            [](const StepOrEpochMark& a, const StepOrEpochMark& b) { return a.time_ns < b.time_ns; });
   const std::int64_t last_ns =
-      last == LastStepEnd::after_median_length ? estimate_last_step_end_ns(moments, span.end_ns) : span.end_ns;
-  std::vector<NumberedEnergy> energies;
+      last == LastStepEndRule::after_median_length ? estimate_last_step_end_ns(moments, span.end_ns) : span.end_ns;
+  std::vector<StepOrEpochEnergy> energies;
   energies.reserve(moments.size());
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const std::int64_t begin_ns = std::max(moments[i].time_ns, span.begin_ns);
     const std::int64_t end_ns = i + 1 < moments.size() ? moments[i + 1].time_ns : last_ns;
     std::optional<double> own_j;
     if (energy_j) own_j = energy_j(begin_ns, end_ns) - probing.energy_in_spans_between(energy_j, begin_ns, end_ns);
-    const double time_s = seconds(end_ns - begin_ns) - probing.time_between_s(begin_ns, end_ns);
-    energies.push_back(
-        {moments[i].number, {begin_ns, end_ns}, std::max(time_s, 0.0), own_j, moments[i].is_evaluation});
+    const double time_s = seconds(end_ns - begin_ns) - probing.time_in_spans_between_s(begin_ns, end_ns);
+    energies.push_back({moments[i].number, {begin_ns, end_ns}, std::max(time_s, 0.0), own_j, moments[i].is_evaluation});
   }
   return energies;
 }
 
-LedgerResult step_rows(std::string_view name, std::vector<NumberedMark> moments, const EnergyFunction& energy_j,
+LedgerResult step_rows(std::string_view name, std::vector<StepOrEpochMark> moments, const EnergyFunction& energy_j,
                        TimeSpan span, const ProbeSpans& probing) {
   LedgerResult result;
   double attributed_j = 0;
-  const LastStepEnd last = name == "step" ? LastStepEnd::after_median_length : LastStepEnd::at_command_end;
-  for (const NumberedEnergy& one : energies_between_marks(std::move(moments), energy_j, span, probing, last)) {
-    result.rows.push_back(make_measured_row(fmt::format("{} {}", name, one.number), one.time_s, one.energy_j));
+  const LastStepEndRule last = name == "step" ? LastStepEndRule::after_median_length : LastStepEndRule::at_command_end;
+  for (const StepOrEpochEnergy& one : energies_between_marks(std::move(moments), energy_j, span, probing, last)) {
+    result.rows.push_back(make_step_or_epoch_row(fmt::format("{} {}", name, one.number), one.time_s, one.energy_j));
     result.rows.back().name = fmt::format("{}", one.number);
     if (one.is_evaluation) result.rows.back().display_name += " (evaluation)";
   }
   if (!probing.empty() && !result.rows.empty()) {
     const std::optional<double> probed_j = energy_j ? std::optional(probing.energy_in_spans(energy_j)) : std::nullopt;
-    result.rows.push_back(make_measured_row(std::string(kProbeMode), probing.total_s(), probed_j));
+    result.rows.push_back(make_step_or_epoch_row(std::string(kProbeModeScopeName), probing.total_s(), probed_j));
   }
   for (const ReportRow& row : result.rows) attributed_j += row.energy_j.value_or(0);
   if (!energy_j) return result;

@@ -17,7 +17,7 @@
 
 namespace joulemap::attribution {
 
-struct NumberedMark {
+struct StepOrEpochMark {
   std::int64_t time_ns = 0;
   std::uint64_t number = 0;
   bool is_evaluation = false;
@@ -29,28 +29,29 @@ struct EvaluationMark {
   std::uint64_t step_count = 0;
 };
 // Sorts the steps by time and sets is_evaluation.
-void mark_evaluation_steps(std::vector<NumberedMark>& steps, std::span<const EvaluationMark> evaluations);
+void mark_evaluation_steps(std::vector<StepOrEpochMark>& steps, std::span<const EvaluationMark> evaluations);
 
 // Times of the marks without evaluation steps, sorted.
-std::vector<std::int64_t> mark_times_ns(const std::vector<NumberedMark>& moments);
+std::vector<std::int64_t> mark_times_ns(const std::vector<StepOrEpochMark>& moments);
 
-struct NumberedEnergy {
+struct StepOrEpochEnergy {
   std::uint64_t number = 0;
   TimeSpan span;
   double time_s = 0;  // without probing, as is energy_j
   std::optional<double> energy_j;
   bool is_evaluation = false;
 };
-enum class LastStepEnd : std::uint8_t { at_command_end, after_median_length };
+enum class LastStepEndRule : std::uint8_t { at_command_end, after_median_length };
 // One element for each mark, in order of time. `energy_j`: energy of the machine; may be empty.
-std::vector<NumberedEnergy> energies_between_marks(std::vector<NumberedMark> moments, const EnergyFunction& energy_j,
-                                                   TimeSpan span, const ProbeSpans& probing,
-                                                   LastStepEnd last = LastStepEnd::at_command_end);
+std::vector<StepOrEpochEnergy> energies_between_marks(std::vector<StepOrEpochMark> moments,
+                                                      const EnergyFunction& energy_j, TimeSpan span,
+                                                      const ProbeSpans& probing,
+                                                      LastStepEndRule last = LastStepEndRule::at_command_end);
 
 // `name`: "step" or "epoch"; the last step ends after the median length. `energy_j`: of all counted domains; empty if
 // none is known. Several processes of one run (ranks) number the same steps: the caller passes those of the process
 // with the most.
-LedgerResult step_rows(std::string_view name, std::vector<NumberedMark> moments, const EnergyFunction& energy_j,
+LedgerResult step_rows(std::string_view name, std::vector<StepOrEpochMark> moments, const EnergyFunction& energy_j,
                        TimeSpan span, const ProbeSpans& probing);
 
 // The same steps on several machines: one row for each number, with the energy of all and the time of the slowest. A

@@ -40,15 +40,15 @@ TEST(MergedRows, WaitingThatIsUnknownInOneRecordingIsUnknownInTheSum) {
   EXPECT_EQ(merge_rows({{layer(10, 5)}, {unknown}})[0].waiting_j, std::nullopt);
 }
 
-std::string evaluation_flags(std::vector<NumberedMark> steps, const std::vector<EvaluationMark>& evaluations) {
+std::string evaluation_flags(std::vector<StepOrEpochMark> steps, const std::vector<EvaluationMark>& evaluations) {
   mark_evaluation_steps(steps, evaluations);
   std::string flags;
-  for (const NumberedMark& step : steps) flags += step.is_evaluation ? 'e' : '.';
+  for (const StepOrEpochMark& step : steps) flags += step.is_evaluation ? 'e' : '.';
   return flags;
 }
 
 TEST(EvaluationSteps, AreTheLastOnesThatBeganBeforeTheMark) {
-  const std::vector<NumberedMark> steps{{10, 0}, {20, 1}, {30, 2}, {40, 3}, {50, 4}};
+  const std::vector<StepOrEpochMark> steps{{10, 0}, {20, 1}, {30, 2}, {40, 3}, {50, 4}};
   EXPECT_EQ(evaluation_flags(steps, {}), ".....");
   EXPECT_EQ(evaluation_flags(steps, {{40, 1}}), "..e..") << "the step that begins at the mark is not one of them";
   EXPECT_EQ(evaluation_flags(steps, {{40, 3}, {60, 1}}), "eee.e");
@@ -57,7 +57,7 @@ TEST(EvaluationSteps, AreTheLastOnesThatBeganBeforeTheMark) {
 }
 
 TEST(EvaluationSteps, HaveRowsOfTheirOwnButNoTimesAmongTheSteps) {
-  std::vector<NumberedMark> steps{{10, 0}, {20, 1}, {30, 2}};
+  std::vector<StepOrEpochMark> steps{{10, 0}, {20, 1}, {30, 2}};
   mark_evaluation_steps(steps, std::vector<EvaluationMark>{{30, 1}});
   EXPECT_EQ(mark_times_ns(steps), (std::vector<std::int64_t>{10, 30}));
   const TimeSpan span{0, 40};

@@ -14,7 +14,7 @@ constexpr std::int64_t kMaxCurveCells = 200'000;
 
 }  // namespace
 
-std::size_t cell_count_for(TimeSpan span) {
+std::size_t cell_count_for_span(TimeSpan span) {
   return static_cast<std::size_t>(
       std::clamp<std::int64_t>((span.end_ns - span.begin_ns) / kMinCell_ns, 1, kMaxCurveCells));
 }

@@ -53,6 +53,6 @@ class TimeCurve {
 };
 
 // Number of cells for a span: cells of 10 ms, or longer ones in spans of more than half an hour.
-std::size_t cell_count_for(TimeSpan span);
+std::size_t cell_count_for_span(TimeSpan span);
 
 }  // namespace joulemap::attribution

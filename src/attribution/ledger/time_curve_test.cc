@@ -36,8 +36,8 @@ TEST(TimeCurve, ClipsTimeOutsideItsRange) {
 }
 
 TEST(TimeCurve, StaysSmallHoweverLongTheRun) {
-  EXPECT_EQ(cell_count_for({0, 1}), 1u);
-  EXPECT_LE(cell_count_for({0, 72 * 3600 * kSecond_ns}), 200'000u);
+  EXPECT_EQ(cell_count_for_span({0, 1}), 1u);
+  EXPECT_LE(cell_count_for_span({0, 72 * 3600 * kSecond_ns}), 200'000u);
 }
 
 }  // namespace

@@ -22,14 +22,14 @@ bool is_within_any_span(const std::vector<TimeSpan>& spans, TimeSpan span) {
 
 }  // namespace
 
-IdleCause idle_cause_of(ProcessActivity& names, const WaitTally& wait, TimeSpan span) {
+IdleCause idle_cause_of_wait(ProcessActivity& names, const WaitTally& wait, TimeSpan span) {
   const ResolvedScope& scope = names.scopes.resolved_scope(wait.scope);
   if (scope.phase == kDataLoaderPhase || scope.phase == kBatchInputPhase) return IdleCause::data;
   if (scope.phase == kCompilePhase) return IdleCause::compilation;
   if (scope.phase.starts_with(kCheckpointPhase)) return IdleCause::checkpoint;
   if (scope.phase == kSetupPhase) return IdleCause::startup;
   if (is_communication_scope(scope)) return IdleCause::communication;
-  if (names.has_training && !scope.train_or_probe_mode.empty() && scope.train_or_probe_mode != kTrainMode &&
+  if (names.has_training && !scope.train_or_probe_mode.empty() && scope.train_or_probe_mode != kTrainModeScopeName &&
       !scope.is_probe())
     return IdleCause::evaluation;
   if (wait.kind == WaitKind::synchronization) return IdleCause::synchronization;
@@ -37,7 +37,7 @@ IdleCause idle_cause_of(ProcessActivity& names, const WaitTally& wait, TimeSpan 
   if (!names.steps_span) return IdleCause::host;
   if (span.begin_ns < names.steps_span->begin_ns) return IdleCause::startup;
   if (span.begin_ns >= names.steps_span->end_ns) return IdleCause::shutdown;
-  return is_within_any_span(names.between_steps_span, span) ? IdleCause::between : IdleCause::host;
+  return is_within_any_span(names.gaps_between_steps, span) ? IdleCause::between : IdleCause::host;
 }
 
 }  // namespace joulemap::attribution

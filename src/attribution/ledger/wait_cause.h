@@ -11,6 +11,6 @@
 namespace joulemap::attribution {
 
 // `span`: the interval that the wait was recorded for. `names`: of the process that waited.
-IdleCause idle_cause_of(ProcessActivity& names, const WaitTally& wait, TimeSpan span);
+IdleCause idle_cause_of_wait(ProcessActivity& names, const WaitTally& wait, TimeSpan span);
 
 }  // namespace joulemap::attribution

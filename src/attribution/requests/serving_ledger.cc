@@ -13,9 +13,9 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::size_t kMaxObservedSteps = std::size_t{1} << 22;
-constexpr double kHalfWidth90 = 1.6449;  // of a normal distribution, in standard deviations
+constexpr double kNormalHalfWidth90 = 1.6449;  // of a normal distribution, in standard deviations
 
-bool has_work(const StepRequest& entry) {
+bool has_computed_tokens(const StepRequest& entry) {
   return entry.prompt_tokens > 0 || entry.decoded_tokens > 0 || entry.rejected_tokens > 0;
 }
 
@@ -23,13 +23,13 @@ double computed_tokens(const StepRequest& entry) {
   return double{1} * entry.prompt_tokens + entry.decoded_tokens + entry.rejected_tokens;
 }
 
-std::array<float, kStepTerms> step_terms(std::span<const StepRequest> entries) {
+std::array<float, kStepTermCount> step_terms(std::span<const StepRequest> entries) {
   StepTerms sum{1};
   for (const StepRequest& entry : entries) {
     add_scaled_terms(sum, request_step_terms(entry));
     if (entry.prompt_tokens > 0) sum[kPromptStepTerm] = 1;
   }
-  std::array<float, kStepTerms> terms{};
+  std::array<float, kStepTermCount> terms{};
   std::ranges::transform(sum, terms.begin(), [](double value) { return static_cast<float>(value); });
   return terms;
 }
@@ -47,8 +47,8 @@ void for_each_step(const EngineSteps& batch, const Use& use) {
 }
 
 // Ranges of lengths: 0, 1, 2-3, 4-7 ... The lower end of the range of `length`.
-std::uint64_t range_begin(std::uint64_t length) { return length == 0 ? 0 : std::bit_floor(length); }
-std::uint64_t range_end(std::uint64_t begin) { return begin == 0 ? 0 : 2 * begin - 1; }
+std::uint64_t length_range_begin(std::uint64_t length) { return length == 0 ? 0 : std::bit_floor(length); }
+std::uint64_t length_range_end(std::uint64_t begin) { return begin == 0 ? 0 : 2 * begin - 1; }
 
 double percentile(const std::vector<double>& sorted, double fraction) {
   const double position = fraction * static_cast<double>(sorted.size() - 1);
@@ -69,18 +69,21 @@ RequestDistribution make_request_distribution(std::vector<double> joules, std::u
 }
 
 // Its energy is that of the whole request.
-bool is_whole(const ServedRequest& request) { return request.status == RequestStatus::finished && !request.is_clipped; }
+bool is_completely_recorded(const ServedRequest& request) {
+  return request.status == RequestStatus::finished && !request.is_clipped;
+}
 
 template <class LengthOf>
-std::vector<RequestDistribution> distributions_by_length(const std::vector<ServedRequest>& requests,
-                                                         LengthOf length_of) {
+std::vector<RequestDistribution> energy_distributions_by_length(const std::vector<ServedRequest>& requests,
+                                                                LengthOf length_of) {
   std::map<std::uint64_t, std::vector<double>> by_length;
   for (const ServedRequest& request : requests) {
-    if (is_whole(request)) by_length[range_begin(length_of(request))].push_back(request.shares.shapley_j);
+    if (is_completely_recorded(request))
+      by_length[length_range_begin(length_of(request))].push_back(request.shares.shapley_j);
   }
   std::vector<RequestDistribution> all;
   for (auto& [begin, joules] : by_length)
-    all.push_back(make_request_distribution(std::move(joules), begin, range_end(begin)));
+    all.push_back(make_request_distribution(std::move(joules), begin, length_range_end(begin)));
   return all;
 }
 
@@ -91,7 +94,7 @@ std::optional<double> divide_by_count(double amount, std::uint64_t count) {
 // Follows the KV cache of a request through an entry. Returns how many of the prompt tokens of the entry were computed
 // before, and dropped by a preemption.
 template <class Request>
-std::uint32_t follow_cache(Request& request, const StepRequest& entry) {
+std::uint32_t update_cached_tokens(Request& request, const StepRequest& entry) {
   request.cached_tokens += entry.cached_tokens;
   request.dropped_cache_tokens -= std::min<std::uint64_t>(entry.cached_tokens, request.dropped_cache_tokens);
   const auto recomputed =
@@ -101,7 +104,7 @@ std::uint32_t follow_cache(Request& request, const StepRequest& entry) {
 }
 
 template <class Request>
-void follow_events(Request& request, const StepRequest& entry) {
+void apply_request_events(Request& request, const StepRequest& entry) {
   if ((entry.events & kRequestPreempted) != 0) {
     request.dropped_cache_tokens = entry.context_tokens;
     request.cached_tokens = 0;
@@ -110,7 +113,7 @@ void follow_events(Request& request, const StepRequest& entry) {
   if ((entry.events & kRequestAborted) != 0) request.status = RequestStatus::aborted;
 }
 
-void finish_phase(ServingPhase& phase) {
+void set_phase_rates(ServingPhase& phase) {
   phase.j_per_output_token = divide_by_count(phase.energy_j, phase.output_tokens);
   if (phase.time_s > 0) phase.output_tokens_per_s = static_cast<double>(phase.output_tokens) / phase.time_s;
 }
@@ -118,7 +121,7 @@ void finish_phase(ServingPhase& phase) {
 }  // namespace
 
 // A step that a report of a part of the run cuts is left out.
-bool ServingLedger::is_inside(const EngineStep& step) const {
+bool ServingLedger::is_step_inside_command(const EngineStep& step) const {
   return step.begin_ns >= command_.begin_ns && step.end_ns <= command_.end_ns;
 }
 
@@ -126,18 +129,18 @@ void ServingLedger::observe_steps(std::uint32_t source, const EngineSteps& batch
   Engine& engine = engines_[source];
   for_each_step(batch, [&](const EngineStep& step, std::span<const StepRequest> entries) {
     const std::int64_t begin_ns = std::max(engine.observed_extents.extended_begin_ns(step, entries), command_.begin_ns);
-    if (!is_inside(step) || std::ranges::none_of(entries, has_work)) return;
+    if (!is_step_inside_command(step) || std::ranges::none_of(entries, has_computed_tokens)) return;
     for (const StepRequest& entry : entries) {
-      if (has_work(entry)) engine.active_numbers.insert(entry.request);
+      if (has_computed_tokens(entry)) engine.active_request_numbers.insert(entry.request);
     }
     ++step_count_;
     if (!serving_span_) serving_span_ = {begin_ns, step.end_ns};
     serving_span_ = {std::min(serving_span_->begin_ns, begin_ns), std::max(serving_span_->end_ns, step.end_ns)};
-    const std::array<float, kStepTerms> terms = step_terms(entries);
+    const std::array<float, kStepTermCount> terms = step_terms(entries);
     if (partial_step_count_ == 0) partial_step_ = {begin_ns, step.end_ns, {}};
     partial_step_.begin_ns = std::min(partial_step_.begin_ns, begin_ns);
     partial_step_.end_ns = std::max(partial_step_.end_ns, step.end_ns);
-    for (std::size_t i = 0; i < kStepTerms; ++i) partial_step_.terms[i] += terms[i];
+    for (std::size_t i = 0; i < kStepTermCount; ++i) partial_step_.terms[i] += terms[i];
     if (++partial_step_count_ < steps_per_observed_) return;
     observed_steps_.push_back(partial_step_);
     partial_step_count_ = 0;
@@ -151,7 +154,7 @@ void ServingLedger::merge_observed_steps() {
     ObservedStep merged = observed_steps_[i];
     merged.begin_ns = std::min(merged.begin_ns, observed_steps_[i + 1].begin_ns);
     merged.end_ns = std::max(merged.end_ns, observed_steps_[i + 1].end_ns);
-    for (std::size_t k = 0; k < kStepTerms; ++k) merged.terms[k] += observed_steps_[i + 1].terms[k];
+    for (std::size_t k = 0; k < kStepTermCount; ++k) merged.terms[k] += observed_steps_[i + 1].terms[k];
     observed_steps_[i / 2] = merged;
   }
   observed_steps_.resize(observed_steps_.size() / 2);
@@ -201,7 +204,7 @@ void ServingLedger::fit(std::span<const std::int64_t> edges_ns, const EnergyFunc
   observed_steps_ = {};
 }
 
-std::uint32_t ServingLedger::label_index(const std::string& kind, const std::string& name) {
+std::uint32_t ServingLedger::find_or_add_label(const std::string& kind, const std::string& name) {
   const auto [known, is_new] = label_index_.try_emplace({kind, name}, static_cast<std::uint32_t>(labels_.size()));
   if (is_new) {
     labels_.emplace_back();
@@ -212,32 +215,32 @@ std::uint32_t ServingLedger::label_index(const std::string& kind, const std::str
 }
 
 void ServingLedger::register_request(Engine& engine, const EngineRequest& given) {
-  if (!engine.active_numbers.contains(given.number)) return;
-  engine.request_of.insert_or_assign(given.number, static_cast<std::uint32_t>(requests_.size()));
+  if (!engine.active_request_numbers.contains(given.number)) return;
+  engine.request_index_by_number.insert_or_assign(given.number, static_cast<std::uint32_t>(requests_.size()));
   Request& request = requests_.emplace_back();
   if (listed_.size() >= max_listed_requests_) return;
   if (!engine.id_hashes.insert(std::hash<std::string>()(given.id)).second) ++repeated_id_count_;
-  request.listing = static_cast<std::uint32_t>(listed_.size());
+  request.listed_index = static_cast<std::uint32_t>(listed_.size());
   ListedRequest& listed = listed_.emplace_back();
   listed.sums.id = given.id;
   listed.sums.tenant = given.tenant;
   listed.sums.model = given.model;
-  listed.tenant = label_index("tenant", given.tenant);
-  listed.model = label_index("model", given.model);
+  listed.tenant = find_or_add_label("tenant", given.tenant);
+  listed.model = find_or_add_label("model", given.model);
 }
 
 // Null if no step inside the command works on the request. The pointer is valid until the next request is registered.
 ServingLedger::Request* ServingLedger::find_request(Engine& engine, std::uint32_t number) {
-  const auto known = engine.request_of.find(number);
-  if (known != engine.request_of.end()) return &requests_[known->second];
-  if (!engine.active_numbers.contains(number)) return nullptr;
+  const auto known = engine.request_index_by_number.find(number);
+  if (known != engine.request_index_by_number.end()) return &requests_[known->second];
+  if (!engine.active_request_numbers.contains(number)) return nullptr;
   // Its definition is lost: a damaged recording.
   register_request(engine, {number, fmt::format("request {}", number), "", ""});
   return &requests_.back();
 }
 
-ServingLedger::ListedRequest* ServingLedger::find_listing(const Request& request) {
-  return request.listing == kUnlisted ? nullptr : &listed_[request.listing];
+ServingLedger::ListedRequest* ServingLedger::find_listed_request(const Request& request) {
+  return request.listed_index == kUnlisted ? nullptr : &listed_[request.listed_index];
 }
 
 void ServingLedger::add(std::uint32_t source, const EngineSteps& batch) {
@@ -252,7 +255,7 @@ ServingLedger::StepEnergies ServingLedger::compute_step_energies(std::int64_t be
   StepEnergies found{.begin_ns = begin_ns, .end_ns = step.end_ns};
   StepTerms terms{};
   for (const StepRequest& entry : entries) {
-    if (!has_work(entry)) continue;
+    if (!has_computed_tokens(entry)) continue;
     add_scaled_terms(terms, request_step_terms(entry));
     found.tokens += computed_tokens(entry);
     found.requests += 1;
@@ -269,31 +272,31 @@ ServingLedger::StepEnergies ServingLedger::compute_step_energies(std::int64_t be
 
 void ServingLedger::add_step(Engine& engine, const EngineStep& step, std::span<const StepRequest> entries) {
   const std::int64_t begin_ns = std::max(engine.added_extents.extended_begin_ns(step, entries), command_.begin_ns);
-  const bool has_energy = is_inside(step);
+  const bool has_energy = is_step_inside_command(step);
   StepEnergies energies = has_energy ? compute_step_energies(begin_ns, step, entries) : StepEnergies{};
   for (const StepRequest& entry : entries) {
     Request* const request = find_request(engine, entry.request);
     if (request == nullptr) continue;
     if (has_energy) {
-      add_entry(*request, entry, energies);
+      add_step_request(*request, entry, energies);
     } else {
-      request->is_clipped = request->is_clipped || has_work(entry);
-      follow_cache(*request, entry);
-      follow_events(*request, entry);
+      request->is_clipped = request->is_clipped || has_computed_tokens(entry);
+      update_cached_tokens(*request, entry);
+      apply_request_events(*request, entry);
     }
   }
   if (energies.requests == 0) return;
-  add_avoidable_fixed(engine, entries, energies.scale);
+  add_avoidable_fixed_terms(engine, entries, energies.scale);
   add_step_sums(energies);
 }
 
-void ServingLedger::add_entry(Request& request, const StepRequest& entry, StepEnergies& step) {
-  const std::uint32_t recomputed = follow_cache(request, entry);
-  if (has_work(entry)) {
+void ServingLedger::add_step_request(Request& request, const StepRequest& entry, StepEnergies& step) {
+  const std::uint32_t recomputed = update_cached_tokens(request, entry);
+  if (has_computed_tokens(entry)) {
     add_tokens(request, entry, step, recomputed);
     add_energy(request, entry, step, recomputed);
   }
-  follow_events(request, entry);
+  apply_request_events(request, entry);
 }
 
 void ServingLedger::add_tokens(Request& request, const StepRequest& entry, StepEnergies& step,
@@ -304,7 +307,7 @@ void ServingLedger::add_tokens(Request& request, const StepRequest& entry, StepE
   sums_.cached_tokens += entry.cached_tokens;
   sums_.rejected_tokens += entry.rejected_tokens;
   sums_.recomputed_tokens += recomputed;
-  if (ListedRequest* const listed = find_listing(request)) {
+  if (ListedRequest* const listed = find_listed_request(request)) {
     ServedRequest& sums = listed->sums;
     if (!request.has_begun) sums.begin_s = seconds(step.begin_ns - command_.begin_ns);
     sums.end_s = std::max(sums.end_s, seconds(step.end_ns - command_.begin_ns));
@@ -353,7 +356,7 @@ void ServingLedger::add_energy(Request& request, const StepRequest& entry, StepE
   const double cached = entry.cached_tokens;
   saved_amounts_[kPromptTerm] += step.scale * cached;
   saved_amounts_[kPromptAttentionTerm] += step.scale * cached * cached / 2;
-  ListedRequest* const listed = find_listing(request);
+  ListedRequest* const listed = find_listed_request(request);
   if (listed == nullptr) return;
   ServedRequest& sums = listed->sums;
   sums.shares.shapley_j += prefill_j + decode_j;
@@ -369,27 +372,27 @@ void ServingLedger::add_energy(Request& request, const StepRequest& entry, StepE
   add_scaled_terms(listed->amounts, amounts);
   for (const std::uint32_t label : {listed->tenant, listed->model}) {
     add_scaled_terms(labels_[label].amounts, amounts);
-    add_scaled_terms(labels_[label].avoidable, amounts);
-    for (const StepTerm term : {kFixedTerm, kPromptStepTerm}) labels_[label].avoidable[term] -= amounts[term];
+    add_scaled_terms(labels_[label].avoidable_amounts, amounts);
+    for (const StepTerm term : {kFixedTerm, kPromptStepTerm}) labels_[label].avoidable_amounts[term] -= amounts[term];
   }
 }
 
 // Without the requests of a label, a step that contained only them would not have run, and one whose prompts were all
 // theirs would have computed no prompts.
-void ServingLedger::add_avoidable_fixed(Engine& engine, std::span<const StepRequest> entries, double scale) {
+void ServingLedger::add_avoidable_fixed_terms(Engine& engine, std::span<const StepRequest> entries, double scale) {
   for (const auto member : {&ListedRequest::tenant, &ListedRequest::model}) {
     for (const StepTerm term : {kFixedTerm, kPromptStepTerm}) {
       std::optional<std::uint32_t> only;
       bool is_mixed = false;
       for (const StepRequest& entry : entries) {
-        if (term == kFixedTerm ? !has_work(entry) : entry.prompt_tokens == 0) continue;
+        if (term == kFixedTerm ? !has_computed_tokens(entry) : entry.prompt_tokens == 0) continue;
         const Request* const request = find_request(engine, entry.request);
-        const ListedRequest* const listed = request == nullptr ? nullptr : find_listing(*request);
+        const ListedRequest* const listed = request == nullptr ? nullptr : find_listed_request(*request);
         is_mixed = is_mixed || listed == nullptr || (only && *only != listed->*member);
         if (is_mixed) break;
         only = listed->*member;
       }
-      if (only && !is_mixed) labels_[*only].avoidable[term] += scale;
+      if (only && !is_mixed) labels_[*only].avoidable_amounts[term] += scale;
     }
   }
 }
@@ -409,10 +412,10 @@ void ServingLedger::add_step_sums(const StepEnergies& step) {
   phase.energy_j += step.energy_j;
   phase.prompt_tokens += step.prompt_tokens;
   phase.output_tokens += step.output_tokens;
-  const std::uint64_t from = range_begin(static_cast<std::uint64_t>(step.requests));
+  const std::uint64_t from = length_range_begin(static_cast<std::uint64_t>(step.requests));
   BatchSizeEnergy& batch = batches_[from];
   batch.from = from;
-  batch.to = range_end(from);
+  batch.to = length_range_end(from);
   ++batch.steps;
   batch.time_s += time_s;
   batch.energy_j += step.energy_j;
@@ -423,8 +426,8 @@ void ServingLedger::add_step_sums(const StepEnergies& step) {
 double ServingLedger::half_width_j(double energy_j, const StepTerms& amounts) const {
   const double gain_j = energy_j * relative_uncertainty_;
   const double model_j = model_.standard_error_j(amounts);
-  const double deviation_variance = model_.deviation_variance(energy_j, steps_j_);
-  return kHalfWidth90 * std::sqrt(gain_j * gain_j + model_j * model_j + deviation_variance);
+  const double deviation_variance_j2 = model_.deviation_variance_j2(energy_j, steps_j_);
+  return kNormalHalfWidth90 * std::sqrt(gain_j * gain_j + model_j * model_j + deviation_variance_j2);
 }
 
 EnergyInterval ServingLedger::add_energy_interval(double energy_j, const StepTerms& amounts) const {
@@ -443,7 +446,7 @@ void ServingLedger::finish_request(const Request& request, ServingResult& result
     result.wasted_aborted_prefill_j += prefill_j;
     result.wasted_aborted_j += prefill_j + std::max(request.decode_j - request.rejected_j, 0.0);
   }
-  ListedRequest* const listed = find_listing(request);
+  ListedRequest* const listed = find_listed_request(request);
   if (listed == nullptr) {
     ++unlisted_request_count_;
     return;
@@ -473,21 +476,21 @@ void ServingLedger::finish_requests(ServingResult& result) {
   }
   std::vector<double> joules;
   for (const ServedRequest& request : result.listed_requests) {
-    if (is_whole(request)) joules.push_back(request.shares.shapley_j);
+    if (is_completely_recorded(request)) joules.push_back(request.shares.shapley_j);
   }
   result.distribution = make_request_distribution(std::move(joules), 0, 0);
-  result.by_prompt_length = distributions_by_length(result.listed_requests, [](const ServedRequest& request) {
+  result.by_prompt_length = energy_distributions_by_length(result.listed_requests, [](const ServedRequest& request) {
     return request.prompt_tokens + request.cached_tokens;
   });
-  result.by_output_length = distributions_by_length(result.listed_requests,
-                                                    [](const ServedRequest& request) { return request.output_tokens; });
+  result.by_output_length = energy_distributions_by_length(
+      result.listed_requests, [](const ServedRequest& request) { return request.output_tokens; });
 }
 
 void ServingLedger::add_model(ServingResult& result) const {
   const auto coefficient = [&](StepTerm term) {
     const double value_j = model_.coefficients[term];
-    const double half_j = kHalfWidth90 * std::sqrt(std::pow(model_.term_standard_error(term), 2) +
-                                                   std::pow(value_j * relative_uncertainty_, 2));
+    const double half_j = kNormalHalfWidth90 * std::sqrt(std::pow(model_.term_standard_error(term), 2) +
+                                                         std::pow(value_j * relative_uncertainty_, 2));
     return EnergyInterval{value_j, std::max(value_j - half_j, 0.0), value_j + half_j};
   };
   result.model.per_step = coefficient(kFixedTerm);
@@ -551,7 +554,7 @@ ServingResult ServingLedger::finish() {
   for (Label& label : labels_) {
     const EnergyInterval energy = add_energy_interval(dot_product(label.amounts, model_.coefficients), label.amounts);
     const EnergyInterval avoidable =
-        add_energy_interval(dot_product(label.avoidable, model_.coefficients), label.avoidable);
+        add_energy_interval(dot_product(label.avoidable_amounts, model_.coefficients), label.avoidable_amounts);
     label.sums.energy_j = energy.energy_j;
     label.sums.low_j = energy.low_j;
     label.sums.high_j = energy.high_j;
@@ -564,8 +567,8 @@ ServingResult ServingLedger::finish() {
     batch.j_per_output_token = divide_by_count(batch.decode_j, batch.decoded_tokens);
     result.by_batch_size.push_back(batch);
   }
-  finish_phase(result.steady_phase);
-  finish_phase(result.ramp_phases);
+  set_phase_rates(result.steady_phase);
+  set_phase_rates(result.ramp_phases);
   add_model(result);
   add_notes(result);
   return result;

@@ -50,12 +50,12 @@ class ServingLedger {
   struct Label {
     LabelEnergy sums;
     StepTerms amounts{};
-    StepTerms avoidable{};
+    StepTerms avoidable_amounts{};
   };
   static constexpr std::uint32_t kUnlisted = UINT32_MAX;
   // A request that steps inside the command worked on.
   struct Request {
-    std::uint32_t listing = kUnlisted;  // index of listed_
+    std::uint32_t listed_index = kUnlisted;  // index of listed_
     RequestStatus status = RequestStatus::unfinished;
     bool has_begun = false;
     bool is_clipped = false;                 // steps outside the command worked on it, too
@@ -75,9 +75,10 @@ class ServingLedger {
   struct Engine {  // one process
     StepExtents observed_extents;
     StepExtents added_extents;
-    std::unordered_set<std::uint32_t> active_numbers;             // of requests that steps inside the command worked on
-    std::unordered_map<std::uint32_t, std::uint32_t> request_of;  // index of requests_ by number, of active requests
-    std::unordered_set<std::size_t> id_hashes;                    // of listed requests
+    std::unordered_set<std::uint32_t> active_request_numbers;  // of requests that steps inside the command worked on
+    std::unordered_map<std::uint32_t, std::uint32_t>
+        request_index_by_number;                // index of requests_ by number, of active requests
+    std::unordered_set<std::size_t> id_hashes;  // of listed requests
   };
   // A step and what its requests share.
   struct StepEnergies {
@@ -96,20 +97,20 @@ class ServingLedger {
     std::uint64_t decoded_tokens = 0;  // without first tokens
   };
 
-  bool is_inside(const EngineStep& step) const;
+  bool is_step_inside_command(const EngineStep& step) const;
   void merge_observed_steps();
   void find_steady_state();
   void register_request(Engine& engine, const EngineRequest& request);
   Request* find_request(Engine& engine, std::uint32_t number);
-  ListedRequest* find_listing(const Request& request);
-  std::uint32_t label_index(const std::string& kind, const std::string& name);
+  ListedRequest* find_listed_request(const Request& request);
+  std::uint32_t find_or_add_label(const std::string& kind, const std::string& name);
   void add_step(Engine& engine, const EngineStep& step, std::span<const StepRequest> entries);
   StepEnergies compute_step_energies(std::int64_t begin_ns, const EngineStep& step,
                                      std::span<const StepRequest> entries) const;
-  void add_entry(Request& request, const StepRequest& entry, StepEnergies& step);
+  void add_step_request(Request& request, const StepRequest& entry, StepEnergies& step);
   void add_tokens(Request& request, const StepRequest& entry, StepEnergies& step, std::uint32_t recomputed);
   void add_energy(Request& request, const StepRequest& entry, StepEnergies& step, std::uint32_t recomputed);
-  void add_avoidable_fixed(Engine& engine, std::span<const StepRequest> entries, double scale);
+  void add_avoidable_fixed_terms(Engine& engine, std::span<const StepRequest> entries, double scale);
   void add_step_sums(const StepEnergies& step);
   double half_width_j(double energy_j, const StepTerms& amounts) const;
   EnergyInterval add_energy_interval(double energy_j, const StepTerms& amounts) const;

@@ -23,7 +23,7 @@ constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kUpdate_ns = 100 * kMs;
 constexpr double kIdle_w = 120;
 
-struct Truth {
+struct TrueStepCosts {
   StepTerms joules{3.0, 1.0, 0.02, 2e-7, 0.01, 5e-5};          // J per unit of each term
   StepTerms seconds{0.008, 0.003, 40e-6, 3e-10, 25e-6, 8e-8};  // s per unit of each term
   double noise = 0.03;                                         // relative, of each step
@@ -32,7 +32,7 @@ struct Truth {
 struct PlannedRequest {
   std::string id;
   std::string tenant;
-  std::uint32_t prompt = 0;
+  std::uint32_t prompt_length = 0;
   std::uint32_t output = 0;
   std::uint32_t arrival_step = 0;
 };
@@ -57,7 +57,7 @@ struct EngineRun {
     return before->second + share * (after->second - before->second);
   }
   // What a counter shows that updates every 100 ms: linear between updates.
-  double counter_j(std::int64_t time_ns) const {
+  double counter_value_j(std::int64_t time_ns) const {
     const std::int64_t before_ns = time_ns / kUpdate_ns * kUpdate_ns;
     const std::int64_t after_ns = std::min(before_ns + kUpdate_ns, end_ns);
     const double before_j = joules_at(before_ns);
@@ -65,7 +65,7 @@ struct EngineRun {
     const double share = static_cast<double>(time_ns - before_ns) / static_cast<double>(after_ns - before_ns);
     return before_j + (joules_at(after_ns) - before_j) * share;
   }
-  std::vector<std::int64_t> updates() const {
+  std::vector<std::int64_t> counter_update_times() const {
     std::vector<std::int64_t> times_ns;
     for (std::int64_t at_ns = 0; at_ns <= end_ns; at_ns += kUpdate_ns) times_ns.push_back(at_ns);
     return times_ns;
@@ -74,12 +74,12 @@ struct EngineRun {
 
 // Serves requests in order of their arrival, at most `most` at a time, one chunk of 512 prompt tokens per step and
 // request. Requests arrive at step numbers, so that leaving some out does not change the composition of the others.
-EngineRun serve(const std::vector<PlannedRequest>& requests, const Truth& truth, std::uint64_t seed,
-                double idle_every = 0) {
+EngineRun simulate_serving(const std::vector<PlannedRequest>& requests, const TrueStepCosts& truth, std::uint64_t seed,
+                           double idle_every = 0) {
   struct RunningRequest {
     std::uint32_t number = 0;
-    std::uint32_t prompt_left = 0;
-    std::uint32_t output_left = 0;
+    std::uint32_t prompt_tokens_left = 0;
+    std::uint32_t output_tokens_left = 0;
     std::uint32_t context = 0;
   };
   Random random(seed);
@@ -93,7 +93,7 @@ EngineRun serve(const std::vector<PlannedRequest>& requests, const Truth& truth,
   for (std::uint32_t step = 0; next < requests.size() || !running.empty(); ++step) {
     while (next < requests.size() && requests[next].arrival_step <= step) {
       run.steps.requests.push_back({number, requests[next].id, requests[next].tenant, ""});
-      running.push_back({number++, requests[next].prompt, requests[next].output, 0});
+      running.push_back({number++, requests[next].prompt_length, requests[next].output, 0});
       ++next;
     }
     if (running.empty()) continue;
@@ -101,15 +101,15 @@ EngineRun serve(const std::vector<PlannedRequest>& requests, const Truth& truth,
     const std::size_t first_entry = run.steps.entries.size();
     for (RunningRequest& one : running) {
       StepRequest entry{one.number};
-      entry.prompt_tokens = std::min(one.prompt_left, 512u);
-      one.prompt_left -= entry.prompt_tokens;
-      if (one.prompt_left == 0) {
+      entry.prompt_tokens = std::min(one.prompt_tokens_left, 512u);
+      one.prompt_tokens_left -= entry.prompt_tokens;
+      if (one.prompt_tokens_left == 0) {
         entry.decoded_tokens = 1;
-        --one.output_left;
+        --one.output_tokens_left;
       }
       one.context += entry.prompt_tokens > 0 ? entry.prompt_tokens : entry.decoded_tokens;
       entry.context_tokens = one.context;
-      if (one.output_left == 0) entry.events = kRequestFinished;
+      if (one.output_tokens_left == 0) entry.events = kRequestFinished;
       add_scaled_terms(terms, request_step_terms(entry));
       if (entry.prompt_tokens > 0) terms[kPromptStepTerm] = 1;
       run.steps.entries.push_back(entry);
@@ -128,7 +128,7 @@ EngineRun serve(const std::vector<PlannedRequest>& requests, const Truth& truth,
     run.total_j += energy_j;
     run.energy.emplace_back(end_ns, run.total_j);
     now_ns = end_ns;
-    std::erase_if(running, [](const RunningRequest& one) { return one.output_left == 0; });
+    std::erase_if(running, [](const RunningRequest& one) { return one.output_tokens_left == 0; });
     if (running.empty() && random.uniform() < idle_every) {
       now_ns += 300 * kMs;
       run.total_j += 0.3 * kIdle_w;
@@ -149,7 +149,7 @@ std::vector<PlannedRequest> mixture(std::size_t count, std::uint64_t seed, doubl
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t kind = random.uniform_below(3);
     PlannedRequest one{fmt::format("r{}", i), kind == 0 ? "short" : kind == 1 ? "prompt" : "output"};
-    one.prompt = static_cast<std::uint32_t>((kind == 1 ? 3000 : 100) * (0.5 + random.uniform())) + 1;
+    one.prompt_length = static_cast<std::uint32_t>((kind == 1 ? 3000 : 100) * (0.5 + random.uniform())) + 1;
     one.output = static_cast<std::uint32_t>((kind == 2 ? 300 : 30) * (0.5 + random.uniform())) + 1;
     arrival += steps_between * random.exponential();
     one.arrival_step = static_cast<std::uint32_t>(arrival);
@@ -163,8 +163,10 @@ ServingResult analyse_with(ServingLedger ledger, const EngineRun& run, Diagnosti
                            double relative_uncertainty = 0.01, std::uint32_t engines = 1) {
   for (std::uint32_t engine = 0; engine < engines; ++engine) ledger.observe_steps(engine, run.steps);
   ledger.fit(
-      run.updates(),
-      [&run](std::int64_t from_ns, std::int64_t to_ns) { return run.counter_j(to_ns) - run.counter_j(from_ns); },
+      run.counter_update_times(),
+      [&run](std::int64_t from_ns, std::int64_t to_ns) {
+        return run.counter_value_j(to_ns) - run.counter_value_j(from_ns);
+      },
       relative_uncertainty);
   for (std::uint32_t engine = 0; engine < engines; ++engine) ledger.add(engine, run.steps);
   ServingResult result = ledger.finish();
@@ -207,7 +209,7 @@ void expect_true_parts(const EngineRun& run, const ServingResult& result, double
   const double true_steps_j = std::accumulate(run.step_j.begin(), run.step_j.end(), 0.0);
   const std::int64_t begin_ns = run.steps.steps.front().begin_ns;
   const std::int64_t end_ns = run.steps.steps.back().end_ns;
-  const double serving_j = run.counter_j(end_ns) - run.counter_j(begin_ns);
+  const double serving_j = run.counter_value_j(end_ns) - run.counter_value_j(begin_ns);
   const double steps_j = result.requests_j + result.wasted_j();
   EXPECT_NEAR(steps_j, true_steps_j, tolerance * true_steps_j);
   EXPECT_LE(steps_j, serving_j * (1 + 1e-9));
@@ -226,10 +228,11 @@ TEST(ServingLedger, StepsHaveTheirEnergyAndRowsSumToIt) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Random random(seed);
-    Truth truth;
+    TrueStepCosts truth;
     for (double& value : truth.joules) value *= std::exp(0.7 * random.normal());
     for (double& value : truth.seconds) value *= std::exp(0.3 * random.normal());
-    EngineRun run = serve(mixture(40 + random.uniform_below(100), seed, 1 + 20 * random.uniform()), truth, seed, 0.5);
+    EngineRun run =
+        simulate_serving(mixture(40 + random.uniform_below(100), seed, 1 + 20 * random.uniform()), truth, seed, 0.5);
     for (StepRequest& entry : run.steps.entries) {  // random events
       if (random.uniform() < 0.01) entry.events |= kRequestPreempted;
       if (random.uniform() < 0.005) entry.events = kRequestAborted;
@@ -267,7 +270,7 @@ TEST(ServingLedger, StepsHaveTheirEnergyAndRowsSumToIt) {
 }
 
 // The energy of entry `at` of a step whose entries begin at `first`: its own, and its shares of the fixed energies.
-double true_share_j(const Truth& truth, const std::vector<StepRequest>& entries, std::size_t first,
+double true_share_j(const TrueStepCosts& truth, const std::vector<StepRequest>& entries, std::size_t first,
                     const EngineStep& step, std::size_t at) {
   const std::span<const StepRequest> of_step = std::span(entries).subspan(first, step.requests);
   const auto has_prompt = [](const StepRequest& one) { return one.prompt_tokens > 0; };
@@ -279,8 +282,8 @@ double true_share_j(const Truth& truth, const std::vector<StepRequest>& entries,
 }
 
 TEST(ServingLedger, FindsTheCostOfPrefillAndDecode) {
-  const Truth truth;
-  const EngineRun run = serve(mixture(300, 5), truth, 5);
+  const TrueStepCosts truth;
+  const EngineRun run = simulate_serving(mixture(300, 5), truth, 5);
   const ServingResult result = analyse(run);
   ASSERT_TRUE(result.model.is_regressed);
   const auto near = [](const EnergyInterval& found, double true_j, double tolerance) {
@@ -314,11 +317,11 @@ TEST(ServingLedger, AvoidableEnergyPredictsWhatLeavingOutAClassSaves) {
   int cases = 0;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    Truth truth;
+    TrueStepCosts truth;
     truth.noise = 0.02;
     if (seed % 2 == 0) truth.joules = {1.0, 0.4, 0.05, 1e-6, 0.02, 2e-4};
     const std::vector<PlannedRequest> all = mixture(240, seed, seed < 4 ? 3 : 12);
-    const EngineRun run = serve(all, truth, seed);
+    const EngineRun run = simulate_serving(all, truth, seed);
     const ServingResult result = analyse(run);
     for (const std::string_view tenant : {"short", "prompt", "output"}) {
       std::vector<PlannedRequest> others = all;
@@ -326,7 +329,7 @@ TEST(ServingLedger, AvoidableEnergyPredictsWhatLeavingOutAClassSaves) {
       const auto steps_j = [](const EngineRun& some) {
         return std::accumulate(some.step_j.begin(), some.step_j.end(), 0.0);
       };
-      const double saved_j = steps_j(run) - steps_j(serve(others, truth, seed + 100));
+      const double saved_j = steps_j(run) - steps_j(simulate_serving(others, truth, seed + 100));
       double tokens_j = 0;
       double times_j = 0;
       for (const ServedRequest& request : result.listed_requests) {
@@ -354,8 +357,8 @@ TEST(ServingLedger, NinetyPercentIntervalsCoverTheTruth) {
   int covered = 0;
   int cases = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    const Truth truth;
-    const EngineRun run = serve(mixture(80, seed, 5), truth, seed);
+    const TrueStepCosts truth;
+    const EngineRun run = simulate_serving(mixture(80, seed, 5), truth, seed);
     const ServingResult result = analyse(run, nullptr, 0);
     double prefill_j = 0;
     double decode_j = 0;
@@ -383,7 +386,8 @@ TEST(ServingLedger, NinetyPercentIntervalsCoverTheTruth) {
 
 TEST(ServingLedger, WasteIsWorkThatIsThrownAway) {
   // One request is preempted after its prompt and computes it again; one is aborted; one rejects half of its tokens.
-  EngineRun run = serve({{"a", "", 512, 20, 0}, {"b", "", 512, 20, 0}, {"c", "", 512, 20, 0}}, {.noise = 0}, 1);
+  EngineRun run =
+      simulate_serving({{"a", "", 512, 20, 0}, {"b", "", 512, 20, 0}, {"c", "", 512, 20, 0}}, {.noise = 0}, 1);
   bool preempted = false;
   for (StepRequest& entry : run.steps.entries) {
     if (entry.request == 1 && (entry.events & kRequestFinished) != 0) entry.events = kRequestAborted;
@@ -442,7 +446,7 @@ TEST(ServingLedger, TokensReadBackFromThePrefixCacheAreNotRecomputed) {
 }
 
 TEST(ServingLedger, CachedTokensCostLessThanComputedOnes) {
-  EngineRun run = serve(mixture(60, 3), {}, 3);
+  EngineRun run = simulate_serving(mixture(60, 3), {}, 3);
   for (std::size_t i = 0; i < run.steps.entries.size(); ++i) {
     if (run.steps.entries[i].prompt_tokens > 0) run.steps.entries[i].cached_tokens = 100;
   }
@@ -464,7 +468,7 @@ TEST(ServingLedger, AGapBetweenStepsIsIdleUnlessRequestsWait) {
 }
 
 TEST(ServingLedger, FaultsOfAnEngineAreReported) {
-  EngineRun run = serve(mixture(30, 9), {}, 9);
+  EngineRun run = simulate_serving(mixture(30, 9), {}, 9);
   std::swap(run.steps.steps[4].begin_ns, run.steps.steps[5].begin_ns);  // out of order, and one overlaps
   std::swap(run.steps.steps[4].end_ns, run.steps.steps[5].end_ns);
   run.steps.requests[3].id = run.steps.requests[2].id;
@@ -483,7 +487,7 @@ TEST(ServingLedger, FaultsOfAnEngineAreReported) {
 }
 
 TEST(ServingLedger, RequestsBeyondTheLimitAreSummedAndNotListed) {
-  const EngineRun run = serve(mixture(50, 4), {}, 4);
+  const EngineRun run = simulate_serving(mixture(50, 4), {}, 4);
   Diagnostics notes;
   const ServingResult result = analyse_with(ServingLedger({0, run.end_ns}, 20), run, &notes);
   EXPECT_EQ(result.listed_requests.size(), 20u);
@@ -530,7 +534,7 @@ TEST(ServingLedger, TheLimitOfListedRequestsDoesNotChangeSums) {
 }
 
 TEST(ServingLedger, UnlistedRequestsDoNotReadTheCacheOfEachOther) {
-  EngineRun run = serve(mixture(60, 3), {}, 3);
+  EngineRun run = simulate_serving(mixture(60, 3), {}, 3);
   std::set<std::uint32_t> begun;
   for (StepRequest& entry : run.steps.entries) {
     entry.context_tokens += 100;
@@ -621,7 +625,7 @@ TEST(ServingLedger, LongOverlappingStepsAreFittedInLinearTime) {
 }
 
 TEST(ServingLedger, WithoutEnergyTokensAreCounted) {
-  const EngineRun run = serve(mixture(10, 2), {}, 2);
+  const EngineRun run = simulate_serving(mixture(10, 2), {}, 2);
   ServingLedger ledger({0, run.end_ns});
   ledger.observe_steps(0, run.steps);
   ledger.fit({}, {}, 0);
@@ -633,7 +637,7 @@ TEST(ServingLedger, WithoutEnergyTokensAreCounted) {
 }
 
 TEST(ServingLedger, ARunTooShortForAFitFollowsTheDurationOfSteps) {
-  const EngineRun run = serve({{"a", "", 100, 5, 0}}, {}, 1);
+  const EngineRun run = simulate_serving({{"a", "", 100, 5, 0}}, {}, 1);
   Diagnostics notes;
   const ServingResult result = analyse(run, &notes);
   EXPECT_TRUE(notes.contains("serving_too_short"));

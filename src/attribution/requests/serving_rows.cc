@@ -41,7 +41,7 @@ ReportRow make_serving_row(std::vector<std::string> path, std::uint64_t count, d
   return row;
 }
 
-void set_energy(ReportRow& row, const ServingResult& serving, const EnergyInterval& energy) {
+void set_row_energy(ReportRow& row, const ServingResult& serving, const EnergyInterval& energy) {
   row.basis = serving_basis_text(serving);
   if (!serving.has_energy) return;
   row.energy_j = energy.energy_j;
@@ -51,7 +51,7 @@ void set_energy(ReportRow& row, const ServingResult& serving, const EnergyInterv
 }
 
 // Gives each row a path of its own: the second request "a" of a tenant is "a (2)".
-class UniqueNames {
+class UniqueRequestNames {
  public:
   std::string add(const std::string& tenant, const std::string& id) {
     std::uint64_t& uses = uses_[tenant + '\0' + id];
@@ -79,14 +79,14 @@ EnergyInterval without_waste(const EnergyInterval& energy, double wasted_j) {
 
 LedgerResult request_rows(const ServingResult& serving) {
   LedgerResult result;
-  UniqueNames names;
+  UniqueRequestNames names;
   double listed_j = 0;
   for (const ServedRequest& request : serving.listed_requests) {
     std::vector<std::string> path;
     if (!request.tenant.empty()) path.push_back(request.tenant);
     path.push_back(names.add(request.tenant, request.id));
     ReportRow row = make_serving_row(std::move(path), request.steps, request.step_s);
-    set_energy(row, serving, {request.shares.shapley_j, request.low_j, request.high_j});
+    set_row_energy(row, serving, {request.shares.shapley_j, request.low_j, request.high_j});
     row.power_w.reset();  // several requests share each step
     listed_j += request.shares.shapley_j;
     result.rows.push_back(std::move(row));
@@ -109,7 +109,7 @@ LedgerResult token_rows(const ServingResult& serving) {
   const auto add = [&](std::vector<std::string> path, std::uint64_t count, const EnergyInterval& energy) {
     const double share = steps_j > 0 ? energy.energy_j / steps_j : 0;
     ReportRow row = make_serving_row(std::move(path), count, serving.busy_s * share);
-    set_energy(row, serving, energy);
+    set_row_energy(row, serving, energy);
     result.rows.push_back(std::move(row));
   };
   // Waste was computed in prefill and decode. Without it they are the energy of useful tokens.

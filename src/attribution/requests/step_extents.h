@@ -16,7 +16,7 @@
 namespace joulemap::attribution {
 
 // A longer pause between two steps is idle time, even if requests are unfinished: the engine may have died.
-inline constexpr std::int64_t kMaxScheduling_ns = 100 * kNanosecondsPerMillisecond;
+inline constexpr std::int64_t kMaxSchedulingGap_ns = 100 * kNanosecondsPerMillisecond;
 
 class StepExtents {
  public:
@@ -25,7 +25,7 @@ class StepExtents {
     std::int64_t begin_ns = step.begin_ns;
     // Unsigned: a damaged recording may contain any times.
     const std::uint64_t gap_ns = static_cast<std::uint64_t>(step.begin_ns) - static_cast<std::uint64_t>(last_end_ns_);
-    const bool is_scheduling = step.begin_ns > last_end_ns_ && gap_ns <= std::uint64_t{kMaxScheduling_ns};
+    const bool is_scheduling = step.begin_ns > last_end_ns_ && gap_ns <= std::uint64_t{kMaxSchedulingGap_ns};
     if (has_step_ && is_scheduling && !unfinished_requests_.empty()) begin_ns = last_end_ns_;
     if (has_step_ && step.begin_ns < last_begin_ns_) ++out_of_order_step_count_;
     for (const StepRequest& entry : entries) {

@@ -15,41 +15,41 @@ namespace {
 using statistics::NormalEquations;
 using statistics::Prior;
 
-constexpr std::size_t kIdleIndex = kStepTerms;  // index of idle power among the unknowns
-constexpr std::size_t kUnknowns = kStepTerms + 1;
-using UnknownValues = std::array<double, kUnknowns>;
+constexpr std::size_t kIdleIndex = kStepTermCount;  // index of idle power among the unknowns
+constexpr std::size_t kUnknownCount = kStepTermCount + 1;
+using ValuePerUnknown = std::array<double, kUnknownCount>;
 
 // Shorter intervals have more edge error than information.
 constexpr std::int64_t kMinInterval_ns = 20 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kUsualInterval_ns = 100 * kNanosecondsPerMillisecond;
-constexpr std::size_t kMaxIntervals = 20'000;
+constexpr std::int64_t kDefaultInterval_ns = 100 * kNanosecondsPerMillisecond;
+constexpr std::size_t kMaxEnergyIntervals = 20'000;
 constexpr std::size_t kMinObservations = 12;
 
 constexpr double kHuberThreshold = 2;
 constexpr int kRobustRounds = 3;
 // Standard deviation of the ratio of a coefficient to its prior. Power differs between phases: on an H200, decoding
 // uses half the power of prefill.
-constexpr double kPriorSpread = 0.7;
+constexpr double kCoefficientPriorSpread = 0.7;
 // Prior of idle power as a fraction of the mean power in steps, and its spread.
-constexpr double kIdleFraction = 0.3;
-constexpr double kIdleSpread = 1;
+constexpr double kPriorIdlePowerFraction = 0.3;
+constexpr double kPriorIdlePowerSpread = 1;
 // Scale and spread of a coefficient whose prior is 0, as a fraction of all energy.
 constexpr double kZeroPriorShare = 0.02;
 constexpr double kZeroPriorSpread = 5;
 constexpr double kWeakPrecision = 1e-6;
 // Sums of residuals over blocks show their autocorrelation: kResidualBlockCount blocks, each of at least
-// kMinObservationsOfBlock observations.
+// kMinObservationsPerBlock observations.
 constexpr std::size_t kResidualBlockCount = 32;
-constexpr std::size_t kMinObservationsOfBlock = 8;
+constexpr std::size_t kMinObservationsPerBlock = 8;
 
 // Deviations from the model are summed over this time: shorter ones are errors of the edges between readings.
-constexpr double kDeviationTime_s = 0.5;
+constexpr double kDeviationBlockLength_s = 0.5;
 
 struct EnergyObservation {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   double energy_j = 0;
-  UnknownValues amounts{};  // terms, and idle seconds
+  ValuePerUnknown amounts{};  // terms, and idle seconds
   double covered_s = 0;
 
   double length_s() const { return seconds(end_ns - begin_ns); }
@@ -58,13 +58,13 @@ struct EnergyObservation {
 std::vector<std::int64_t> interval_edges(std::span<const std::int64_t> updates_ns, std::int64_t begin_ns,
                                          std::int64_t end_ns) {
   const std::int64_t shortest_ns =
-      std::max(kMinInterval_ns, (end_ns - begin_ns) / static_cast<std::int64_t>(kMaxIntervals));
+      std::max(kMinInterval_ns, (end_ns - begin_ns) / static_cast<std::int64_t>(kMaxEnergyIntervals));
   std::vector<std::int64_t> edges = {begin_ns};
   for (const std::int64_t time_ns : updates_ns) {
     if (time_ns - edges.back() >= shortest_ns && end_ns - time_ns >= shortest_ns) edges.push_back(time_ns);
   }
   if (updates_ns.empty()) {
-    const std::int64_t step_ns = std::max(kUsualInterval_ns, shortest_ns);
+    const std::int64_t step_ns = std::max(kDefaultInterval_ns, shortest_ns);
     while (end_ns - edges.back() >= 2 * step_ns) edges.push_back(edges.back() + step_ns);
   }
   edges.push_back(end_ns);
@@ -91,39 +91,39 @@ void for_each_overlap(Observations::iterator first, Observations::iterator last,
 
 // Sums of the terms of steps that cover whole observations. A long step costs as much as a short one: it changes the
 // rates where it begins and ends.
-class WholeOverlaps {
+class CoveringStepTerms {
  public:
-  explicit WholeOverlaps(std::size_t observations) : changes_(observations + 1) {}
+  explicit CoveringStepTerms(std::size_t observations) : rate_changes_(observations + 1) {}
 
   // A step of `length_s` covers the observations [first, last).
-  void add_step(std::size_t first, std::size_t last, std::span<const float, kStepTerms> terms, double length_s) {
-    for (std::size_t i = 0; i < kStepTerms; ++i) {
-      changes_[first].rates[i] += double{terms[i]} / length_s;
-      changes_[last].rates[i] -= double{terms[i]} / length_s;
+  void add_step(std::size_t first, std::size_t last, std::span<const float, kStepTermCount> terms, double length_s) {
+    for (std::size_t i = 0; i < kStepTermCount; ++i) {
+      rate_changes_[first].rates[i] += double{terms[i]} / length_s;
+      rate_changes_[last].rates[i] -= double{terms[i]} / length_s;
     }
-    ++changes_[first].begins;
-    ++changes_[last].ends;
+    ++rate_changes_[first].begin_count;
+    ++rate_changes_[last].end_count;
   }
 
-  void add_amounts(Observations& all) const {
+  void add_terms_to_observations(Observations& all) const {
     StepTerms rates{};
     std::size_t running = 0;
     for (std::size_t k = 0; k < all.size(); ++k) {
-      const Change& change = changes_[k];
-      running += change.begins - change.ends;
+      const RateChange& change = rate_changes_[k];
+      running += change.begin_count - change.end_count;
       add_scaled_terms(rates, change.rates);
       if (running == 0) rates = {};  // differences leave rounding errors
-      for (std::size_t i = 0; i < kStepTerms; ++i) all[k].amounts[i] += std::max(rates[i], 0.0) * all[k].length_s();
+      for (std::size_t i = 0; i < kStepTermCount; ++i) all[k].amounts[i] += std::max(rates[i], 0.0) * all[k].length_s();
     }
   }
 
  private:
-  struct Change {
+  struct RateChange {
     StepTerms rates{};  // amounts per second
-    std::size_t begins = 0;
-    std::size_t ends = 0;
+    std::size_t begin_count = 0;
+    std::size_t end_count = 0;
   };
-  std::vector<Change> changes_;
+  std::vector<RateChange> rate_changes_;
 };
 
 // `steps`: sorted by begin.
@@ -133,11 +133,11 @@ Observations make_observations(std::span<const ObservedStep> steps, std::span<co
   for (std::size_t i = 1; i < edges.size(); ++i)
     all.push_back({edges[i - 1], edges[i], std::max(energy_j(edges[i - 1], edges[i]), 0.0)});
   std::int64_t covered_until_ns = edges.front();
-  WholeOverlaps whole(all.size());
+  CoveringStepTerms whole(all.size());
   for (const ObservedStep& step : steps) {
     const double length_s = seconds(step.end_ns - step.begin_ns);
     const auto add_terms = [&](EnergyObservation& one, double overlap_s) {
-      for (std::size_t i = 0; i < kStepTerms; ++i) one.amounts[i] += double{step.terms[i]} * overlap_s / length_s;
+      for (std::size_t i = 0; i < kStepTermCount; ++i) one.amounts[i] += double{step.terms[i]} * overlap_s / length_s;
     };
     const auto first = find_observation(all, step.begin_ns);
     const auto last = find_observation(all, step.end_ns);  // contains the end, or follows it
@@ -156,7 +156,7 @@ Observations make_observations(std::span<const ObservedStep> steps, std::span<co
     }
     covered_until_ns = std::max(covered_until_ns, step.end_ns);
   }
-  whole.add_amounts(all);
+  whole.add_terms_to_observations(all);
   for (EnergyObservation& one : all) one.amounts[kIdleIndex] = std::max(one.length_s() - one.covered_s, 0.0);
   return all;
 }
@@ -169,26 +169,26 @@ double robust_standard_deviation(const std::vector<double>& residuals) {
 }
 
 // Seconds per unit of each term, from the durations of all steps: Huber regression with nonnegative coefficients.
-StepTerms time_coefficients(std::span<const ObservedStep> steps) {
+StepTerms fit_step_time_coefficients(std::span<const ObservedStep> steps) {
   StepTerms mean{};
   for (const ObservedStep& step : steps) {
-    for (std::size_t i = 0; i < kStepTerms; ++i) mean[i] += step.terms[i] / static_cast<double>(steps.size());
+    for (std::size_t i = 0; i < kStepTermCount; ++i) mean[i] += step.terms[i] / static_cast<double>(steps.size());
   }
   const auto row_of = [&](const ObservedStep& step) {
     StepTerms row{};
-    for (std::size_t i = 0; i < kStepTerms; ++i) row[i] = mean[i] > 0 ? step.terms[i] / mean[i] : 0;
+    for (std::size_t i = 0; i < kStepTermCount; ++i) row[i] = mean[i] > 0 ? step.terms[i] / mean[i] : 0;
     return row;
   };
-  const std::vector<Prior> priors(kStepTerms, {0, 1e-6 * static_cast<double>(steps.size())});
-  std::vector<double> x(kStepTerms, 0);
+  const std::vector<Prior> priors(kStepTermCount, {0, 1e-6 * static_cast<double>(steps.size())});
+  std::vector<double> x(kStepTermCount, 0);
   double noise_s = 0;
   for (int round = 0; round < kRobustRounds; ++round) {
-    NormalEquations sums(kStepTerms);
+    NormalEquations sums(kStepTermCount);
     for (const ObservedStep& step : steps) {
       const StepTerms row = row_of(step);
       const double time_s = seconds(step.end_ns - step.begin_ns);
       double predicted_s = 0;
-      for (std::size_t i = 0; i < kStepTerms; ++i) predicted_s += row[i] * x[i];
+      for (std::size_t i = 0; i < kStepTermCount; ++i) predicted_s += row[i] * x[i];
       const double weight =
           noise_s > 0 ? statistics::huber_weight((time_s - predicted_s) / noise_s, kHuberThreshold) : 1;
       sums.add_observation(row, time_s, weight);
@@ -200,13 +200,13 @@ StepTerms time_coefficients(std::span<const ObservedStep> steps) {
     for (std::size_t k = 0; k < steps.size(); k += stride) {
       const StepTerms row = row_of(steps[k]);
       double predicted_s = 0;
-      for (std::size_t i = 0; i < kStepTerms; ++i) predicted_s += row[i] * x[i];
+      for (std::size_t i = 0; i < kStepTermCount; ++i) predicted_s += row[i] * x[i];
       residuals.push_back(seconds(steps[k].end_ns - steps[k].begin_ns) - predicted_s);
     }
     noise_s = robust_standard_deviation(residuals);
   }
   StepTerms coefficients{};
-  for (std::size_t i = 0; i < kStepTerms; ++i) coefficients[i] = mean[i] > 0 ? x[i] / mean[i] : 0;
+  for (std::size_t i = 0; i < kStepTermCount; ++i) coefficients[i] = mean[i] > 0 ? x[i] / mean[i] : 0;
   return coefficients;
 }
 
@@ -216,46 +216,49 @@ struct ScaledPrior {
   double value = 1;
   double spread = 1;
 };
-using ScaledPriors = std::array<ScaledPrior, kUnknowns>;
+using ScaledPriors = std::array<ScaledPrior, kUnknownCount>;
 
-ScaledPriors energy_priors(std::span<const ObservedStep> steps, std::span<const EnergyObservation> observations) {
-  UnknownValues totals{};
+ScaledPriors make_coefficient_priors(std::span<const ObservedStep> steps,
+                                     std::span<const EnergyObservation> observations) {
+  ValuePerUnknown totals{};
   double energy_j = 0;
   double covered_s = 0;
   for (const EnergyObservation& one : observations) {
-    for (std::size_t i = 0; i < kUnknowns; ++i) totals[i] += one.amounts[i];
+    for (std::size_t i = 0; i < kUnknownCount; ++i) totals[i] += one.amounts[i];
     energy_j += one.energy_j;
     covered_s += one.covered_s;
   }
-  const double mean_w = energy_j / (covered_s + kIdleFraction * totals[kIdleIndex]);
-  const StepTerms times = time_coefficients(steps);
+  const double mean_w = energy_j / (covered_s + kPriorIdlePowerFraction * totals[kIdleIndex]);
+  const StepTerms times = fit_step_time_coefficients(steps);
   ScaledPriors priors;
-  for (std::size_t i = 0; i < kStepTerms; ++i) {
+  for (std::size_t i = 0; i < kStepTermCount; ++i) {
     if (totals[i] <= 0) continue;
-    priors[i] = {mean_w * times[i], 1, kPriorSpread};
+    priors[i] = {mean_w * times[i], 1, kCoefficientPriorSpread};
     const double smallest = kZeroPriorShare * energy_j / totals[i];
     if (priors[i].unit < smallest) priors[i] = {smallest, priors[i].unit / smallest, kZeroPriorSpread};
   }
-  priors[kIdleIndex] = {kIdleFraction * mean_w, 1, kIdleSpread};
+  priors[kIdleIndex] = {kPriorIdlePowerFraction * mean_w, 1, kPriorIdlePowerSpread};
   return priors;
 }
 
-struct EnergyFit {
-  std::vector<double> z;  // unknowns / unit
+struct StepEnergyFit {
+  std::vector<double> scaled_coefficients;  // unknowns / unit
   std::vector<double> covariance;
   double noise = 0;  // J per square root of a second
 };
 
 // An observation divided by the square root of its length: the variance of energy grows with time.
-UnknownValues scaled_amounts(const EnergyObservation& one, const ScaledPriors& priors) {
-  UnknownValues row{};
-  for (std::size_t i = 0; i < kUnknowns; ++i) row[i] = one.amounts[i] * priors[i].unit / std::sqrt(one.length_s());
+ValuePerUnknown scaled_amounts(const EnergyObservation& one, const ScaledPriors& priors) {
+  ValuePerUnknown row{};
+  for (std::size_t i = 0; i < kUnknownCount; ++i) row[i] = one.amounts[i] * priors[i].unit / std::sqrt(one.length_s());
   return row;
 }
 
-double scaled_residual_j(const EnergyObservation& one, const ScaledPriors& priors, const std::vector<double>& z) {
+double scaled_residual_j(const EnergyObservation& one, const ScaledPriors& priors,
+                         const std::vector<double>& scaled_coefficients) {
   double predicted_j = 0;
-  for (std::size_t i = 0; i < kUnknowns; ++i) predicted_j += one.amounts[i] * priors[i].unit * z[i];
+  for (std::size_t i = 0; i < kUnknownCount; ++i)
+    predicted_j += one.amounts[i] * priors[i].unit * scaled_coefficients[i];
   return (one.energy_j - predicted_j) / std::sqrt(one.length_s());
 }
 
@@ -265,53 +268,53 @@ double scaled_residual_j(const EnergyObservation& one, const ScaledPriors& prior
 std::vector<double> blocked_covariance(std::span<const EnergyObservation> observations, const ScaledPriors& priors,
                                        std::span<const double> weighted_residuals, std::span<const double> inverse) {
   const std::size_t length =
-      std::max(kMinObservationsOfBlock, (observations.size() + kResidualBlockCount - 1) / kResidualBlockCount);
-  std::vector<double> covariance(kUnknowns * kUnknowns, 0);
+      std::max(kMinObservationsPerBlock, (observations.size() + kResidualBlockCount - 1) / kResidualBlockCount);
+  std::vector<double> covariance(kUnknownCount * kUnknownCount, 0);
   double blocks = 0;
   for (std::size_t begin = 0; begin < observations.size(); begin += length, ++blocks) {
-    UnknownValues score{};
+    ValuePerUnknown score{};
     for (std::size_t k = begin; k < std::min(begin + length, observations.size()); ++k) {
-      const UnknownValues row = scaled_amounts(observations[k], priors);
-      for (std::size_t i = 0; i < kUnknowns; ++i) score[i] += weighted_residuals[k] * row[i];
+      const ValuePerUnknown row = scaled_amounts(observations[k], priors);
+      for (std::size_t i = 0; i < kUnknownCount; ++i) score[i] += weighted_residuals[k] * row[i];
     }
-    UnknownValues change{};  // of the unknowns, by this block
-    for (std::size_t i = 0; i < kUnknowns; ++i) {
-      for (std::size_t k = 0; k < kUnknowns; ++k) change[i] += inverse[i * kUnknowns + k] * score[k];
+    ValuePerUnknown change{};  // of the unknowns, by this block
+    for (std::size_t i = 0; i < kUnknownCount; ++i) {
+      for (std::size_t k = 0; k < kUnknownCount; ++k) change[i] += inverse[i * kUnknownCount + k] * score[k];
     }
-    for (std::size_t i = 0; i < kUnknowns; ++i) {
-      for (std::size_t k = 0; k < kUnknowns; ++k) covariance[i * kUnknowns + k] += change[i] * change[k];
+    for (std::size_t i = 0; i < kUnknownCount; ++i) {
+      for (std::size_t k = 0; k < kUnknownCount; ++k) covariance[i * kUnknownCount + k] += change[i] * change[k];
     }
   }
-  const double freedom = blocks / std::max(blocks - static_cast<double>(kUnknowns), 1.0);
+  const double freedom = blocks / std::max(blocks - static_cast<double>(kUnknownCount), 1.0);
   for (double& value : covariance) value *= freedom;
   return covariance;
 }
 
-EnergyFit fit_energy(std::span<const EnergyObservation> observations, const ScaledPriors& scaled) {
-  EnergyFit fit;
-  fit.z.assign(kUnknowns, 0);
-  for (std::size_t i = 0; i < kUnknowns; ++i) fit.z[i] = scaled[i].value;
+StepEnergyFit fit_step_energy(std::span<const EnergyObservation> observations, const ScaledPriors& scaled) {
+  StepEnergyFit fit;
+  fit.scaled_coefficients.assign(kUnknownCount, 0);
+  for (std::size_t i = 0; i < kUnknownCount; ++i) fit.scaled_coefficients[i] = scaled[i].value;
   std::vector<double> residuals(observations.size());
   const auto set_residuals = [&] {
     for (std::size_t k = 0; k < observations.size(); ++k)
-      residuals[k] = scaled_residual_j(observations[k], scaled, fit.z);
+      residuals[k] = scaled_residual_j(observations[k], scaled, fit.scaled_coefficients);
     fit.noise = std::max(robust_standard_deviation(residuals), 1e-9);
   };
   set_residuals();
-  std::vector<Prior> priors(kUnknowns);
-  NormalEquations sums(kUnknowns);
+  std::vector<Prior> priors(kUnknownCount);
+  NormalEquations sums(kUnknownCount);
   for (int round = 0; round < kRobustRounds + 1; ++round) {
-    sums = NormalEquations(kUnknowns);
+    sums = NormalEquations(kUnknownCount);
     for (std::size_t k = 0; k < observations.size(); ++k) {
       const EnergyObservation& one = observations[k];
       const double weight = round == 0 ? 1 : statistics::huber_weight(residuals[k] / fit.noise, kHuberThreshold);
       sums.add_observation(scaled_amounts(one, scaled), one.energy_j / std::sqrt(one.length_s()), weight);
     }
-    for (std::size_t i = 0; i < kUnknowns; ++i) {
+    for (std::size_t i = 0; i < kUnknownCount; ++i) {
       const double relative = fit.noise / scaled[i].spread;
       priors[i] = {scaled[i].value, round == 0 ? kWeakPrecision * (sums.gram(i, i) + 1) : relative * relative};
     }
-    fit.z = statistics::nonnegative_least_squares(sums, priors).x;
+    fit.scaled_coefficients = statistics::nonnegative_least_squares(sums, priors).x;
     set_residuals();
   }
   const std::vector<double> inverse = statistics::unscaled_posterior_covariance(sums, priors);
@@ -319,7 +322,7 @@ EnergyFit fit_energy(std::span<const EnergyObservation> observations, const Scal
   fit.covariance = blocked_covariance(observations, scaled, residuals, inverse);
   // Few blocks vary by chance. Independent residuals set the least variance.
   const auto count = static_cast<double>(observations.size());
-  const double freedom = count / std::max(count - static_cast<double>(kUnknowns), 1.0);
+  const double freedom = count / std::max(count - static_cast<double>(kUnknownCount), 1.0);
   for (std::size_t i = 0; i < fit.covariance.size(); ++i)
     fit.covariance[i] += fit.noise * fit.noise * freedom * inverse[i];
   return fit;
@@ -333,30 +336,32 @@ double FittedStepModel::mean_energy_scale(std::int64_t begin_ns, std::int64_t en
     const std::int64_t inside_ns = std::clamp(time_ns, edges_ns_.front(), edges_ns_.back());
     const auto after = std::upper_bound(edges_ns_.begin(), edges_ns_.end() - 1, inside_ns);
     const auto interval = static_cast<std::size_t>(after - edges_ns_.begin()) - 1;
-    return scale_integral_[interval] + scale_[interval] * seconds(inside_ns - edges_ns_[interval]);
+    return energy_scale_integral_[interval] + energy_scales_[interval] * seconds(inside_ns - edges_ns_[interval]);
   };
   return (integral_at(end_ns) - integral_at(begin_ns)) / seconds(end_ns - begin_ns);
 }
 
-double FittedStepModel::deviation_variance(double energy_j, double all_energy_j) const {
+double FittedStepModel::deviation_variance_j2(double energy_j, double all_energy_j) const {
   if (all_energy_j <= 0) return 0;
-  return deviation_j * energy_j * std::clamp(1 - energy_j / all_energy_j, 0.0, 1.0);
+  return deviation_variance_per_joule_j * energy_j * std::clamp(1 - energy_j / all_energy_j, 0.0, 1.0);
 }
 
 double FittedStepModel::term_standard_error(StepTerm term) const {
-  return covariance_.empty() ? 0 : std::sqrt(std::max(covariance_[term * kUnknowns + term], 0.0));
+  return covariance_.empty() ? 0 : std::sqrt(std::max(covariance_[term * kUnknownCount + term], 0.0));
 }
 
 double FittedStepModel::standard_error_j(const StepTerms& amounts) const {
   if (covariance_.empty()) return 0;
   double total_j = totals_[kIdleIndex] * idle_w;
-  for (std::size_t i = 0; i < kStepTerms; ++i) total_j += totals_[i] * coefficients[i];
+  for (std::size_t i = 0; i < kStepTermCount; ++i) total_j += totals_[i] * coefficients[i];
   const double share = total_j > 0 ? dot_product(amounts, coefficients) / total_j : 0;
-  UnknownValues gradient{};
-  for (std::size_t i = 0; i < kUnknowns; ++i) gradient[i] = (i < kStepTerms ? amounts[i] : 0) - share * totals_[i];
+  ValuePerUnknown gradient{};
+  for (std::size_t i = 0; i < kUnknownCount; ++i)
+    gradient[i] = (i < kStepTermCount ? amounts[i] : 0) - share * totals_[i];
   double variance = 0;
-  for (std::size_t i = 0; i < kUnknowns; ++i) {
-    for (std::size_t k = 0; k < kUnknowns; ++k) variance += gradient[i] * gradient[k] * covariance_[i * kUnknowns + k];
+  for (std::size_t i = 0; i < kUnknownCount; ++i) {
+    for (std::size_t k = 0; k < kUnknownCount; ++k)
+      variance += gradient[i] * gradient[k] * covariance_[i * kUnknownCount + k];
   }
   return std::sqrt(std::max(variance, 0.0));
 }
@@ -370,23 +375,24 @@ FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const 
   const std::int64_t end_ns = std::ranges::max(steps, {}, &ObservedStep::end_ns).end_ns;
   model.edges_ns_ = interval_edges(edges_ns, steps.front().begin_ns, end_ns);
   const std::vector<EnergyObservation> observations = make_observations(steps, model.edges_ns_, energy_j);
-  const ScaledPriors priors = energy_priors(steps, observations);
+  const ScaledPriors priors = make_coefficient_priors(steps, observations);
   model.observations = observations.size();
   model.is_regressed = observations.size() >= kMinObservations;
-  std::vector<double> z(kUnknowns);
-  for (std::size_t i = 0; i < kUnknowns; ++i) z[i] = priors[i].value;
-  model.covariance_.assign(kUnknowns * kUnknowns, 0);
+  std::vector<double> scaled_coefficients(kUnknownCount);
+  for (std::size_t i = 0; i < kUnknownCount; ++i) scaled_coefficients[i] = priors[i].value;
+  model.covariance_.assign(kUnknownCount * kUnknownCount, 0);
   if (model.is_regressed) {
-    EnergyFit fit = fit_energy(observations, priors);
-    z = std::move(fit.z);
+    StepEnergyFit fit = fit_step_energy(observations, priors);
+    scaled_coefficients = std::move(fit.scaled_coefficients);
     model.covariance_ = std::move(fit.covariance);
   } else {
-    for (std::size_t i = 0; i < kUnknowns; ++i)
-      model.covariance_[i * kUnknowns + i] = priors[i].spread * priors[i].spread;
+    for (std::size_t i = 0; i < kUnknownCount; ++i)
+      model.covariance_[i * kUnknownCount + i] = priors[i].spread * priors[i].spread;
   }
-  for (std::size_t i = 0; i < kUnknowns; ++i) {
-    (i == kIdleIndex ? model.idle_w : model.coefficients[i]) = z[i] * priors[i].unit;
-    for (std::size_t k = 0; k < kUnknowns; ++k) model.covariance_[i * kUnknowns + k] *= priors[i].unit * priors[k].unit;
+  for (std::size_t i = 0; i < kUnknownCount; ++i) {
+    (i == kIdleIndex ? model.idle_w : model.coefficients[i]) = scaled_coefficients[i] * priors[i].unit;
+    for (std::size_t k = 0; k < kUnknownCount; ++k)
+      model.covariance_[i * kUnknownCount + k] *= priors[i].unit * priors[k].unit;
   }
   double squares = 0;
   double integral = 0;
@@ -396,22 +402,23 @@ FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const 
   double summed_s = 0;
   for (const EnergyObservation& one : observations) {
     double modelled_j = one.amounts[kIdleIndex] * model.idle_w;
-    for (std::size_t i = 0; i < kStepTerms; ++i) modelled_j += one.amounts[i] * model.coefficients[i];
+    for (std::size_t i = 0; i < kStepTermCount; ++i) modelled_j += one.amounts[i] * model.coefficients[i];
     const double scale = modelled_j > 0 ? one.energy_j / modelled_j : 0;
     squares += modelled_j > 0 ? (scale - 1) * (scale - 1) : 0;
-    model.scale_.push_back(scale);
-    model.scale_integral_.push_back(integral);
+    model.energy_scales_.push_back(scale);
+    model.energy_scale_integral_.push_back(integral);
     integral += scale * one.length_s();
     all_energy_j += one.energy_j;
     deviation_j += one.energy_j - modelled_j;
     summed_s += one.length_s();
-    if (summed_s >= kDeviationTime_s) {
+    if (summed_s >= kDeviationBlockLength_s) {
       squared_deviations += deviation_j * deviation_j;
       deviation_j = summed_s = 0;
     }
-    for (std::size_t i = 0; i < kUnknowns; ++i) model.totals_[i] += scale * one.amounts[i];
+    for (std::size_t i = 0; i < kUnknownCount; ++i) model.totals_[i] += scale * one.amounts[i];
   }
-  model.deviation_j = all_energy_j > 0 ? (squared_deviations + deviation_j * deviation_j) / all_energy_j : 0;
+  model.deviation_variance_per_joule_j =
+      all_energy_j > 0 ? (squared_deviations + deviation_j * deviation_j) / all_energy_j : 0;
   model.relative_error = std::sqrt(squares / static_cast<double>(observations.size()));
   return model;
 }

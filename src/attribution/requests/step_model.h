@@ -23,7 +23,7 @@ namespace joulemap::attribution {
 struct ObservedStep {
   std::int64_t begin_ns = 0;  // with the time in which its requests waited for it
   std::int64_t end_ns = 0;
-  std::array<float, kStepTerms> terms{};
+  std::array<float, kStepTermCount> terms{};
 };
 
 class FittedStepModel {
@@ -34,7 +34,7 @@ class FittedStepModel {
   std::size_t observations = 0;
   double relative_error = 0;
   // Energies of half seconds deviate from the model: mean squared deviation per joule, in J.
-  double deviation_j = 0;
+  double deviation_variance_per_joule_j = 0;
 
   // Modelled energy of a step, scaled to the measured energy.
   double mean_energy_scale(std::int64_t begin_ns, std::int64_t end_ns) const;
@@ -43,19 +43,19 @@ class FittedStepModel {
   double standard_error_j(const StepTerms& amounts) const;
   // Variance, in J squared, of attributed energy because of the deviations: scaling to the measured energy divides them
   // in proportion to the modelled energy, whereas each may belong to any of the requests that were active then.
-  double deviation_variance(double energy_j, double all_energy_j) const;
+  double deviation_variance_j2(double energy_j, double all_energy_j) const;
   // Standard deviation of one coefficient.
   double term_standard_error(StepTerm term) const;
 
  private:
   friend FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const std::int64_t> edges_ns,
                                         const EnergyFunction& energy_j);
-  static constexpr std::size_t kUnknowns = kStepTerms + 1;  // and idle power
+  static constexpr std::size_t kUnknownCount = kStepTermCount + 1;  // and idle power
 
   std::vector<std::int64_t> edges_ns_;
-  std::vector<double> scale_;           // of the interval after each edge
-  std::vector<double> scale_integral_;  // up to each edge, in s
-  std::array<double, kUnknowns> totals_{};
+  std::vector<double> energy_scales_;          // of the interval after each edge
+  std::vector<double> energy_scale_integral_;  // up to each edge, in s
+  std::array<double, kUnknownCount> totals_{};
   std::vector<double> covariance_;  // of the unknowns, row by row
 };
 

@@ -21,10 +21,10 @@ enum StepTerm : std::size_t {
   kPromptAttentionTerm,  // pairs of a prompt token and a token before it: attention within a prompt is quadratic
   kDecodeTerm,           // decoded and rejected tokens
   kContextTerm,          // tokens of KV cache that decoding requests read
-  kStepTerms
+  kStepTermCount
 };
 
-using StepTerms = std::array<double, kStepTerms>;
+using StepTerms = std::array<double, kStepTermCount>;
 
 // Tokens that the step decoded for the request. The first token of a request comes with its prompt, at no cost.
 inline double decoded_token_count(const StepRequest& entry) {
@@ -42,12 +42,12 @@ inline StepTerms request_step_terms(const StepRequest& entry) {
 }
 
 inline void add_scaled_terms(StepTerms& sum, const StepTerms& terms, double factor = 1) {
-  for (std::size_t i = 0; i < kStepTerms; ++i) sum[i] += factor * terms[i];
+  for (std::size_t i = 0; i < kStepTermCount; ++i) sum[i] += factor * terms[i];
 }
 
 inline double dot_product(const StepTerms& a, const StepTerms& b) {
   double sum = 0;
-  for (std::size_t i = 0; i < kStepTerms; ++i) sum += a[i] * b[i];
+  for (std::size_t i = 0; i < kStepTermCount; ++i) sum += a[i] * b[i];
   return sum;
 }
 

@@ -15,7 +15,7 @@ namespace joulemap::capture::cupti {
 std::optional<CuptiResult> call_with_timeout(std::chrono::milliseconds limit, std::function<CuptiResult()> call) {
   struct CallState {
     std::mutex lock;
-    std::condition_variable has_returned;
+    std::condition_variable returned_condition;
     std::optional<CuptiResult> cupti_result;
   };
   const auto shared = std::make_shared<CallState>();
@@ -25,13 +25,13 @@ std::optional<CuptiResult> call_with_timeout(std::chrono::milliseconds limit, st
       const CuptiResult outcome = call();
       const std::lock_guard hold(shared->lock);
       shared->cupti_result = outcome;
-      shared->has_returned.notify_all();
+      shared->returned_condition.notify_all();
     }).detach();
   } catch (const std::system_error&) {
     return std::nullopt;  // no thread available; the call was not made
   }
   std::unique_lock hold(shared->lock);
-  shared->has_returned.wait_for(hold, limit, [&] { return shared->cupti_result.has_value(); });
+  shared->returned_condition.wait_for(hold, limit, [&] { return shared->cupti_result.has_value(); });
   return shared->cupti_result;
 }
 

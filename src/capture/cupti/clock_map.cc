@@ -12,10 +12,10 @@ void ClockMap::add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns)
                          std::abs(moment.offset_ns() - segments_.back().back().offset_ns()) <= kMinClockJumpNs;
   if (!continues) segments_.emplace_back();
   segments_.back().push_back(moment);
-  if (++pair_count_ > kMaxClockPairs) drop_oldest_pair();
+  if (++pair_count_ > kMaxClockPairs) drop_oldest_pairs();
 }
 
-void ClockMap::drop_oldest_pair() {
+void ClockMap::drop_oldest_pairs() {
   // Drops the oldest segment, or half of it when it is the only one: dropping single pairs would move the rest each
   // time.
   Segment& oldest = segments_.front();
@@ -41,7 +41,7 @@ std::int64_t ClockMap::interpolate(const Segment& segment, std::int64_t record_n
   return record_ns + left.offset_ns() + static_cast<std::int64_t>(drift_ns);
 }
 
-std::optional<std::int64_t> ClockMap::to_monotonic(std::int64_t record_ns, std::int64_t now_ns) const {
+std::optional<std::int64_t> ClockMap::to_monotonic_ns(std::int64_t record_ns, std::int64_t now_ns) const {
   if (segments_.empty()) return std::nullopt;
   for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
     if (record_ns >= segment->front().record_ns && record_ns <= segment->back().record_ns) {

@@ -31,9 +31,9 @@ class ClockMap {
 
   void add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns);
 
-  std::optional<std::int64_t> to_monotonic(std::int64_t record_ns, std::int64_t now_ns) const;
+  std::optional<std::int64_t> to_monotonic_ns(std::int64_t record_ns, std::int64_t now_ns) const;
 
-  std::size_t segments() const { return segments_.size(); }
+  std::size_t segment_count() const { return segments_.size(); }
 
  private:
   struct ClockReadings {
@@ -44,7 +44,7 @@ class ClockMap {
   using Segment = std::vector<ClockReadings>;  // ascending, never empty
 
   static std::int64_t interpolate(const Segment& segment, std::int64_t record_ns);
-  void drop_oldest_pair();
+  void drop_oldest_pairs();
 
   const std::int64_t earliest_ns_;
   std::vector<Segment> segments_;  // newest last

@@ -70,7 +70,7 @@ bool CuptiApi::can_trace_launches() const {
          functions_.enable_callback != nullptr && functions_.get_callback_name != nullptr;
 }
 
-Result<CuptiApi> CuptiApi::open(const CuptiSearch& search) {
+Result<CuptiApi> CuptiApi::open(const CuptiSearchInputs& search) {
   // An error about an unusable library is more helpful than one about twenty that do not exist.
   Error useless{
       ErrorCode::not_found, "libcupti not found: kernels are not recorded",
@@ -114,17 +114,17 @@ Status CuptiApi::read_version(int driver_major) {
   if (!chosen) {
     return Error{ErrorCode::unsupported, library_path_ + " is older than CUDA 11: its records are not supported", ""};
   }
-  const int major = cuda_major_of(version_);
+  const int major = cuda_major_of_cupti(version_);
   if (driver_major != 0 && major > driver_major) {
     return Error{ErrorCode::unsupported,
-                 library_path_ + " is for " + version_text(version_) + ", but the driver supports only CUDA " +
+                 library_path_ + " is for " + cupti_version_text(version_) + ", but the driver supports only CUDA " +
                      std::to_string(driver_major),
                  "update the NVIDIA driver, or install the libraries of CUDA " + std::to_string(driver_major)};
   }
   record_layout_ = chosen->layout;
   if (chosen->layout_match == LayoutMatch::newer_than_known) {
     diagnostics_.add({"cupti_newer", 1,
-                      library_path_ + " (" + version_text(version_) +
+                      library_path_ + " (" + cupti_version_text(version_) +
                           ") is newer than this joulemap supports; its records are read as those of CUDA 13.0",
                       "update joulemap"});
   }
@@ -139,7 +139,7 @@ void CuptiApi::diagnose_missing_functions() {
   if (!can_set_clock()) {
     diagnostics_.add(
         {"cupti_clock", 1,
-         library_path_ + " (" + version_text(version_) +
+         library_path_ + " (" + cupti_version_text(version_) +
              ") uses its own clock: kernel times are converted with paired clock readings, to a few microseconds",
          "CUDA 11.6 or newer can use joulemap's clock"});
   }

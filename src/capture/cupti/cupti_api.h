@@ -20,7 +20,7 @@ namespace joulemap::capture::cupti {
 class CuptiApi {
  public:
   // Fails when no library is found, its version is unsupported, or it lacks the functions that records need.
-  static Result<CuptiApi> open(const CuptiSearch& search = CuptiSearch::search_this_process());
+  static Result<CuptiApi> open(const CuptiSearchInputs& search = CuptiSearchInputs::read_from_process());
 
   const CuptiFunctions& functions() const { return functions_; }
   const RecordLayout& record_layout() const { return *record_layout_; }

@@ -12,16 +12,16 @@ namespace {
 class FakeLibrary : public ::testing::Test {
  protected:
   ~FakeLibrary() override {
-    whole.reset(kCuda130);
+    complete_api.reset(kCuda130);
     old.reset(13);
   }
-  const fake_cupti::FakeCupti& whole = fake_cupti::load_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  const fake_cupti::FakeCupti& complete_api = fake_cupti::load_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
   const fake_cupti::FakeCupti& old = fake_cupti::load_fake_cupti(JOULEMAP_OLD_FAKE_CUPTI_LIBRARY);
 };
 using CuptiApiTest = FakeLibrary;
 
 TEST_F(CuptiApiTest, OpensTheLibraryThatIsNamed) {
-  whole.reset(kCuda130);
+  complete_api.reset(kCuda130);
   const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
   ASSERT_TRUE(api.has_value());
   EXPECT_EQ(api->version(), kCuda130);
@@ -39,22 +39,22 @@ TEST_F(CuptiApiTest, ReportsTheEffectOfMissingFunctions) {
 }
 
 TEST_F(CuptiApiTest, RefusesVersionsOlderThanCuda11) {
-  whole.reset(12);
+  complete_api.reset(12);
   const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
   ASSERT_FALSE(api.has_value());
   EXPECT_EQ(api.error().code, ErrorCode::unsupported);
 }
 
 TEST_F(CuptiApiTest, UsesANewerVersionAndReportsIt) {
-  whole.reset(150'200);
+  complete_api.reset(150'200);
   const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
   ASSERT_TRUE(api.has_value());
   EXPECT_TRUE(api->diagnostics().contains("cupti_newer"));
 }
 
 TEST_F(CuptiApiTest, RefusesALibraryThatIsNewerThanTheDriver) {
-  whole.reset(kCuda130);
-  CuptiSearch search;
+  complete_api.reset(kCuda130);
+  CuptiSearchInputs search;
   search.requested_path = JOULEMAP_FAKE_CUPTI_LIBRARY;
   search.driver_major = 12;
   const Result<CuptiApi> api = CuptiApi::open(search);
@@ -69,7 +69,7 @@ TEST_F(CuptiApiTest, ReportsAMissingNamedLibrary) {
 }
 
 TEST_F(CuptiApiTest, WritesUuidsAsNvmlDoes) {
-  whole.reset(kCuda130);
+  complete_api.reset(kCuda130);
   const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
   ASSERT_TRUE(api.has_value());
   EXPECT_EQ(api->device_uuid(1), "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f");
@@ -77,7 +77,7 @@ TEST_F(CuptiApiTest, WritesUuidsAsNvmlDoes) {
 }
 
 TEST(RealCupti, HasEveryFunctionAndNamesTheCallsThatLaunch) {
-  CuptiSearch search;  // finds the toolkit's library, if installed
+  CuptiSearchInputs search;  // finds the toolkit's library, if installed
   const Result<CuptiApi> api = CuptiApi::open(search);
   if (!api) GTEST_SKIP() << api.error().message;
   EXPECT_GE(api->version(), 13U);

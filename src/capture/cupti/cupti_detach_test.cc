@@ -123,8 +123,8 @@ TEST_F(DetachedSession, WaitsForAKernelThatStillRuns) {
 TEST_F(DetachedSession, StaysAttachedAfterAnotherProfilerUsedCupti) {
   start();
   session().allow_detach(true);
-  session().on_other_profiler(true, now_ns);
-  session().on_other_profiler(false, now_ns);
+  session().set_other_profiler_running(true, now_ns);
+  session().set_other_profiler_running(false, now_ns);
   session().set_tracing(false);
   poll_for(10);
   fake.launch({});
@@ -133,12 +133,12 @@ TEST_F(DetachedSession, StaysAttachedAfterAnotherProfilerUsedCupti) {
 
 TEST_F(DetachedSession, YieldsCuptiWhileDetachedAndReattaches) {
   start_and_detach();
-  session().on_other_profiler(true, now_ns);
+  session().set_other_profiler_running(true, now_ns);
   fake.attach_other_profiler(true);
   session().set_tracing(true);
   EXPECT_FALSE(fake.is_subscribed()) << "the other one has it";
   fake.detach_other_profiler();
-  session().on_other_profiler(false, now_ns);
+  session().set_other_profiler_running(false, now_ns);
   fake.launch({.name = "after"});
   poll_for(1);
   ASSERT_EQ(received.kernels.size(), 2U);

@@ -11,7 +11,7 @@ namespace {
 // Member offsets in bytes of CUpti_ActivityKernel5 to 10, Memcpy3 to 6, Memset2 to 4, MemcpyPtoP2 to 4, GraphTrace and
 // GraphTrace2.
 constexpr RecordOffsets kRecordOffsetsSinceCuda11[] = {
-    {.record_size = RecordKind::concurrent_kernel,
+    {.record_kind = RecordKind::concurrent_kernel,
      .kind = KernelKind::kernel,
      .start = 16,
      .end = 24,
@@ -23,7 +23,7 @@ constexpr RecordOffsets kRecordOffsetsSinceCuda11[] = {
      .grid = 52,
      .block = 64,
      .name = 104},
-    {.record_size = RecordKind::copy,
+    {.record_kind = RecordKind::copy,
      .kind = KernelKind::copy,
      .start = 16,
      .end = 24,
@@ -34,7 +34,7 @@ constexpr RecordOffsets kRecordOffsetsSinceCuda11[] = {
      .graph_node = 64,
      .bytes = 8,
      .copy_kind = 4},
-    {.record_size = RecordKind::fill,
+    {.record_kind = RecordKind::fill,
      .kind = KernelKind::fill,
      .start = 16,
      .end = 24,
@@ -44,7 +44,7 @@ constexpr RecordOffsets kRecordOffsetsSinceCuda11[] = {
      .correlation = 44,
      .graph_node = 64,
      .bytes = 8},
-    {.record_size = RecordKind::peer_copy,
+    {.record_kind = RecordKind::peer_copy,
      .kind = KernelKind::copy,
      .start = 16,
      .end = 24,
@@ -55,7 +55,7 @@ constexpr RecordOffsets kRecordOffsetsSinceCuda11[] = {
      .graph_node = 72,
      .bytes = 8,
      .copy_kind = 4},
-    {.record_size = RecordKind::graph,
+    {.record_kind = RecordKind::graph,
      .kind = KernelKind::graph,
      .start = 8,
      .end = 16,
@@ -73,12 +73,12 @@ constexpr RecordLayout kRecordLayouts[] = {
 };
 
 // CUDA versions of the cuptiGetVersion values 12 to 28 (cupti_version.h).
-struct NamedVersion {
+struct CuptiVersionName {
   std::uint32_t version;
   int major;
   const char* text;
 };
-constexpr NamedVersion kNamedVersions[] = {
+constexpr CuptiVersionName kCuptiVersionNames[] = {
     {12, 10, "CUDA 10"},   {13, 11, "CUDA 11.0"}, {14, 11, "CUDA 11.1"}, {15, 11, "CUDA 11.2"}, {16, 11, "CUDA 11.5"},
     {17, 11, "CUDA 11.6"}, {18, 11, "CUDA 11.8"}, {19, 12, "CUDA 12.0"}, {20, 12, "CUDA 12.2"}, {21, 12, "CUDA 12.3"},
     {22, 12, "CUDA 12.4"}, {23, 12, "CUDA 12.5"}, {24, 12, "CUDA 12.6"}, {25, 12, "CUDA 12.7"}, {26, 12, "CUDA 12.8"},
@@ -117,7 +117,7 @@ std::string_view kernel_or_copy_name(const RecordOffsets& members, const Record*
 const RecordOffsets* find_record_offsets(const RecordLayout& layout, RecordKind kind) {
   if (kind == RecordKind::kernel) kind = RecordKind::concurrent_kernel;
   for (std::size_t i = 0; i < layout.kind_count; ++i) {
-    if (layout.kind_offsets[i].record_size == kind) return &layout.kind_offsets[i];
+    if (layout.kind_offsets[i].record_kind == kind) return &layout.kind_offsets[i];
   }
   return nullptr;
 }
@@ -132,19 +132,19 @@ std::optional<ChosenLayout> layout_of_version(std::uint32_t version) {
   return {{&kRecordLayouts[std::size(kRecordLayouts) - 1], LayoutMatch::newer_than_known}};
 }
 
-std::string version_text(std::uint32_t version) {
+std::string cupti_version_text(std::uint32_t version) {
   if (version >= kFirstDecimalVersion) {
     return "CUDA " + std::to_string(version / 10'000) + "." + std::to_string(version / 100 % 100);
   }
-  for (const NamedVersion& named : kNamedVersions) {
+  for (const CuptiVersionName& named : kCuptiVersionNames) {
     if (named.version == version) return named.text;
   }
   return "CUPTI version " + std::to_string(version);
 }
 
-int cuda_major_of(std::uint32_t version) {
+int cuda_major_of_cupti(std::uint32_t version) {
   if (version >= kFirstDecimalVersion) return static_cast<int>(version / 10'000);
-  for (const NamedVersion& named : kNamedVersions) {
+  for (const CuptiVersionName& named : kCuptiVersionNames) {
     if (named.version == version) return named.major;
   }
   return 0;
@@ -169,7 +169,7 @@ DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, Ke
   into.bytes = read_at_offset_or_zero<std::uint64_t>(record, members->bytes);
   into.start_ns = static_cast<std::int64_t>(start);
   into.end_ns = static_cast<std::int64_t>(end);
-  return DecodeOutcome::decoded_facts;
+  return DecodeOutcome::complete;
 }
 
 }  // namespace joulemap::capture::cupti

@@ -19,7 +19,7 @@ namespace joulemap::capture::cupti {
 // Offsets of the members of one kind of record, in bytes. kNoOffset: the record lacks the member.
 inline constexpr std::uint16_t kNoOffset = 0xffff;
 struct RecordOffsets {
-  RecordKind record_size;
+  RecordKind record_kind;
   KernelKind kind;
   std::uint16_t start;
   std::uint16_t end;
@@ -53,14 +53,14 @@ struct ChosenLayout {
 std::optional<ChosenLayout> layout_of_version(std::uint32_t version);
 
 // Display text: "CUDA 12.4" for 22.
-std::string version_text(std::uint32_t version);
+std::string cupti_version_text(std::uint32_t version);
 // The CUDA major version of a CUPTI version; 0 if unknown.
-int cuda_major_of(std::uint32_t version);
+int cuda_major_of_cupti(std::uint32_t version);
 
 enum class DecodeOutcome : std::uint8_t {
-  decoded_facts,  // `into` is filled
-  unknown,        // a kind that is not in the layout
-  incomplete,     // still running at a forced flush: it has no start or end time
+  complete,    // `into` is filled
+  unknown,     // a kind that is not in the layout
+  incomplete,  // still running at a forced flush: it has no start or end time
 };
 DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelFacts& into);
 

@@ -10,11 +10,11 @@ namespace joulemap::capture::cupti {
 namespace {
 
 // Bytes of a record at the offsets of the CUPTI reference.
-class Bytes {
+class RecordBytes {
  public:
-  explicit Bytes(RecordKind kind) { at(0, kind); }
+  explicit RecordBytes(RecordKind kind) { at(0, kind); }
   template <class Value>
-  Bytes& at(std::size_t offset, Value value) {
+  RecordBytes& at(std::size_t offset, Value value) {
     std::memcpy(bytes_.data() + offset, &value, sizeof value);
     return *this;
   }
@@ -24,15 +24,15 @@ class Bytes {
   std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(216, 0);
 };
 
-const RecordLayout& newest() { return *layout_of_version(130'001)->layout; }
+const RecordLayout& newest_layout() { return *layout_of_version(130'001)->layout; }
 
 TEST(CuptiRecords, ReadsAllFieldsOfAKernel) {
-  Bytes bytes(RecordKind::concurrent_kernel);
+  RecordBytes bytes(RecordKind::concurrent_kernel);
   bytes.at(16, std::uint64_t{1000}).at(24, std::uint64_t{3000}).at(40, 2U).at(44, 3U).at(48, 4U);
   bytes.at(52, 10U).at(56, 11U).at(60, 12U).at(64, 20U).at(68, 21U).at(72, 22U);
   bytes.at(92, 99U).at(104, static_cast<const char*>("gemm")).at(144, std::uint64_t{5});
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::decoded_facts);
+  ASSERT_EQ(decode_record(newest_layout(), bytes.record(), facts), DecodeOutcome::complete);
   EXPECT_EQ(facts.kind, KernelKind::kernel);
   EXPECT_EQ(facts.name, "gemm");
   EXPECT_EQ(facts.start_ns, 1000);
@@ -47,38 +47,38 @@ TEST(CuptiRecords, ReadsAllFieldsOfAKernel) {
 }
 
 TEST(CuptiRecords, NamesACopyByItsDirection) {
-  Bytes bytes(RecordKind::copy);
+  RecordBytes bytes(RecordKind::copy);
   bytes.at(4, std::uint8_t{2}).at(8, std::uint64_t{4096}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 7U);
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::decoded_facts);
+  ASSERT_EQ(decode_record(newest_layout(), bytes.record(), facts), DecodeOutcome::complete);
   EXPECT_EQ(facts.kind, KernelKind::copy);
   EXPECT_EQ(facts.name, "DtoH");
   EXPECT_EQ(facts.bytes, 4096U);
   EXPECT_EQ(facts.correlation, 7U);
   bytes.at(4, std::uint8_t{200});
-  decode_record(newest(), bytes.record(), facts);
+  decode_record(newest_layout(), bytes.record(), facts);
   EXPECT_EQ(facts.name, "unknown direction");
 }
 
 TEST(CuptiRecords, ReadsTheCorrelationOfAPeerCopy) {
-  Bytes bytes(RecordKind::peer_copy);
+  RecordBytes bytes(RecordKind::peer_copy);
   bytes.at(4, std::uint8_t{10}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 1U).at(60, 8U);
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::decoded_facts);
+  ASSERT_EQ(decode_record(newest_layout(), bytes.record(), facts), DecodeOutcome::complete);
   EXPECT_EQ(facts.name, "PtoP");
   EXPECT_EQ(facts.correlation, 8U);
 }
 
 TEST(CuptiRecords, ReadsMemsetsAndWholeGraphs) {
-  Bytes fill(RecordKind::fill);
+  RecordBytes fill(RecordKind::fill);
   fill.at(8, std::uint64_t{64}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 9U);
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), fill.record(), facts), DecodeOutcome::decoded_facts);
+  ASSERT_EQ(decode_record(newest_layout(), fill.record(), facts), DecodeOutcome::complete);
   EXPECT_EQ(facts.kind, KernelKind::fill);
   EXPECT_EQ(facts.bytes, 64U);
-  Bytes graph(RecordKind::graph);
+  RecordBytes graph(RecordKind::graph);
   graph.at(4, 11U).at(8, std::uint64_t{5}).at(16, std::uint64_t{6}).at(24, 1U).at(36, 3U);
-  ASSERT_EQ(decode_record(newest(), graph.record(), facts), DecodeOutcome::decoded_facts);
+  ASSERT_EQ(decode_record(newest_layout(), graph.record(), facts), DecodeOutcome::complete);
   EXPECT_EQ(facts.kind, KernelKind::graph);
   EXPECT_EQ(facts.correlation, 11U);
   EXPECT_EQ(facts.device_ordinal, 1U);
@@ -86,17 +86,19 @@ TEST(CuptiRecords, ReadsMemsetsAndWholeGraphs) {
 }
 
 TEST(CuptiRecords, ReadsAKernelWithoutAName) {
-  Bytes bytes(RecordKind::kernel);
+  RecordBytes bytes(RecordKind::kernel);
   bytes.at(16, std::uint64_t{1}).at(24, std::uint64_t{2});
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::decoded_facts);
+  ASSERT_EQ(decode_record(newest_layout(), bytes.record(), facts), DecodeOutcome::complete);
   EXPECT_EQ(facts.name, "unnamed kernel");
 }
 
 TEST(CuptiRecords, ClassifiesIncompleteAndUnknownRecords) {
   KernelFacts facts;
-  EXPECT_EQ(decode_record(newest(), Bytes(RecordKind::concurrent_kernel).record(), facts), DecodeOutcome::incomplete);
-  EXPECT_EQ(decode_record(newest(), Bytes(static_cast<RecordKind>(900)).record(), facts), DecodeOutcome::unknown);
+  EXPECT_EQ(decode_record(newest_layout(), RecordBytes(RecordKind::concurrent_kernel).record(), facts),
+            DecodeOutcome::incomplete);
+  EXPECT_EQ(decode_record(newest_layout(), RecordBytes(static_cast<RecordKind>(900)).record(), facts),
+            DecodeOutcome::unknown);
 }
 
 TEST(CuptiRecords, LayoutsAreKnownFromCuda11On) {
@@ -105,10 +107,10 @@ TEST(CuptiRecords, LayoutsAreKnownFromCuda11On) {
     EXPECT_EQ(layout_of_version(version)->layout_match, LayoutMatch::known) << version;
   }
   EXPECT_EQ(layout_of_version(130'100)->layout_match, LayoutMatch::newer_than_known);
-  EXPECT_EQ(version_text(22), "CUDA 12.4");
-  EXPECT_EQ(version_text(130'201), "CUDA 13.2");
-  EXPECT_EQ(cuda_major_of(18), 11);
-  EXPECT_EQ(cuda_major_of(130'001), 13);
+  EXPECT_EQ(cupti_version_text(22), "CUDA 12.4");
+  EXPECT_EQ(cupti_version_text(130'201), "CUDA 13.2");
+  EXPECT_EQ(cuda_major_of_cupti(18), 11);
+  EXPECT_EQ(cuda_major_of_cupti(130'001), 13);
 }
 
 }  // namespace

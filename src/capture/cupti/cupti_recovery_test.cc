@@ -16,7 +16,7 @@ namespace {
 using CuptiRecoveryTest = SessionUnderTest;
 
 constexpr std::uint32_t kKernels = static_cast<std::uint32_t>(RecordKind::concurrent_kernel);
-constexpr int kMoreThanBuffersHold = 3 * static_cast<int>(kMaxBufferBytes / kMinRecordBytes);
+constexpr int kOverflowingRecordCount = 3 * static_cast<int>(kMaxBufferBytes / kMinRecordBytes);
 
 TEST_F(CuptiRecoveryTest, RecoversRecordsFromAProfilerThatReplacedTheClock) {
   start();
@@ -41,7 +41,7 @@ TEST_F(CuptiRecoveryTest, DetectsLossByLaunchCountWithoutATimestampCallback) {
   fake.launch({});
   poll_for(5);
   EXPECT_FALSE(session().diagnostics().contains("kernels_lost")) << "one kernel may be held back";
-  for (int i = 0; i < kMoreThanBuffersHold; ++i) fake.launch({});
+  for (int i = 0; i < kOverflowingRecordCount; ++i) fake.launch({});
   poll_for(3);
   EXPECT_TRUE(session().diagnostics().contains("kernels_lost"));
   fake.launch({.name = "found"});
@@ -65,7 +65,7 @@ TEST_F(CuptiRecoveryTest, SurvivesAProfilerThatFinalizesCupti) {
 TEST_F(CuptiRecoveryTest, YieldsCuptiToAnAnnouncedProfiler) {
   start();
   fake.launch({.name = "before"});
-  session().on_other_profiler(true, now_ns);
+  session().set_other_profiler_running(true, now_ns);
   EXPECT_EQ(received.kernels.size(), 1U) << "what CUPTI had is fetched first";
   EXPECT_FALSE(fake.is_subscribed());
   EXPECT_FALSE(fake.kind_is_on(kKernels));
@@ -78,12 +78,12 @@ TEST_F(CuptiRecoveryTest, YieldsCuptiToAnAnnouncedProfiler) {
 
 TEST_F(CuptiRecoveryTest, ResumesAfterAnAnnouncedProfilerAndReportsTheGap) {
   start();
-  session().on_other_profiler(true, now_ns);
+  session().set_other_profiler_running(true, now_ns);
   fake.attach_other_profiler(true);
   fake.launch({.name = "profiled"});
   fake.detach_other_profiler();
   poll_for(4);
-  session().on_other_profiler(false, now_ns);
+  session().set_other_profiler_running(false, now_ns);
   current_scope = 9;
   const std::uint32_t correlation = fake.launch({.name = "after"});
   poll_for(1);
@@ -95,9 +95,9 @@ TEST_F(CuptiRecoveryTest, ResumesAfterAnAnnouncedProfilerAndReportsTheGap) {
 
 TEST_F(CuptiRecoveryTest, ResumesWithoutScopesWhenTheProfilerStaysSubscribed) {
   start();
-  session().on_other_profiler(true, now_ns);
-  fake.other_subscriber(true);
-  session().on_other_profiler(false, now_ns);
+  session().set_other_profiler_running(true, now_ns);
+  fake.set_other_subscriber(true);
+  session().set_other_profiler_running(false, now_ns);
   fake.launch({});
   poll_for(1);
   EXPECT_EQ(received.kernels.size(), 1U);
@@ -106,9 +106,9 @@ TEST_F(CuptiRecoveryTest, ResumesWithoutScopesWhenTheProfilerStaysSubscribed) {
 
 TEST_F(CuptiRecoveryTest, AppliesSetTracingOfAProfilingSpanAfterwards) {
   start();
-  session().on_other_profiler(true, now_ns);
+  session().set_other_profiler_running(true, now_ns);
   session().set_tracing(false);
-  session().on_other_profiler(false, now_ns);
+  session().set_other_profiler_running(false, now_ns);
   EXPECT_FALSE(session().is_tracing());
   EXPECT_FALSE(fake.kind_is_on(kKernels));
   session().set_tracing(true);
@@ -130,7 +130,7 @@ TEST_F(CuptiRecoveryTest, DropsAndCountsRecordsOfAForeignClock) {
   fake.launch({});
   fake.damage_record_times(false);
   fake.launch({.name = "good"});
-  fake.unknown_record();
+  fake.add_unknown_record();
   poll_for(1);
   ASSERT_EQ(received.kernels.size(), 1U);
   EXPECT_EQ(received.kernels[0].name, "good");
@@ -152,7 +152,7 @@ TEST_F(CuptiRecoveryTest, FinishFlushesIncompleteRecordsAndUnsubscribes) {
   session().finish();
   poll_for(1);
   session().set_tracing(false);
-  session().on_other_profiler(true, now_ns);
+  session().set_other_profiler_running(true, now_ns);
   EXPECT_EQ(fake.calls(), calls) << "nothing is done twice";
 }
 
@@ -212,7 +212,7 @@ TEST_F(CuptiRecoveryTest, AForkedChildCallsNothing) {
     const std::uint64_t calls = fake.calls();
     poll_for(3);
     session().set_tracing(false);
-    session().on_other_profiler(true, now_ns);
+    session().set_other_profiler_running(true, now_ns);
     session().finish();
     ::_exit(fake.calls() == calls && received.kernels.empty() ? 0 : 1);
   }

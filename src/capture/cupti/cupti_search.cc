@@ -28,12 +28,12 @@ std::string_view file_name_of(std::string_view path) {
 }
 
 // Some wheels put a hash into the name: libcupti-8b5a5a1c.so.12.
-bool is_cupti(std::string_view path) {
+bool is_cupti_library(std::string_view path) {
   const std::string_view name = file_name_of(path);
   return starts_with(name, "libcupti.so") || (starts_with(name, "libcupti-") && name.find(".so") != name.npos);
 }
 
-bool belongs_to_cuda(std::string_view path) {
+bool is_cuda_related_library(std::string_view path) {
   for (const std::string_view name :
        {"libcudart", "libtorch_cuda", "libcublas", "libcudnn", "libnvrtc", "libc10_cuda", "libnvToolsExt",
         "libtensorflow", "xla_cuda_plugin", "libjax", "libonnxruntime"}) {
@@ -55,14 +55,14 @@ std::vector<int> cuda_majors_to_try(int driver_major) {
   return majors;
 }
 
-class CandidateList {
+class CuptiCandidateList {
  public:
-  void add_path(std::string path) {
+  void add_candidate_path(std::string path) {
     if (std::find(candidate_paths_.begin(), candidate_paths_.end(), path) == candidate_paths_.end())
       candidate_paths_.push_back(std::move(path));
   }
   void add_versions_in_directory(const std::string& directory, const std::vector<int>& majors) {
-    for (const int major : majors) add_path(directory + "/libcupti.so." + std::to_string(major));
+    for (const int major : majors) add_candidate_path(directory + "/libcupti.so." + std::to_string(major));
   }
   // NVIDIA's wheels have one folder for each library up to CUDA 12, and one for all libraries since 13.
   void add_pip_wheels(const std::string& nvidia, const std::vector<int>& majors) {
@@ -75,7 +75,8 @@ class CandidateList {
   std::vector<std::string> candidate_paths_;
 };
 
-void add_candidates_near_library(CandidateList& candidates, std::string_view library, const std::vector<int>& majors) {
+void add_candidates_near_library(CuptiCandidateList& candidates, std::string_view library,
+                                 const std::vector<int>& majors) {
   const std::string directory(directory_of(library));
   if (directory.empty()) return;
   candidates.add_versions_in_directory(directory, majors);
@@ -88,8 +89,8 @@ void add_candidates_near_library(CandidateList& candidates, std::string_view lib
   }
 }
 
-void add_toolkit_candidates(CandidateList& candidates, const std::vector<int>& majors) {
-  for (const int major : majors) candidates.add_path("libcupti.so." + std::to_string(major));
+void add_toolkit_candidates(CuptiCandidateList& candidates, const std::vector<int>& majors) {
+  for (const int major : majors) candidates.add_candidate_path("libcupti.so." + std::to_string(major));
   std::vector<std::string> toolkits = {"/usr/local/cuda"};
   for (const int major : majors) toolkits.push_back("/usr/local/cuda-" + std::to_string(major));
   for (const std::string& toolkit : toolkits) {
@@ -101,7 +102,7 @@ void add_toolkit_candidates(CandidateList& candidates, const std::vector<int>& m
   }
 }
 
-int newest_cuda_of_driver() {
+int newest_cuda_major_of_driver() {
   void* driver = loaded_driver_handle();
   if (driver == nullptr) return 0;
   const auto version = reinterpret_cast<int (*)(int*)>(::dlsym(driver, "cuDriverGetVersion"));
@@ -114,8 +115,8 @@ int newest_cuda_of_driver() {
 
 void* loaded_driver_handle() { return ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); }
 
-CuptiSearch CuptiSearch::search_this_process() {
-  CuptiSearch search;
+CuptiSearchInputs CuptiSearchInputs::read_from_process() {
+  CuptiSearchInputs search;
   // secure_getenv: a setuid program must not load a library that its user names.
   const char* asked_for = ::secure_getenv("JOULEMAP_CUPTI");
   search.requested_path = asked_for != nullptr ? asked_for : "";
@@ -127,19 +128,19 @@ CuptiSearch CuptiSearch::search_this_process() {
         return 0;
       },
       &search.loaded_libraries);
-  search.driver_major = newest_cuda_of_driver();
+  search.driver_major = newest_cuda_major_of_driver();
   return search;
 }
 
-std::vector<std::string> cupti_candidates(const CuptiSearch& search) {
+std::vector<std::string> cupti_candidates(const CuptiSearchInputs& search) {
   if (!search.requested_path.empty()) return {search.requested_path};
-  CandidateList candidates;
+  CuptiCandidateList candidates;
   for (const std::string& library : search.loaded_libraries) {
-    if (is_cupti(library)) candidates.add_path(library);
+    if (is_cupti_library(library)) candidates.add_candidate_path(library);
   }
   const std::vector<int> majors = cuda_majors_to_try(search.driver_major);
   for (const std::string& library : search.loaded_libraries) {
-    if (belongs_to_cuda(library)) add_candidates_near_library(candidates, library, majors);
+    if (is_cuda_related_library(library)) add_candidates_near_library(candidates, library, majors);
   }
   add_toolkit_candidates(candidates, majors);
   return candidates.take_paths();

@@ -10,17 +10,17 @@
 
 namespace joulemap::capture::cupti {
 
-struct CuptiSearch {
+struct CuptiSearchInputs {
   std::string requested_path;                 // JOULEMAP_CUPTI; if set, the only candidate
   std::vector<std::string> loaded_libraries;  // paths of the libraries in this process
   int driver_major = 0;                       // newest CUDA major version that the driver supports; 0: unknown
 
-  static CuptiSearch search_this_process();
+  static CuptiSearchInputs read_from_process();
 };
 
 // Candidates in order of preference: a libcupti that is already loaded, files near loaded CUDA libraries, names for the
 // dynamic linker, files of toolkits in /usr/local. Versions newer than the driver do not work and are left out.
-std::vector<std::string> cupti_candidates(const CuptiSearch& search);
+std::vector<std::string> cupti_candidates(const CuptiSearchInputs& search);
 
 // Handle of the CUDA driver if this process has loaded it, else null. Do not close it.
 void* loaded_driver_handle();

@@ -9,7 +9,7 @@ namespace joulemap::capture::cupti {
 namespace {
 
 std::vector<std::string> candidates(std::vector<std::string> loaded_libraries, int driver_major = 13) {
-  CuptiSearch search;
+  CuptiSearchInputs search;
   search.loaded_libraries = std::move(loaded_libraries);
   search.driver_major = driver_major;
   return cupti_candidates(search);
@@ -20,21 +20,21 @@ std::size_t rank(const std::vector<std::string>& list, std::string_view path) {
   return static_cast<std::size_t>(std::find(list.begin(), list.end(), path) - list.begin());
 }
 
-TEST(CuptiSearch, ANamedLibraryIsTheOnlyCandidate) {
-  CuptiSearch search;
+TEST(CuptiSearchInputs, ANamedLibraryIsTheOnlyCandidate) {
+  CuptiSearchInputs search;
   search.requested_path = "/some/libcupti.so";
   search.loaded_libraries = {"/x/libcupti.so.12"};
   EXPECT_EQ(cupti_candidates(search), std::vector<std::string>{"/some/libcupti.so"});
 }
 
-TEST(CuptiSearch, ALoadedLibraryComesFirst) {
+TEST(CuptiSearchInputs, ALoadedLibraryComesFirst) {
   EXPECT_EQ(
       candidates({"/lib/libc.so.6", "/v/torch/lib/libcudart.so.12", "/v/nvidia/cuda_cupti/lib/libcupti.so.12"})[0],
       "/v/nvidia/cuda_cupti/lib/libcupti.so.12");
   EXPECT_EQ(candidates({"/v/torch/lib/libcupti-8b5a5a1c.so.12"})[0], "/v/torch/lib/libcupti-8b5a5a1c.so.12");
 }
 
-TEST(CuptiSearch, SearchesTheWheelsOfTheFramework) {
+TEST(CuptiSearchInputs, SearchesTheWheelsOfTheFramework) {
   const auto list = candidates({"/v/site-packages/torch/lib/libtorch_cuda.so"});
   const std::size_t wheel = rank(list, "/v/site-packages/nvidia/cuda_cupti/lib/libcupti.so.12");
   EXPECT_LT(wheel, rank(list, "libcupti.so.12"));
@@ -43,21 +43,21 @@ TEST(CuptiSearch, SearchesTheWheelsOfTheFramework) {
   EXPECT_LT(rank(beside, "/v/nvidia/cuda_cupti/lib/libcupti.so.12"), rank(beside, "libcupti.so.13"));
 }
 
-TEST(CuptiSearch, SearchesTheToolkitLast) {
+TEST(CuptiSearchInputs, SearchesTheToolkitLast) {
   const auto list = candidates({});
   EXPECT_EQ(list[0], "libcupti.so.13");
   EXPECT_LT(rank(list, "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.12"), list.size());
 }
 
-TEST(CuptiSearch, ExcludesLibrariesNewerThanTheDriver) {
+TEST(CuptiSearchInputs, ExcludesLibrariesNewerThanTheDriver) {
   const auto list = candidates({"/v/site-packages/torch/lib/libtorch_cuda.so"}, 12);
   EXPECT_TRUE(
       std::none_of(list.begin(), list.end(), [](const std::string& path) { return path.find(".so.13") != path.npos; }));
   EXPECT_LT(rank(list, "libcupti.so.11"), list.size());
 }
 
-TEST(CuptiSearch, ATestProgramHasNoDriver) {
-  const CuptiSearch search = CuptiSearch::search_this_process();
+TEST(CuptiSearchInputs, ATestProgramHasNoDriver) {
+  const CuptiSearchInputs search = CuptiSearchInputs::read_from_process();
   EXPECT_FALSE(search.loaded_libraries.empty());
 }
 

@@ -81,7 +81,7 @@ Status CuptiSession::start() {
 
 Status CuptiSession::acquire_cupti() {
   subscribe();
-  set_clock();  // before any kind is enabled, so that all records use one clock
+  register_own_clock();  // before any kind is enabled, so that all records use one clock
   const CuptiResult outcome = api_.functions().register_buffers(on_buffer_requested, on_buffer_completed);
   if (outcome != CuptiResult::success)
     return Error{ErrorCode::io, "registering buffers: " + api_.result_text(outcome), ""};
@@ -125,7 +125,7 @@ void CuptiSession::unsubscribe() {
   callback_subscriber_ = nullptr;
 }
 
-void CuptiSession::set_clock() {
+void CuptiSession::register_own_clock() {
   uses_own_clock_ = false;
   if (!api_.can_set_clock()) return;
   const CuptiResult outcome = api_.functions().register_clock(own_clock_callback);
@@ -205,12 +205,12 @@ void CuptiSession::on_graph_change(std::uint32_t id, const GraphChange& change) 
       sink_.on_graph_node_copied(original, node);
     } else if (is_executable && functions.get_graph_id != nullptr &&
                functions.get_graph_id(change.graph, &graph) == CuptiResult::success) {
-      for (const auto& [reported, equivalent] : nested_graphs_.on_instantiated(graph))
+      for (const auto& [reported, equivalent] : nested_graphs_.on_graph_instantiated(graph))
         sink_.on_graph_node_copied(reported, equivalent);
     } else if (id == kGraphNodeUpdated) {
       nested_graphs_.on_node_updated(node);
     } else if (id == kGraphNodeParamsSet) {
-      const auto pair = nested_graphs_.on_parameters_set(node);
+      const auto pair = nested_graphs_.on_node_parameters_set(node);
       if (pair) sink_.on_graph_node_copied(pair->first, pair->second);
     }
   } catch (const std::bad_alloc&) {
@@ -237,7 +237,7 @@ RecordLossDetector::Snapshot CuptiSession::loss_snapshot(std::int64_t now_ns) {
   return {.now_ns = now_ns,
           .launch_count = launch_count(),
           .record_count = record_intake_.record_counts().forwarded_records,
-          .lent_capacity = record_intake_.lent_capacity(),
+          .lent_record_capacity = record_intake_.lent_record_capacity(),
           .clock_is_replaced = can_check_clock_ && is_own_clock_replaced()};
 }
 
@@ -247,8 +247,8 @@ void CuptiSession::poll(std::int64_t now_ns) {
     return;
   if (has_reattached_.exchange(false)) loss_detector_.reset(loss_snapshot(now_ns));
   if (!can_check_clock_ || !is_own_clock_replaced()) read_clock_pair();
-  note_flush_result(api_.functions().flush_buffers(0));
-  const std::optional<std::int64_t> since_ns = loss_detector_.find_loss_time_ns(loss_snapshot(now_ns));
+  report_flush_failure(api_.functions().flush_buffers(0));
+  const std::optional<std::int64_t> since_ns = loss_detector_.find_loss_begin_ns(loss_snapshot(now_ns));
   if (!since_ns) return detach_if_idle(now_ns);
   note_record_loss(unexplained_losses_, *since_ns, now_ns);  // before further kernels arrive
   reacquire_cupti(now_ns);
@@ -270,7 +270,7 @@ void CuptiSession::reacquire_cupti(std::int64_t now_ns) {
   loss_detector_.reset(loss_snapshot(now_ns));
 }
 
-void CuptiSession::on_other_profiler(bool running, std::int64_t now_ns) {
+void CuptiSession::set_other_profiler_running(bool running, std::int64_t now_ns) {
   const std::unique_lock hold_control(control_lock_, kCuptiLockTimeout);
   if (!hold_control || !is_active_.load() || running == other_profiler_since_ns_.has_value()) return;
   if (running) {
@@ -295,7 +295,7 @@ void CuptiSession::yield_to_profiler() {
     unsubscribe();  // some profilers fail when they cannot subscribe
   }
   // Forced: CUPTI would give its current buffers to the other profiler, which discards them.
-  note_flush_result(api_.functions().flush_buffers(kFlushForced));
+  report_flush_failure(api_.functions().flush_buffers(kFlushForced));
 }
 
 void CuptiSession::finish() {
@@ -321,20 +321,20 @@ void CuptiSession::finish() {
   };
   hold.unlock();
   const std::optional<CuptiResult> flushed = call_with_timeout(finish_timeout_, let_go);
-  record_intake_.stop_accepting();
+  record_intake_.stop_accepting_records();
   // Buffers that come back later are ignored; another session may start.
   RecordIntake* own_intake = &record_intake_;
   callback_targets.record_intake.compare_exchange_strong(own_intake, nullptr);
   if (!flushed)
     return add_diagnostic("cupti_hangs", "CUPTI did not return from its last flush: its last records are missing");
-  note_flush_result(*flushed);
+  report_flush_failure(*flushed);
 }
 
 void CuptiSession::abandon_in_child() noexcept {
   is_active_.store(false);
   is_tracing_.store(false);
   attachment_.store(Attachment::attached);
-  record_intake_.stop_accepting();
+  record_intake_.stop_accepting_records();
   callback_targets.record_intake.store(nullptr);
 }
 
@@ -343,7 +343,7 @@ void CuptiSession::add_diagnostic(std::string code, std::string message, std::st
   diagnostics_.add({std::move(code), 1, std::move(message), std::move(remedy)});
 }
 
-void CuptiSession::note_flush_result(CuptiResult outcome) {
+void CuptiSession::report_flush_failure(CuptiResult outcome) {
   if (outcome != CuptiResult::success)
     add_diagnostic("cupti_flush", "CUPTI did not deliver its records: " + api_.result_text(outcome));
 }
@@ -361,7 +361,7 @@ Diagnostics CuptiSession::diagnostics() const {
     all.add_all(diagnostics_);
     report_record_losses(unexplained_losses_, profiler_losses_, all);
   }
-  report_counts(record_intake_.record_counts(), all);
+  report_record_counts(record_intake_.record_counts(), all);
   if (const std::uint64_t nodes = lost_graph_node_count_.load(); nodes > 0) {
     all.add({"graphs_without_places", nodes, "nodes of CUDA graphs were not recorded: out of memory", ""});
   }
@@ -379,7 +379,7 @@ namespace {
 // Shortest time without tracing before CUPTI is closed: records of the last launches may still arrive.
 constexpr std::int64_t kMinIdleBeforeDetach_ns = kNanosecondsPerSecond / 4;
 // After this time without tracing, a buffer that is still lent may be empty and is not awaited.
-constexpr std::int64_t kBufferTimeout_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kLentBufferTimeout_ns = kNanosecondsPerSecond;
 
 }  // namespace
 
@@ -390,7 +390,7 @@ void CuptiSession::set_tracing(bool on) {
   untraced_since_ns_ = monotonic_ns();
   if (!on) record_intake_.note_records_disabled(untraced_since_ns_);
   if (!is_active_.load() || has_yielded_to_profiler_) return;
-  const Status set = on ? attach_again() : enable_record_kinds(false);
+  const Status set = on ? ensure_attached() : enable_record_kinds(false);
   if (!on) enable_launch_callbacks(false);
   if (!set) add_diagnostic("cupti_kind", set.error().message, set.error().remedy);
 }
@@ -399,7 +399,7 @@ void CuptiSession::allow_detach(bool allowed) {
   const std::lock_guard hold(enable_lock_);
   detach_is_allowed_.store(allowed);
   if (allowed || !is_active_.load() || has_yielded_to_profiler_ || attachment_.load() == Attachment::attached) return;
-  const Status reattached = attach_again();
+  const Status reattached = ensure_attached();
   if (!reattached) add_diagnostic("cupti_lost", reattached.error().message, reattached.error().remedy);
 }
 
@@ -414,10 +414,10 @@ void CuptiSession::detach_if_idle(std::int64_t now_ns) {
   {
     const std::lock_guard hold(enable_lock_);
     const std::int64_t untraced_ns = now_ns - untraced_since_ns_;
-    const bool all_is_delivered = !record_intake_.has_lent_buffers() || untraced_ns >= kBufferTimeout_ns;
+    const bool all_is_delivered = !record_intake_.has_lent_buffers() || untraced_ns >= kLentBufferTimeout_ns;
     if (!can_detach_now() || untraced_ns < kMinIdleBeforeDetach_ns || !all_is_delivered) return;
   }
-  note_flush_result(api_.functions().flush_buffers(kFlushForced));
+  report_flush_failure(api_.functions().flush_buffers(kFlushForced));
   const std::lock_guard hold(enable_lock_);
   if (!can_detach_now()) return;
   attachment_.store(Attachment::detaching);
@@ -443,7 +443,7 @@ void CuptiSession::detach_in_callback() noexcept {
 }
 
 // Reopens CUPTI if it was closed. Requires enable_lock_ to be held. Enables records if tracing is requested.
-Status CuptiSession::attach_again() {
+Status CuptiSession::ensure_attached() {
   const Attachment before = attachment_.exchange(Attachment::attached);
   if (before == Attachment::detached) {
     const ScopedSignalBlock signals_are_for_the_program;  // CUPTI starts its threads again

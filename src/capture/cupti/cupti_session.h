@@ -6,7 +6,7 @@
 //
 // One session at a time in a process. A started session lives until the process ends, because CUPTI's threads refer to
 // it. (Tests destroy theirs when nothing launches any more.) Call start once. The capture's thread calls poll about
-// twice a second; any thread may call set_tracing, on_other_profiler and finish. Call finish from an atexit handler
+// twice a second; any thread may call set_tracing, set_other_profiler_running and finish. Call finish from an atexit handler
 // registered after start, so that it runs before CUPTI's own. Errors after start become diagnostics and never reach the
 // program.
 #pragma once
@@ -61,7 +61,7 @@ class CuptiSession {
   void poll(std::int64_t now_ns);
 
   // Another profiler in this process starts or has stopped. The session releases CUPTI while that profiler runs.
-  void on_other_profiler(bool running, std::int64_t now_ns);
+  void set_other_profiler_running(bool running, std::int64_t now_ns);
 
   // Fetches the remaining records and releases CUPTI. Returns within seconds in any state of the driver. Idempotent.
   void finish();
@@ -83,7 +83,7 @@ class CuptiSession {
   Status acquire_cupti();  // subscribes, sets clock and buffers, enables record kinds
   void subscribe();
   void unsubscribe();
-  void set_clock();
+  void register_own_clock();
   Status enable_record_kinds(bool on);
   void enable_launch_callbacks(bool on);
   bool is_own_clock_replaced();
@@ -91,13 +91,13 @@ class CuptiSession {
   void yield_to_profiler();
   void reacquire_cupti(std::int64_t now_ns);
   void note_record_loss(RecordLosses& losses, std::int64_t since_ns, std::int64_t now_ns);
-  void note_flush_result(CuptiResult outcome);
+  void report_flush_failure(CuptiResult outcome);
   void add_diagnostic(std::string code, std::string message, std::string remedy = "");
   RecordLossDetector::Snapshot loss_snapshot(std::int64_t now_ns);
   bool can_detach_now() const;
   void detach_if_idle(std::int64_t now_ns);
   void detach_in_callback() noexcept;
-  Status attach_again();
+  Status ensure_attached();
 
   const CuptiApi api_;
   KernelSink& sink_;
@@ -111,7 +111,7 @@ class CuptiSession {
   std::atomic<std::uint64_t> launch_count_{0};
   std::atomic<std::uint64_t> lost_graph_node_count_{0};
 
-  TimedMutex control_lock_;  // held by poll, on_other_profiler and finish, also while CUPTI flushes
+  TimedMutex control_lock_;  // held by poll, set_other_profiler_running and finish, also while CUPTI flushes
   RecordLossDetector loss_detector_;
   std::optional<std::int64_t> other_profiler_since_ns_;
   bool uses_own_clock_ = false;   // CUPTI calls our clock for the times of records

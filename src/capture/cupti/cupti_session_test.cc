@@ -172,7 +172,7 @@ TEST_F(CuptiSessionTest, AGraphKernelThatRunsWhenTracingEndsIsMissingAndNotOverl
 }
 
 TEST_F(CuptiSessionTest, AnotherSubscriberCostsOnlyTheScopes) {
-  fake.other_subscriber(true);
+  fake.set_other_subscriber(true);
   start();
   fake.launch({});
   poll_for(1);
@@ -230,7 +230,7 @@ TEST_F(CuptiSessionTest, FeedsTheKernelLog) {
   fake.launch({.name = "replayed", .graph_node = node, .correlation = fake.launch_graph()});
   over_log.finish();
   Activity activity{.end_ns = monotonic_ns()};
-  log.collect(activity, INT64_MAX, true);
+  log.collect_kernel_activity(activity, INT64_MAX, true);
   ASSERT_EQ(activity.kernels.size(), 2U);
   EXPECT_EQ(activity.kernels[0].scope, 7U);
   EXPECT_EQ(activity.kernels[1].scope, 6U) << "of the node, not of the graph's launch";
@@ -241,7 +241,7 @@ TEST_F(CuptiSessionTest, FeedsTheKernelLog) {
 
 // Runs where the real library is installed, with or without a GPU.
 TEST_F(CuptiSessionTest, StartsWithTheRealLibraryOrReportsWhyNot) {
-  Result<CuptiApi> api = CuptiApi::open(CuptiSearch{});
+  Result<CuptiApi> api = CuptiApi::open(CuptiSearchInputs{});
   if (!api) GTEST_SKIP() << api.error().message;
   CuptiSession real(*std::move(api), received, kLaunchContext, kFinishTimeout);
   const Status started = real.start();

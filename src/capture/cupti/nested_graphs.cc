@@ -14,8 +14,8 @@ std::uint32_t graph_of_node(std::uint64_t node) { return static_cast<std::uint32
 std::uint32_t index_in_graph(std::uint64_t node) { return static_cast<std::uint32_t>(node); }
 
 // Returns the nodes of a graph whose creation was not reported, up to its last reported index; at most about `most`.
-std::vector<std::uint64_t> unreported_nodes(const std::vector<std::uint64_t>& created, std::uint32_t graph,
-                                            std::size_t most) {
+std::vector<std::uint64_t> find_unreported_nodes(const std::vector<std::uint64_t>& created, std::uint32_t graph,
+                                                 std::size_t most) {
   std::vector<std::uint32_t> indices;
   for (const std::uint64_t node : created) {
     if (graph_of_node(node) == graph) indices.push_back(index_in_graph(node));
@@ -47,7 +47,7 @@ void NestedGraphs::on_node_copied(std::uint64_t original, std::uint64_t copy) {
   if (thread.copied_nodes.size() < kMaxPendingNodesPerThread) thread.copied_nodes.emplace_back(original, copy);
 }
 
-std::vector<NestedGraphs::NodePair> NestedGraphs::on_instantiated(std::uint32_t graph) {
+std::vector<NestedGraphs::NodePair> NestedGraphs::on_graph_instantiated(std::uint32_t graph) {
   const std::lock_guard hold(lock_);
   const ThreadNodes thread = std::exchange(nodes_by_thread_[std::this_thread::get_id()], {});
   const auto outer = std::find_if(thread.copied_nodes.rbegin(), thread.copied_nodes.rend(),
@@ -59,7 +59,7 @@ std::vector<NestedGraphs::NodePair> NestedGraphs::on_instantiated(std::uint32_t 
   for (const auto& [original, copy] : thread.copied_nodes) {
     if (graph_of_node(copy) > executable) nested.push_back(copy);
   }
-  const std::vector<std::uint64_t> unknown = unreported_nodes(thread.created_nodes, executable, nested.size());
+  const std::vector<std::uint64_t> unknown = find_unreported_nodes(thread.created_nodes, executable, nested.size());
   if (nested.size() != unknown.size()) return {};
   std::vector<NodePair> pairs;
   for (std::size_t i = 0; i < nested.size(); ++i) pairs.emplace_back(nested[i], unknown[i]);
@@ -78,7 +78,7 @@ bool NestedGraphs::has_pending_update() const {
   return thread != nodes_by_thread_.end() && !thread->second.updated_originals.empty();
 }
 
-std::optional<NestedGraphs::NodePair> NestedGraphs::on_parameters_set(std::uint64_t node) {
+std::optional<NestedGraphs::NodePair> NestedGraphs::on_node_parameters_set(std::uint64_t node) {
   const std::lock_guard hold(lock_);
   std::deque<std::uint64_t>& updated = nodes_by_thread_[std::this_thread::get_id()].updated_originals;
   if (updated.empty()) return std::nullopt;

@@ -31,11 +31,11 @@ class NestedGraphs {
   void on_node_copied(std::uint64_t original, std::uint64_t copy);
   // Called when an executable graph was instantiated from `graph`. Returns the nested nodes and what they became; none
   // when their counts differ.
-  std::vector<NodePair> on_instantiated(std::uint32_t graph);
+  std::vector<NodePair> on_graph_instantiated(std::uint32_t graph);
 
   void on_node_updated(std::uint64_t node);
   bool has_pending_update() const;
-  std::optional<NodePair> on_parameters_set(std::uint64_t node);
+  std::optional<NodePair> on_node_parameters_set(std::uint64_t node);
 
  private:
   struct ThreadNodes {

@@ -39,16 +39,16 @@ void make_command_buffer(NestedGraphs& graphs) {
 TEST(NestedGraphs, UnannouncedNodesAreNestedOnesInOrder) {
   NestedGraphs graphs;
   make_command_buffer(graphs);
-  EXPECT_EQ(graphs.on_instantiated(1),
+  EXPECT_EQ(graphs.on_graph_instantiated(1),
             (std::vector<NestedGraphs::NodePair>{{node(19, 0), node(18, 4)}, {node(20, 0), node(18, 5)}}));
-  EXPECT_TRUE(graphs.on_instantiated(1).empty());
+  EXPECT_TRUE(graphs.on_graph_instantiated(1).empty());
 }
 
 TEST(NestedGraphs, DoesNotGuessWhenTheCountsDiffer) {
   NestedGraphs graphs;
   make_command_buffer(graphs);
   graphs.on_node_created(node(18, 8));
-  EXPECT_TRUE(graphs.on_instantiated(1).empty());
+  EXPECT_TRUE(graphs.on_graph_instantiated(1).empty());
 }
 
 TEST(NestedGraphs, AGraphWithoutNestedGraphsHasNone) {
@@ -56,7 +56,7 @@ TEST(NestedGraphs, AGraphWithoutNestedGraphsHasNone) {
   graphs.on_node_created(node(1, 0));
   graphs.on_node_created(node(2, 0));
   graphs.on_node_copied(node(1, 0), node(2, 0));
-  EXPECT_TRUE(graphs.on_instantiated(1).empty());
+  EXPECT_TRUE(graphs.on_graph_instantiated(1).empty());
 }
 
 TEST(NestedGraphs, IgnoresGraphsThatAnotherThreadBuilds) {
@@ -66,7 +66,7 @@ TEST(NestedGraphs, IgnoresGraphsThatAnotherThreadBuilds) {
     graphs.on_node_created(node(40, 0));
     graphs.on_node_copied(node(40, 0), node(41, 0));
   }).join();
-  EXPECT_EQ(graphs.on_instantiated(1).size(), 2u);
+  EXPECT_EQ(graphs.on_graph_instantiated(1).size(), 2u);
 }
 
 TEST(NestedGraphs, NewParametersIdentifyTheirSourceNode) {
@@ -75,9 +75,9 @@ TEST(NestedGraphs, NewParametersIdentifyTheirSourceNode) {
   graphs.on_node_updated(node(36, 0));
   graphs.on_node_updated(node(36, 1));
   EXPECT_TRUE(graphs.has_pending_update());
-  EXPECT_EQ(graphs.on_parameters_set(node(18, 4)), (NestedGraphs::NodePair{node(36, 0), node(18, 4)}));
-  EXPECT_EQ(graphs.on_parameters_set(node(18, 5)), (NestedGraphs::NodePair{node(36, 1), node(18, 5)}));
-  EXPECT_FALSE(graphs.on_parameters_set(node(18, 1)));
+  EXPECT_EQ(graphs.on_node_parameters_set(node(18, 4)), (NestedGraphs::NodePair{node(36, 0), node(18, 4)}));
+  EXPECT_EQ(graphs.on_node_parameters_set(node(18, 5)), (NestedGraphs::NodePair{node(36, 1), node(18, 5)}));
+  EXPECT_FALSE(graphs.on_node_parameters_set(node(18, 1)));
 }
 
 }  // namespace

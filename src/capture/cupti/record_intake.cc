@@ -36,7 +36,7 @@ void RecordIntake::on_buffer_requested(std::uint8_t** buffer, std::size_t* size,
   *max_records = 0;  // 0: as many as fit
 }
 
-std::uint64_t RecordIntake::lent_capacity() const {
+std::uint64_t RecordIntake::lent_record_capacity() const {
   return (buffer_pool_.lent_buffers().bytes + kMaxBufferBytes) /
          kMinRecordBytes;  // plus one buffer that may be requested now
 }
@@ -89,11 +89,11 @@ void RecordIntake::process_record(const Record* record, std::int64_t now_ns) {
     case DecodeOutcome::incomplete:
       ++counts_.incomplete_records;
       return;
-    case DecodeOutcome::decoded_facts:
+    case DecodeOutcome::complete:
       break;
   }
-  const std::optional<std::int64_t> start_ns = clock_map_.to_monotonic(facts.start_ns, now_ns);
-  const std::optional<std::int64_t> end_ns = clock_map_.to_monotonic(facts.end_ns, now_ns);
+  const std::optional<std::int64_t> start_ns = clock_map_.to_monotonic_ns(facts.start_ns, now_ns);
+  const std::optional<std::int64_t> end_ns = clock_map_.to_monotonic_ns(facts.end_ns, now_ns);
   if (!start_ns || !end_ns || *end_ns < *start_ns) {
     ++counts_.foreign_clock_records;
     return;

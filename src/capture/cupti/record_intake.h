@@ -31,7 +31,7 @@ class RecordIntake {
   void add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns);
 
   // Stops lending buffers and passing records on.
-  void stop_accepting() { is_open_.store(false); }
+  void stop_accepting_records() { is_open_.store(false); }
 
   struct RecordCounts {
     std::uint64_t forwarded_records = 0;      // passed on
@@ -45,7 +45,7 @@ class RecordIntake {
   RecordCounts record_counts() const;
 
   // Upper bound of the records that CUPTI holds and has not delivered.
-  std::uint64_t lent_capacity() const;
+  std::uint64_t lent_record_capacity() const;
   // All kernels launched before this time were delivered: when CUPTI got the oldest buffer that it still holds, now_ns
   // if it holds none. At least now_ns - 30 s: a buffer held for longer is empty or lost.
   std::int64_t all_delivered_before_ns(std::int64_t now_ns) const;

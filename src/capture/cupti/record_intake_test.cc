@@ -55,7 +55,7 @@ TEST_F(RecordIntakeTest, ProvidesBuffersUpToTheLimit) {
 }
 
 TEST_F(RecordIntakeTest, ProvidesNoBufferAfterClose) {
-  intake.stop_accepting();
+  intake.stop_accepting_records();
   EXPECT_EQ(request(), nullptr);
 }
 

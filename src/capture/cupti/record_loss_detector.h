@@ -21,13 +21,13 @@ class RecordLossDetector {
  public:
   struct Snapshot {
     std::int64_t now_ns = 0;
-    std::uint64_t launch_count = 0;   // total so far
-    std::uint64_t record_count = 0;   // total passed on so far
-    std::uint64_t lent_capacity = 0;  // number of records that fit into the lent buffers
+    std::uint64_t launch_count = 0;          // total so far
+    std::uint64_t record_count = 0;          // total passed on so far
+    std::uint64_t lent_record_capacity = 0;  // number of records that fit into the lent buffers
     bool clock_is_replaced = false;
   };
   // Returns the time since which records are missing; nullopt when none are.
-  std::optional<std::int64_t> find_loss_time_ns(const Snapshot& snapshot);
+  std::optional<std::int64_t> find_loss_begin_ns(const Snapshot& snapshot);
 
   // Starts over: records were enabled, or recovered.
   void reset(const Snapshot& snapshot);

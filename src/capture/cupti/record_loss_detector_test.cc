@@ -7,54 +7,55 @@ namespace joulemap::capture::cupti {
 namespace {
 
 constexpr std::int64_t kSecond = kNanosecondsPerSecond;
-constexpr std::uint64_t kRoom = 100;
+constexpr std::uint64_t kRecordCapacity = 100;
 
 RecordLossDetector::Snapshot snapshot(int second, std::uint64_t launches, std::uint64_t records,
                                       bool clock_is_replaced = false) {
-  return {second * kSecond, launches, records, kRoom, clock_is_replaced};
+  return {second * kSecond, launches, records, kRecordCapacity, clock_is_replaced};
 }
 
 TEST(RecordLossDetector, ContinuousRecordsAreNoLoss) {
   RecordLossDetector detector;
   for (int second = 0; second < 10; ++second) {
     const auto many = static_cast<std::uint64_t>(second) * 1000;
-    EXPECT_FALSE(detector.find_loss_time_ns(snapshot(second, many, many)));
+    EXPECT_FALSE(detector.find_loss_begin_ns(snapshot(second, many, many)));
   }
 }
 
 TEST(RecordLossDetector, WithoutLaunchesThereIsNoLoss) {
   RecordLossDetector detector;
   detector.reset(snapshot(0, 5000, 5000));
-  for (int second = 1; second < 100; ++second) EXPECT_FALSE(detector.find_loss_time_ns(snapshot(second, 5000, 5000)));
+  for (int second = 1; second < 100; ++second) EXPECT_FALSE(detector.find_loss_begin_ns(snapshot(second, 5000, 5000)));
 }
 
 TEST(RecordLossDetector, MoreLaunchesThanBuffersHoldAndTwoSecondsOfSilenceAreALoss) {
   RecordLossDetector detector;
   detector.reset(snapshot(10, 0, 0));
-  EXPECT_FALSE(detector.find_loss_time_ns(snapshot(11, 1000, 0)));
-  EXPECT_EQ(detector.find_loss_time_ns(snapshot(12, 2000, 0)), 10 * kSecond);
+  EXPECT_FALSE(detector.find_loss_begin_ns(snapshot(11, 1000, 0)));
+  EXPECT_EQ(detector.find_loss_begin_ns(snapshot(12, 2000, 0)), 10 * kSecond);
 }
 
 TEST(RecordLossDetector, FewLaunchesMayBeInAnUndeliveredBuffer) {
   RecordLossDetector detector;
   detector.reset(snapshot(0, 0, 0));
-  for (int second = 1; second < 60; ++second) EXPECT_FALSE(detector.find_loss_time_ns(snapshot(second, kRoom, 0)));
+  for (int second = 1; second < 60; ++second)
+    EXPECT_FALSE(detector.find_loss_begin_ns(snapshot(second, kRecordCapacity, 0)));
 }
 
 TEST(RecordLossDetector, SilenceUnderAForeignClockIsALossForAnyLaunchCount) {
   RecordLossDetector detector;
   detector.reset(snapshot(0, 0, 0));
-  EXPECT_FALSE(detector.find_loss_time_ns(snapshot(1, 1, 0, true)));
-  EXPECT_EQ(detector.find_loss_time_ns(snapshot(2, 2, 0, true)), 0);
+  EXPECT_FALSE(detector.find_loss_begin_ns(snapshot(1, 1, 0, true)));
+  EXPECT_EQ(detector.find_loss_begin_ns(snapshot(2, 2, 0, true)), 0);
 }
 
 TEST(RecordLossDetector, RestartsAfterRecovery) {
   RecordLossDetector detector;
   detector.reset(snapshot(0, 0, 0));
-  EXPECT_TRUE(detector.find_loss_time_ns(snapshot(2, 1000, 0)));
+  EXPECT_TRUE(detector.find_loss_begin_ns(snapshot(2, 1000, 0)));
   detector.reset(snapshot(2, 1000, 0));
-  EXPECT_FALSE(detector.find_loss_time_ns(snapshot(3, 2000, 0)));
-  EXPECT_EQ(detector.find_loss_time_ns(snapshot(4, 3000, 0)), 2 * kSecond);
+  EXPECT_FALSE(detector.find_loss_begin_ns(snapshot(3, 2000, 0)));
+  EXPECT_EQ(detector.find_loss_begin_ns(snapshot(4, 3000, 0)), 2 * kSecond);
 }
 
 }  // namespace

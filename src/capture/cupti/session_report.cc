@@ -14,37 +14,40 @@ std::string seconds_text(std::int64_t duration_ns) {
   return text;
 }
 
-void report_count(Diagnostics& into, const char* code, std::uint64_t count, const std::string& message,
-                  const char* remedy) {
+void report_nonzero_count(Diagnostics& into, const char* code, std::uint64_t count, const std::string& message,
+                          const char* remedy) {
   if (count > 0) into.add({code, count, message, remedy});
 }
 
 }  // namespace
 
 void report_record_losses(const RecordLosses& unexplained, const RecordLosses& by_profiler, Diagnostics& into) {
-  report_count(into, "kernels_lost", unexplained.interval_count,
-               "another profiler in this process took the kernel records: the kernels of " +
-                   seconds_text(unexplained.total_ns) + " are missing",
-               "run without the other profiler");
-  report_count(into, "kernels_lost", by_profiler.interval_count,
-               "torch.profiler used CUPTI: the kernels of " + seconds_text(by_profiler.total_ns) + " are missing",
-               "run without torch.profiler");
+  report_nonzero_count(into, "kernels_lost", unexplained.interval_count,
+                       "another profiler in this process took the kernel records: the kernels of " +
+                           seconds_text(unexplained.total_ns) + " are missing",
+                       "run without the other profiler");
+  report_nonzero_count(
+      into, "kernels_lost", by_profiler.interval_count,
+      "torch.profiler used CUPTI: the kernels of " + seconds_text(by_profiler.total_ns) + " are missing",
+      "run without torch.profiler");
 }
 
-void report_counts(const RecordIntake::RecordCounts& counts, Diagnostics& into) {
-  report_count(into, "kernels_dropped", counts.dropped_records, "kernel records were dropped: the buffers were full",
-               "");
-  report_count(into, "kernels_unreadable", counts.broken_buffers,
-               "CUPTI could not read a record buffer to its end: kernels are missing",
-               "try another CUPTI: JOULEMAP_CUPTI=/path/to/libcupti.so.12");
-  report_count(into, "kernels_incomplete", counts.incomplete_records,
-               "kernels that had not ended when CUPTI returned its records are missing", "");
-  report_count(into, "kernels_foreign_clock", counts.foreign_clock_records,
-               "kernel records with times of another clock were skipped (another profiler changed CUPTI's clock)",
-               "run without the other profiler");
-  report_count(into, "kernels_foreign_buffer", counts.foreign_buffers,
-               "buffers of another profiler were returned to joulemap and ignored", "");
-  report_count(into, "records_unknown", counts.unknown_kinds, "records of an unsupported kind were skipped", "");
+void report_record_counts(const RecordIntake::RecordCounts& counts, Diagnostics& into) {
+  report_nonzero_count(into, "kernels_dropped", counts.dropped_records,
+                       "kernel records were dropped: the buffers were full", "");
+  report_nonzero_count(into, "kernels_unreadable", counts.broken_buffers,
+                       "CUPTI could not read a record buffer to its end: kernels are missing",
+                       "try another CUPTI: JOULEMAP_CUPTI=/path/to/libcupti.so.12");
+  report_nonzero_count(into, "kernels_incomplete", counts.incomplete_records,
+                       "kernels that had not ended when CUPTI returned its records are missing", "");
+  report_nonzero_count(
+      into, "kernels_foreign_clock", counts.foreign_clock_records,
+      "kernel records with times of another clock were skipped (another profiler changed CUPTI's clock)",
+      "run without the other profiler");
+  report_nonzero_count(into, "kernels_foreign_buffer", counts.foreign_buffers,
+                       "buffers of another profiler were returned to joulemap and ignored", "");
+  report_nonzero_count(into, "records_unknown", counts.unknown_kinds, "records of an unsupported kind were skipped",
+                       "");
 }
 
 Error kernels_refused_error(const std::string& why, CuptiResult outcome) {

@@ -25,7 +25,7 @@ struct RecordLosses {
 
 // Add a diagnostic for each kind of loss that occurred; none when nothing was lost.
 void report_record_losses(const RecordLosses& unexplained, const RecordLosses& by_profiler, Diagnostics& into);
-void report_counts(const RecordIntake::RecordCounts& counts, Diagnostics& into);
+void report_record_counts(const RecordIntake::RecordCounts& counts, Diagnostics& into);
 
 // The error for a CUPTI that refuses to record kernels, with CUPTI's own text.
 Error kernels_refused_error(const std::string& why, CuptiResult outcome);

@@ -18,7 +18,7 @@ constinit std::atomic<void (*)(std::string_view) noexcept> push_hook{nullptr};
 constinit std::atomic<void (*)() noexcept> pop_hook{nullptr};
 
 // Open ranges of this thread that were pushed here. A pop beyond them ends a range that began before we attached.
-thread_local int open_ranges = 0;
+thread_local int open_range_count = 0;
 
 constinit char placeholder_domain = 0;  // its address is the handle of every domain
 
@@ -50,13 +50,13 @@ std::string to_utf8(const wchar_t* text) {
 
 int push_range(std::string_view name) noexcept {
   push_hook.load()(name.empty() ? kUnnamedRange : name);
-  return open_ranges++;
+  return open_range_count++;
 }
 
 int pop_range() noexcept {
-  if (open_ranges == 0) return kNoRangeDepth;
+  if (open_range_count == 0) return kNoRangeDepth;
   pop_hook.load()();
-  return --open_ranges;
+  return --open_range_count;
 }
 
 int push_ascii_range(const char* name) noexcept {
@@ -77,7 +77,7 @@ int push_wide_range(const wchar_t* name) noexcept {
 constinit std::mutex registered_names_lock;
 constinit std::unordered_set<std::string>* registered_names = nullptr;
 
-const std::string* keep_registered_name(std::string text) {
+const std::string* store_registered_name(std::string text) {
   const std::lock_guard hold(registered_names_lock);
   if (registered_names == nullptr) registered_names = new std::unordered_set<std::string>;
   return &*registered_names->insert(std::move(text)).first;
@@ -85,7 +85,7 @@ const std::string* keep_registered_name(std::string text) {
 
 const void* register_ascii_string(void* /*domain*/, const char* text) noexcept {
   try {
-    return text != nullptr ? keep_registered_name(text) : nullptr;
+    return text != nullptr ? store_registered_name(text) : nullptr;
   } catch (const std::bad_alloc&) {
     return nullptr;  // ranges with this registered name stay unnamed
   }
@@ -93,7 +93,7 @@ const void* register_ascii_string(void* /*domain*/, const char* text) noexcept {
 
 const void* register_wide_string(void* /*domain*/, const wchar_t* text) noexcept {
   try {
-    return text != nullptr ? keep_registered_name(to_utf8(text)) : nullptr;
+    return text != nullptr ? store_registered_name(to_utf8(text)) : nullptr;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -127,9 +127,9 @@ int push_domain_range(void* /*domain*/, const EventAttributes* attributes) noexc
 
 int pop_domain_range(void* /*domain*/) noexcept { return pop_range(); }
 
-class FunctionTable {
+class NvtxFunctionTable {
  public:
-  FunctionTable(const CallbackTables& tables, std::uint32_t module) {
+  NvtxFunctionTable(const CallbackTables& tables, std::uint32_t module) {
     if (tables.get_functions_of_module(module, &functions_, &count_) == 0) count_ = 0;
   }
   bool empty() const { return count_ == 0 || functions_ == nullptr; }
@@ -152,10 +152,10 @@ void forget_registered_names_in_child() noexcept {
 
 bool attach_nvtx_callbacks(GetExportTable tables, RangeHooks hooks) {
   if (tables == nullptr) return false;
-  const auto* callbacks = static_cast<const CallbackTables*>(tables(kCallbackTables));
+  const auto* callbacks = static_cast<const CallbackTables*>(tables(kCallbackTablesExportId));
   if (callbacks == nullptr || callbacks->struct_size < sizeof(CallbackTables)) return false;
-  FunctionTable core(*callbacks, kModuleCore);
-  FunctionTable core2(*callbacks, kModuleCore2);
+  NvtxFunctionTable core(*callbacks, kModuleCore);
+  NvtxFunctionTable core2(*callbacks, kModuleCore2);
   if (core.empty()) return false;
   push_hook.store(hooks.push_range);
   pop_hook.store(hooks.pop_range);

@@ -34,9 +34,9 @@ struct CallbackTables {
   std::size_t struct_size;
   int (*get_functions_of_module)(std::uint32_t module, UntypedFunction*** functions, unsigned* count);
 };
-inline constexpr std::uint32_t kCallbackTables = 1;  // NVTX_ETID_CALLBACKS
-inline constexpr std::uint32_t kModuleCore = 1;      // NVTX_CB_MODULE_CORE
-inline constexpr std::uint32_t kModuleCore2 = 5;     // NVTX_CB_MODULE_CORE2: with domains
+inline constexpr std::uint32_t kCallbackTablesExportId = 1;  // NVTX_ETID_CALLBACKS
+inline constexpr std::uint32_t kModuleCore = 1;              // NVTX_CB_MODULE_CORE
+inline constexpr std::uint32_t kModuleCore2 = 5;             // NVTX_CB_MODULE_CORE2: with domains
 
 // NvtxCallbackIdCore
 inline constexpr unsigned kRangePushEx = 8;

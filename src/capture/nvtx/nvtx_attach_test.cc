@@ -10,10 +10,10 @@
 namespace joulemap::capture::nvtx {
 namespace {
 
-thread_local std::vector<std::string> ranges;  // calls of the hooks: "+name" for a push, "-" for a pop
+thread_local std::vector<std::string> hook_calls;  // calls of the hooks: "+name" for a push, "-" for a pop
 
-constexpr RangeHooks kHooks{[](std::string_view name) noexcept { ranges.push_back("+" + std::string(name)); },
-                            []() noexcept { ranges.emplace_back("-"); }};
+constexpr RangeHooks kHooks{[](std::string_view name) noexcept { hook_calls.push_back("+" + std::string(name)); },
+                            []() noexcept { hook_calls.emplace_back("-"); }};
 
 // One copy of NVTX, as its header defines it: tables of pointers to the function pointers that it calls.
 struct NvtxCopy {
@@ -22,18 +22,18 @@ struct NvtxCopy {
   UntypedFunction* core_table[17] = {};
   UntypedFunction* core2_table[17] = {};
 };
-NvtxCopy* copy_under_test = nullptr;
+NvtxCopy* attached_copy = nullptr;
 
-int functions_of(std::uint32_t module, UntypedFunction*** functions, unsigned* count) {
+int get_function_table(std::uint32_t module, UntypedFunction*** functions, unsigned* count) {
   if (module != kModuleCore && module != kModuleCore2) return 0;
-  *functions = module == kModuleCore ? copy_under_test->core_table : copy_under_test->core2_table;
+  *functions = module == kModuleCore ? attached_copy->core_table : attached_copy->core2_table;
   *count = 16;
   return 1;
 }
 
 const void* export_table(std::uint32_t table) {
-  static constexpr CallbackTables kTables{sizeof(CallbackTables), functions_of};
-  return table == kCallbackTables ? &kTables : nullptr;
+  static constexpr CallbackTables kTables{sizeof(CallbackTables), get_function_table};
+  return table == kCallbackTablesExportId ? &kTables : nullptr;
 }
 
 class NvtxAttachTest : public ::testing::Test {
@@ -43,8 +43,8 @@ class NvtxAttachTest : public ::testing::Test {
       copy.core_table[id] = &copy.core[id];
       copy.core2_table[id] = &copy.core2[id];
     }
-    copy_under_test = &copy;
-    ranges.clear();
+    attached_copy = &copy;
+    hook_calls.clear();
     attached = attach_nvtx_callbacks(export_table, kHooks);
   }
 
@@ -74,7 +74,7 @@ TEST_F(NvtxAttachTest, RangesNestAndReportTheirDepth) {
   EXPECT_EQ(push(L"inn\u00e4r"), 1);
   EXPECT_EQ(pop(), 1);
   EXPECT_EQ(pop(), 0);
-  EXPECT_EQ(ranges, (std::vector<std::string>{"+outer", "+inn\xc3\xa4r", "-", "-"}));
+  EXPECT_EQ(hook_calls, (std::vector<std::string>{"+outer", "+inn\xc3\xa4r", "-", "-"}));
 }
 
 TEST_F(NvtxAttachTest, AcceptsAllFormsOfNames) {
@@ -82,9 +82,9 @@ TEST_F(NvtxAttachTest, AcceptsAllFormsOfNames) {
   push(named(MessageType::unicode, L"\U0001f50b \u20ac"));
   push(named(MessageType::none, nullptr));
   for (int i = 0; i < 3; ++i) pop();
-  EXPECT_EQ(ranges[0], "+plain");
-  EXPECT_EQ(ranges[1], "+\xf0\x9f\x94\x8b \xe2\x82\xac");
-  EXPECT_EQ(ranges[2], "+(unnamed)");
+  EXPECT_EQ(hook_calls[0], "+plain");
+  EXPECT_EQ(hook_calls[1], "+\xf0\x9f\x94\x8b \xe2\x82\xac");
+  EXPECT_EQ(hook_calls[2], "+(unnamed)");
 }
 
 TEST_F(NvtxAttachTest, DomainsAndRegisteredNamesWork) {
@@ -97,7 +97,7 @@ TEST_F(NvtxAttachTest, DomainsAndRegisteredNamesWork) {
   const EventAttributes attributes = named(MessageType::registered, handle);
   EXPECT_EQ(reinterpret_cast<DomainPush>(copy.core2[kDomainRangePushEx])(nullptr, &attributes), 0);
   EXPECT_EQ(reinterpret_cast<DomainPop>(copy.core2[kDomainRangePop])(nullptr), 0);
-  EXPECT_EQ(ranges, (std::vector<std::string>{"+ncclAllReduce", "-"}));
+  EXPECT_EQ(hook_calls, (std::vector<std::string>{"+ncclAllReduce", "-"}));
 }
 
 TEST_F(NvtxAttachTest, CreatesADomainForLibrariesThatNeedOne) {
@@ -107,7 +107,7 @@ TEST_F(NvtxAttachTest, CreatesADomainForLibrariesThatNeedOne) {
 
 TEST_F(NvtxAttachTest, IgnoresThePopOfARangeThatBeganBeforeAttach) {
   EXPECT_LT(pop(), 0);
-  EXPECT_TRUE(ranges.empty());
+  EXPECT_TRUE(hook_calls.empty());
 }
 
 TEST_F(NvtxAttachTest, ThreadsHaveRangesOfTheirOwn) {

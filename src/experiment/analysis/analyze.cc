@@ -93,13 +93,13 @@ AnalysisCell analyze_cell(const ExperimentData& data, const ExperimentTable& tab
   cell.rows = rows.planned_row_count;
   cell.n = rows.done_rows.size();
   for (std::size_t measure = 0; measure < table.measures.size(); ++measure) {
-    const std::uint64_t seed = statistics::cell_seed(data.seed, index * table.measures.size() + measure);
+    const std::uint64_t seed = statistics::bootstrap_cell_seed(data.seed, index * table.measures.size() + measure);
     cell.measures.push_back(
         summarize_measure(table.measure_values_of_cell(rows, measure), {1 - alpha, options.resample_count, seed}));
   }
   cell.epochs = summarize_epochs(data, table, rows);
   cell.epoch_means = epoch_means(data, table, rows, columns);
-  cell.functions = average_functions_of_cell(data, rows, table.energy_basis);
+  cell.functions = compute_function_means(data, rows, table.energy_basis);
   cell.flags = compute_cell_flags(data, table, rows, cell.measures, alpha);
   return cell;
 }

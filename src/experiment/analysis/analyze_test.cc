@@ -12,17 +12,17 @@ namespace joulemap::experiment {
 namespace {
 
 // Small deterministic noise in [0, 1) without a trend.
-double wobble(std::size_t repetition) { return static_cast<double>((repetition * 7 + 3) % 10) / 10; }
+double deterministic_noise(std::size_t repetition) { return static_cast<double>((repetition * 7 + 3) % 10) / 10; }
 
 ExperimentData data_with_doubled_energy(bool is_blocked) {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m", "n"}, 10, [](std::size_t a, std::size_t, std::size_t i) {
-    return 100.0 * static_cast<double>(1 + a) + wobble(i);
+    return 100.0 * static_cast<double>(1 + a) + deterministic_noise(i);
   });
   data.is_blocked = is_blocked;
   return data;
 }
 
-AnalysisResult analyzed(const ExperimentData& data, const AnalysisOptions& options = {}) {
+AnalysisResult expect_analysis(const ExperimentData& data, const AnalysisOptions& options = {}) {
   Result<AnalysisResult> result = analyze(data, options);
   EXPECT_TRUE(result) << result.error().message;
   return *std::move(result);
@@ -37,7 +37,7 @@ std::vector<Comparison> comparisons_of(const AnalysisResult& result, std::string
 }
 
 TEST(Analyze, BlockedRowsAreComparedBlockByBlock) {
-  const AnalysisResult result = analyzed(data_with_doubled_energy(true));
+  const AnalysisResult result = expect_analysis(data_with_doubled_energy(true));
   const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
   ASSERT_EQ(energy.size(), 2);  // one per model
   EXPECT_EQ(energy[0].test, "wilcoxon-signed-rank");
@@ -53,7 +53,7 @@ TEST(Analyze, BlockedRowsAreComparedBlockByBlock) {
 }
 
 TEST(Analyze, RowsWithoutBlocksGetThePairedAndTheUnpairedTest) {
-  const AnalysisResult result = analyzed(data_with_doubled_energy(false));
+  const AnalysisResult result = expect_analysis(data_with_doubled_energy(false));
   const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
   ASSERT_EQ(energy.size(), 4);
   EXPECT_EQ(energy[0].test, "wilcoxon-signed-rank");
@@ -63,22 +63,22 @@ TEST(Analyze, RowsWithoutBlocksGetThePairedAndTheUnpairedTest) {
 
 TEST(Analyze, MoreThanTwoLevelsGetAnOmnibusAndPairwiseTests) {
   ExperimentData data = synthetic_experiment({"a", "b", "c"}, {"m"}, 8, [](std::size_t a, std::size_t, std::size_t i) {
-    return 100.0 + 5 * static_cast<double>(a) + wobble(i);
+    return 100.0 + 5 * static_cast<double>(a) + deterministic_noise(i);
   });
-  const std::vector<Comparison> blocked = comparisons_of(analyzed(data), "energy_j");
+  const std::vector<Comparison> blocked = comparisons_of(expect_analysis(data), "energy_j");
   ASSERT_EQ(blocked.size(), 4);
   EXPECT_EQ(blocked[0].test, "friedman");
   EXPECT_FALSE(blocked[0].a);
   data.is_blocked = false;
-  const std::vector<Comparison> free = comparisons_of(analyzed(data), "energy_j");
+  const std::vector<Comparison> free = comparisons_of(expect_analysis(data), "energy_j");
   ASSERT_EQ(free.size(), 8);
   EXPECT_EQ(free[4].test, "kruskal-wallis");
 }
 
 TEST(Analyze, FactorsThatAreNotComparedDefineStrata) {
-  const AnalysisResult result = analyzed(data_with_doubled_energy(true));
+  const AnalysisResult result = expect_analysis(data_with_doubled_energy(true));
   for (const Comparison& comparison : result.comparisons) EXPECT_EQ(comparison.factor, 0);
-  const AnalysisResult asked = analyzed(data_with_doubled_energy(true), {.compared_factors = {"model"}});
+  const AnalysisResult asked = expect_analysis(data_with_doubled_energy(true), {.compared_factors = {"model"}});
   for (const Comparison& comparison : asked.comparisons) EXPECT_EQ(comparison.factor, 1);
   EXPECT_FALSE(analyze(data_with_doubled_energy(true), {.compared_factors = {"nothing"}}));
   EXPECT_FALSE(analyze(data_with_doubled_energy(true), {.measure_names = {"nothing"}}));
@@ -86,7 +86,7 @@ TEST(Analyze, FactorsThatAreNotComparedDefineStrata) {
 
 TEST(Analyze, AFamilyIsTheTestsOfOneFactorAndOnePairing) {
   const AnalysisResult result =
-      analyzed(data_with_doubled_energy(false), {.adjustment = statistics::Adjustment::bonferroni});
+      expect_analysis(data_with_doubled_energy(false), {.adjustment = statistics::Adjustment::bonferroni});
   for (const Comparison& comparison : result.comparisons) {
     EXPECT_EQ(comparison.family_size, 4);  // two models x (energy, time)
     EXPECT_DOUBLE_EQ(*comparison.p_adjusted, std::min(1.0, 4 * *comparison.p));
@@ -95,18 +95,20 @@ TEST(Analyze, AFamilyIsTheTestsOfOneFactorAndOnePairing) {
 
 TEST(Analyze, EqualCellsAreNotSignificant) {
   const ExperimentData data = synthetic_experiment(
-      {"a", "b"}, {"m"}, 10, [](std::size_t a, std::size_t, std::size_t i) { return 100 + wobble(i + 5 * a); });
-  for (const Comparison& comparison : analyzed(data).comparisons) {
+      {"a", "b"}, {"m"}, 10,
+      [](std::size_t a, std::size_t, std::size_t i) { return 100 + deterministic_noise(i + 5 * a); });
+  for (const Comparison& comparison : expect_analysis(data).comparisons) {
     EXPECT_FALSE(comparison.is_different);
     EXPECT_NE(comparison.verdict.find("no significant difference"), std::string::npos) << comparison.verdict;
   }
 }
 
 TEST(Analyze, ReportsTooFewRowsForSignificance) {
-  const ExperimentData data = synthetic_experiment(
-      {"a", "b"}, {"m", "n", "o"}, 6,
-      [](std::size_t a, std::size_t, std::size_t i) { return 100.0 * static_cast<double>(1 + a) + wobble(i); });
-  const AnalysisResult result = analyzed(data);
+  const ExperimentData data =
+      synthetic_experiment({"a", "b"}, {"m", "n", "o"}, 6, [](std::size_t a, std::size_t, std::size_t i) {
+        return 100.0 * static_cast<double>(1 + a) + deterministic_noise(i);
+      });
+  const AnalysisResult result = expect_analysis(data);
   const bool is_flagged = std::any_of(result.flags.begin(), result.flags.end(),
                                       [](const AnalysisFlag& flag) { return flag.code == "p_floor"; });
   EXPECT_TRUE(is_flagged);
@@ -118,21 +120,21 @@ TEST(Analyze, ANondominatedCellIsOnTheParetoFront) {
   ExperimentData data = data_with_doubled_energy(true);
   data.metrics = {{"accuracy", "", true}};
   for (ExperimentRow& row : data.rows) row.metrics = {row.levels[0] == 0 ? 0.7 : 0.6};
-  const AnalysisResult result = analyzed(data);
+  const AnalysisResult result = expect_analysis(data);
   ASSERT_EQ(result.pareto.size(), 2);  // one per model
   EXPECT_TRUE(result.pareto[0].points[0].is_on_front);
   EXPECT_EQ(result.pareto[0].points[0].probability, 1);
   EXPECT_FALSE(result.pareto[0].points[1].is_on_front);
   EXPECT_EQ(result.pareto[0].points[1].probability, 0);
   for (ExperimentRow& row : data.rows) row.metrics = {row.levels[0] == 0 ? 0.6 : 0.7};
-  EXPECT_TRUE(analyzed(data).pareto[0].points[1].is_on_front);
+  EXPECT_TRUE(expect_analysis(data).pareto[0].points[1].is_on_front);
 }
 
 TEST(Analyze, TheNumberOfThreadsChangesNothing) {
   ExperimentData data = data_with_doubled_energy(false);
   data.seed = 42;
-  const AnalysisResult single_threaded = analyzed(data, {.thread_count = 1});
-  const AnalysisResult multithreaded = analyzed(data, {.thread_count = 4});
+  const AnalysisResult single_threaded = expect_analysis(data, {.thread_count = 1});
+  const AnalysisResult multithreaded = expect_analysis(data, {.thread_count = 4});
   for (std::size_t cell = 0; cell < single_threaded.cells.size(); ++cell) {
     EXPECT_EQ(single_threaded.cells[cell].measures[0]->low, multithreaded.cells[cell].measures[0]->low);
     EXPECT_EQ(single_threaded.cells[cell].measures[0]->high, multithreaded.cells[cell].measures[0]->high);
@@ -146,7 +148,7 @@ TEST(Analyze, TheNumberOfThreadsChangesNothing) {
 TEST(Analyze, TheFirstEpochIsSeparate) {
   ExperimentData data = synthetic_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 10.0; });
   for (ExperimentRow& row : data.rows) row.epochs = {{0, 3, 6.0, {}}, {3, 1, 2.0, {}}, {4, 1, 4.0, {}}};
-  const AnalysisResult result = analyzed(data);
+  const AnalysisResult result = expect_analysis(data);
   ASSERT_TRUE(result.cells[0].epochs);
   EXPECT_EQ(result.cells[0].epochs->first_j, 6);
   EXPECT_EQ(result.cells[0].epochs->later_j, 3);
@@ -162,7 +164,7 @@ TEST(Analyze, DomainsOfOneKindFormOneMeasure) {
     row.domains = {make_domain_energy("package-0", 10), make_domain_energy("package-1", 10),
                    make_domain_energy("gpu0", 10)};
   }
-  const AnalysisResult result = analyzed(data);
+  const AnalysisResult result = expect_analysis(data);
   ASSERT_EQ(result.measures.size(), 4);  // energy, package, gpu, time
   EXPECT_EQ(result.measures[1].name, "package");
   EXPECT_EQ(result.cells[0].measures[1]->mean, 20);
@@ -173,7 +175,7 @@ ExperimentData data_with_estimates() {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
   for (ExperimentRow& row : data.rows) {
     const double estimate_j = 1000.0 * static_cast<double>(1 + row.levels[0]);
-    row.domains = {make_domain_energy("gpu0", 100 + wobble(row.block + 5 * row.levels[0])),
+    row.domains = {make_domain_energy("gpu0", 100 + deterministic_noise(row.block + 5 * row.levels[0])),
                    make_domain_energy("package-0", estimate_j, Provenance::estimated)};
   }
   return data;
@@ -184,7 +186,7 @@ bool has_flag(const std::vector<AnalysisFlag>& flags, std::string_view code) {
 }
 
 TEST(Analyze, ComparesMeasuredEnergyAndAddsNoEstimateToIt) {
-  const AnalysisResult result = analyzed(data_with_estimates());
+  const AnalysisResult result = expect_analysis(data_with_estimates());
   const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
   ASSERT_EQ(energy.size(), 1u);
   EXPECT_FALSE(energy[0].is_different) << energy[0].verdict;
@@ -197,10 +199,10 @@ TEST(Analyze, ComparesMeasuredEnergyAndAddsNoEstimateToIt) {
 
 TEST(Analyze, ComparesAnEstimatedDomainOnlyOnRequest) {
   const ExperimentData data = data_with_estimates();
-  const AnalysisResult result = analyzed(data);
+  const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(comparisons_of(result, "package").empty());
   EXPECT_EQ(result.cells[1].measures[2]->mean, 2000);
-  const AnalysisResult asked = analyzed(data, {.measure_names = {"package"}});
+  const AnalysisResult asked = expect_analysis(data, {.measure_names = {"package"}});
   ASSERT_EQ(asked.comparisons.size(), 1u);
   EXPECT_NE(asked.comparisons[0].verdict.find("less estimated energy of package than b"), std::string::npos)
       << asked.comparisons[0].verdict;
@@ -209,7 +211,7 @@ TEST(Analyze, ComparesAnEstimatedDomainOnlyOnRequest) {
 TEST(Analyze, WithoutMeasurementsComparesEstimatesAndMarksThem) {
   ExperimentData data = data_with_doubled_energy(true);
   for (ExperimentRow& row : data.rows) row.domains[0].provenance = Provenance::estimated;
-  const AnalysisResult result = analyzed(data);
+  const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(has_flag(result.flags, "estimated_energy"));
   const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
   EXPECT_NE(energy[0].verdict.find("less estimated energy than b"), std::string::npos) << energy[0].verdict;
@@ -218,10 +220,10 @@ TEST(Analyze, WithoutMeasurementsComparesEstimatesAndMarksThem) {
 TEST(Analyze, ComparesRowsByTheirCommonDomains) {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
   for (ExperimentRow& row : data.rows) {
-    row.domains = {make_domain_energy("gpu0", 100 + wobble(row.block + 5 * row.levels[0]))};
+    row.domains = {make_domain_energy("gpu0", 100 + deterministic_noise(row.block + 5 * row.levels[0]))};
     if (row.levels[0] == 1) row.domains.push_back(make_domain_energy("package-0", 500));
   }
-  const AnalysisResult result = analyzed(data);
+  const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(has_flag(result.flags, "domains_differ"));
   EXPECT_EQ(result.measures[0].domains, std::vector<std::string>{"gpu0"});
   EXPECT_EQ(result.measures[0].excluded_domains, std::vector<std::string>{"package-0"});
@@ -233,7 +235,7 @@ TEST(Analyze, ComparesRowsByTheirCommonDomains) {
 TEST(Analyze, RefusesRowsWithoutACommonDomainWithAReason) {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
   for (ExperimentRow& row : data.rows) row.domains = {make_domain_energy(row.levels[0] == 0 ? "gpu0" : "psys", 100)};
-  const AnalysisResult result = analyzed(data);
+  const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(has_flag(result.flags, "no_common_domain"));
   const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
   ASSERT_EQ(energy.size(), 1u);
@@ -246,7 +248,7 @@ TEST(Analyze, ExcludesEpochsOfEstimatedRowsFromMeans) {
   ExperimentData data = synthetic_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 10.0; });
   for (ExperimentRow& row : data.rows) row.epochs = {{0, 3, row.block == 0 ? 6.0 : 600.0, {}}};
   data.rows[1].domains = {make_domain_energy("package-0", 1000, Provenance::estimated)};
-  const AnalysisResult result = analyzed(data);
+  const AnalysisResult result = expect_analysis(data);
   EXPECT_EQ(result.cells[0].epochs->first_j, 6);
 }
 

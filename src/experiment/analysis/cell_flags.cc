@@ -184,7 +184,7 @@ void flag_trend(const Measure& measure, const MeasureSummary& spread, double alp
          fmt::format("{} changes at repetition {} of {}: from {} to {}{} (medians, p = {})", measure_name(measure),
                      change->first_after_change + 1, values.size(), amount_text(change->median_before, measure.unit),
                      amount_text(change->median_after, measure.unit),
-                     percent_of_change(change->median_before, change->median_after), p_text(change->test.p)),
+                     percent_of_change(change->median_before, change->median_after), p_value_text(change->test.p)),
          is_warm_up ? "the mean is not representative: warm up first, or exclude the first rows and report it"
                     : "conditions changed during the experiment: compare only rows with the same conditions"});
   }
@@ -195,7 +195,7 @@ void flag_trend(const Measure& measure, const MeasureSummary& spread, double alp
         {"drift",
          fmt::format("{} drifts with the order of rows: {} to {} over {} rows (tau = {:+.2f}, p = {})",
                      measure_name(measure), amount_text(values.front(), measure.unit),
-                     amount_text(values.back(), measure.unit), values.size(), trend.tau, p_text(trend.test.p)),
+                     amount_text(values.back(), measure.unit), values.size(), trend.tau, p_value_text(trend.test.p)),
          "interleave the cells (order = \"blocked-random\")"});
   }
 }

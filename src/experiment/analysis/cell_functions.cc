@@ -34,7 +34,7 @@ struct FunctionSums {
 };
 
 // `row_j`: none if the row's energies do not match the energy basis.
-void add_function_of_row(FunctionSums& sums, const FunctionResult& function, const std::optional<double>& row_j) {
+void add_function_result(FunctionSums& sums, const FunctionResult& function, const std::optional<double>& row_j) {
   sums.time_s.add(function.time_s);
   if (function.count) sums.count.add(static_cast<double>(*function.count));
   if (function.cumulative_s) sums.cumulative_s.add(*function.cumulative_s);
@@ -59,15 +59,15 @@ std::optional<EnergyCause> largest_energy_cause(const FunctionSums& sums) {
 
 }  // namespace
 
-std::vector<CellFunctionMean> average_functions_of_cell(const ExperimentData& data, const CellRows& cell,
-                                                        const EnergyBasis& energy) {
+std::vector<CellFunctionMean> compute_function_means(const ExperimentData& data, const CellRows& cell,
+                                                     const EnergyBasis& energy) {
   std::map<std::pair<std::string, std::string>, FunctionSums> by_name;  // by (name, device)
   for (const std::size_t index : cell.done_rows) {
     const ExperimentRow& row = data.rows[index];
     const std::optional<double> row_j =
         has_domains_of_basis(energy, row) ? comparable_energy_j(energy, row) : std::nullopt;
     for (const FunctionResult& function : row.functions) {
-      add_function_of_row(by_name[{function.name, function.device}], function, row_j);
+      add_function_result(by_name[{function.name, function.device}], function, row_j);
     }
   }
   std::vector<CellFunctionMean> functions;

@@ -15,7 +15,7 @@ namespace joulemap::experiment {
 // Sorted by mean energy, descending. The cause class of a function is the one with the most time over all rows. Its
 // basis is CauseBasis::name if any row derived that class from the name. Only rows for which
 // has_domains_of_basis(energy, row) holds contribute energy.
-std::vector<CellFunctionMean> average_functions_of_cell(const ExperimentData& data, const CellRows& cell,
-                                                        const EnergyBasis& energy);
+std::vector<CellFunctionMean> compute_function_means(const ExperimentData& data, const CellRows& cell,
+                                                     const EnergyBasis& energy);
 
 }  // namespace joulemap::experiment

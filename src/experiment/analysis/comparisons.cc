@@ -41,7 +41,7 @@ void test_two_levels(Comparison& comparison, const std::vector<double>& a, const
   const statistics::TestResult test = is_paired ? statistics::signed_rank_test(a, b) : statistics::rank_sum_test(a, b);
   comparison.p = test.p;
   comparison.statistic = test.statistic;
-  comparison.is_exact = test.p_method == statistics::PMethod::exact;
+  comparison.is_exact = test.p_value_method == statistics::PValueMethod::exact;
   comparison.vargha_delaney_a12 = statistics::vargha_delaney_a12(a, b);
   comparison.cliffs_delta = 2 * *comparison.vargha_delaney_a12 - 1;
   if (const std::optional<statistics::EffectEstimate> chance = statistics::a12_interval(a, b, confidence)) {

@@ -36,12 +36,12 @@ std::string combinations_text(const MainEffect& effect, const AnalysisResult& re
 
 // "p = 0.012", "p < 1e-9".
 std::string p_value_phrase(double p) {
-  const std::string text = p_text(p);
+  const std::string text = p_value_text(p);
   return text.starts_with('<') ? "p < " + text.substr(1) : "p = " + text;
 }
 
 std::string p_value_phrase(double p, double adjusted) {
-  return fmt::format("{}, adjusted {}", p_value_phrase(p), p_text(adjusted));
+  return fmt::format("{}, adjusted {}", p_value_phrase(p), p_value_text(adjusted));
 }
 
 std::string p_value_phrase(const MainEffect& effect) { return p_value_phrase(effect.p, effect.p_adjusted); }
@@ -63,7 +63,7 @@ std::string measure_phrase(const Measure& measure) {
 }
 
 // An effect seen from its higher level, so that it reads "uses 32 % more".
-struct UpwardEffect {
+struct HigherLevelEffect {
   std::string higher_level;  // level with the higher values
   std::string lower_level;
   double difference = 0;
@@ -75,16 +75,16 @@ struct UpwardEffect {
 };
 
 // The same ratio, seen from the other level.
-double inverse_percent(double percent) { return 100 * (1 / (1 + percent / 100) - 1); }
+double percent_of_inverse_ratio(double percent) { return 100 * (1 / (1 + percent / 100) - 1); }
 
-UpwardEffect make_upward_effect(const MainEffect& effect, const AnalysisResult& result) {
+HigherLevelEffect make_higher_level_effect(const MainEffect& effect, const AnalysisResult& result) {
   const std::vector<std::string>& levels = result.factors[effect.factor].levels;
   const bool is_swapped = effect.percent ? *effect.percent < 0 : effect.difference.value_or(0) < 0;
-  UpwardEffect up{levels[is_swapped ? *effect.b : *effect.a], levels[is_swapped ? *effect.a : *effect.b]};
+  HigherLevelEffect up{levels[is_swapped ? *effect.b : *effect.a], levels[is_swapped ? *effect.a : *effect.b]};
   up.agreeing_combination_count = is_swapped ? effect.lower : effect.higher;
   up.opposing_combination_count = is_swapped ? effect.higher : effect.lower;
   if (effect.percent) {
-    const auto seen = [&](double percent) { return is_swapped ? inverse_percent(percent) : percent; };
+    const auto seen = [&](double percent) { return is_swapped ? percent_of_inverse_ratio(percent) : percent; };
     up.percent = seen(*effect.percent);
     up.difference = *up.percent;
     const auto [low, high] = std::minmax({seen(*effect.percent_low), seen(*effect.percent_high)});
@@ -111,18 +111,20 @@ std::string factor_test_verdict(const MainEffect& effect, const AnalysisResult& 
   const ExperimentFactor& factor = result.factors[effect.factor];
   const std::string measure = measure_phrase(result.measures[effect.measure]);
   return fmt::format("{} levels of {} {} in {} over {} ({})", effect.levels, factor.name,
-                     effect.generality == Generality::levels_differ ? "differ" : "do not differ significantly", measure,
-                     combinations_text(effect, result), p_value_phrase(effect));
+                     effect.generality == EffectGenerality::levels_differ ? "differ" : "do not differ significantly",
+                     measure, combinations_text(effect, result), p_value_phrase(effect));
 }
 
-std::string general_verdict(const MainEffect& effect, const UpwardEffect& up, const AnalysisResult& result) {
+std::string general_effect_verdict(const MainEffect& effect, const HigherLevelEffect& up,
+                                   const AnalysisResult& result) {
   return fmt::format("{} {} than {} over {} ({}{}; higher in {} of {}; {})", up.higher_level,
                      change_phrase(result.measures[effect.measure], up.difference, up.percent), up.lower_level,
                      combinations_text(effect, result), up.interval_text, confidence_phrase(effect, result),
                      up.agreeing_combination_count, effect.combinations, p_value_phrase(effect));
 }
 
-std::string differing_verdict(const MainEffect& effect, const UpwardEffect& up, const AnalysisResult& result) {
+std::string inconsistent_effect_verdict(const MainEffect& effect, const HigherLevelEffect& up,
+                                        const AnalysisResult& result) {
   const std::string range = up.range_text.empty() ? "" : fmt::format(", from {}", up.range_text);
   const std::string test =
       effect.direction_p_adjusted && *effect.direction_p_adjusted < result.alpha
@@ -154,14 +156,14 @@ std::string effect_test_names(const std::vector<MainEffect>& effects) {
 
 std::string verdict_of(const MainEffect& effect, const AnalysisResult& result) {
   if (!effect.a) return factor_test_verdict(effect, result);
-  const UpwardEffect up = make_upward_effect(effect, result);
+  const HigherLevelEffect up = make_higher_level_effect(effect, result);
   switch (effect.generality) {
-    case Generality::same_direction:
-      return general_verdict(effect, up, result);
-    case Generality::direction_differs:
-      return differing_verdict(effect, up, result);
-    case Generality::levels_differ:  // only the test over all levels, above
-    case Generality::not_shown:
+    case EffectGenerality::same_direction:
+      return general_effect_verdict(effect, up, result);
+    case EffectGenerality::direction_differs:
+      return inconsistent_effect_verdict(effect, up, result);
+    case EffectGenerality::levels_differ:  // only the test over all levels, above
+    case EffectGenerality::not_shown:
       break;
   }
   return fmt::format("no effect of {} on {} shown over {} ({} against {}: {}{}; higher in {} of {}; {})",
@@ -186,7 +188,7 @@ std::string verdict_of(const Interaction& one, const AnalysisResult& result) {
                      one.numerator_df, one.denominator_df, one.f, p_value_phrase(one.p, one.p_adjusted));
 }
 
-std::string effects_methods(const AnalysisResult& result) {
+std::string effect_methods_sentences(const AnalysisResult& result) {
   if (result.main_effects.empty()) return "";
   std::string text = fmt::format(
       "Effects over all combinations of the other factors were tested by {}. An effect is called general "

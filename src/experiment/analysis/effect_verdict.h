@@ -14,6 +14,6 @@ std::string verdict_of(const MainEffect& effect, const AnalysisResult& result);
 std::string verdict_of(const Interaction& interaction, const AnalysisResult& result);
 
 // The sentences of the methods paragraph; empty without main effects.
-std::string effects_methods(const AnalysisResult& result);
+std::string effect_methods_sentences(const AnalysisResult& result);
 
 }  // namespace joulemap::experiment

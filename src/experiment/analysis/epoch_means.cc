@@ -33,7 +33,7 @@ std::optional<double> epoch_metric(const ExperimentData& data, const EpochResult
   return std::nullopt;
 }
 
-std::optional<double> epoch_value(const ExperimentData& data, const EpochResult& epoch, std::string_view name) {
+std::optional<double> epoch_column_value(const ExperimentData& data, const EpochResult& epoch, std::string_view name) {
   const std::optional<std::size_t> gauge = find_gauge_index(name);
   if (gauge && epoch.gauges[*gauge]) return epoch.gauges[*gauge];
   return epoch_metric(data, epoch, name);
@@ -57,8 +57,9 @@ std::vector<EpochColumn> epoch_columns(const ExperimentData& data) {
   }
   const auto is_unknown = [&](const EpochColumn& column) {
     return std::ranges::none_of(data.rows, [&](const ExperimentRow& row) {
-      return std::ranges::any_of(
-          row.epochs, [&](const EpochResult& epoch) { return epoch_value(data, epoch, column.name).has_value(); });
+      return std::ranges::any_of(row.epochs, [&](const EpochResult& epoch) {
+        return epoch_column_value(data, epoch, column.name).has_value();
+      });
     });
   };
   std::erase_if(candidates, is_unknown);
@@ -80,7 +81,7 @@ std::vector<EpochMean> epoch_means(const ExperimentData& data, const ExperimentT
       if (has_energies && epoch.energy_j && epoch.elapsed_s > 0) sums[i].power_w.add(*epoch.energy_j / epoch.elapsed_s);
       sums[i].column_means.resize(columns.size());
       for (std::size_t c = 0; c < columns.size(); ++c)
-        sums[i].column_means[c].add(epoch_value(data, epoch, columns[c].name));
+        sums[i].column_means[c].add(epoch_column_value(data, epoch, columns[c].name));
     }
   }
   std::vector<EpochMean> means;

@@ -132,7 +132,7 @@ void flag_unreachable_significance(const AnalysisResult& result, std::vector<Ana
          fmt::format(
              "{} {} cannot give p below {}: with {} comparisons of {} nothing is significant after Bonferroni or Holm "
              "at {} (smallest p x comparisons = {:.2g})",
-             n, is_paired ? "pairs" : "rows per level", p_text(floor), any->family_size,
+             n, is_paired ? "pairs" : "rows per level", p_value_text(floor), any->family_size,
              result.factors[any->factor].name, result.alpha, floor * times),
          fmt::format("use {} repetitions, or fewer comparisons (--metric, --factor){}", any->minimum_n.value_or(0),
                      result.main_effects.empty() ? "" : "; read the effects over all combinations")});

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMinCellsForCorrelation = 4;
 
 // A number of a row: a measure, or an energy divided by the time.
-struct RowQuantity {
+struct CorrelatedQuantity {
   std::size_t measure = 0;
   std::optional<std::size_t> time_measure;  // the measure to divide by
 
@@ -26,7 +26,8 @@ struct RowQuantity {
   }
 };
 
-std::optional<double> cell_median(const ExperimentTable& table, const CellRows& cell, const RowQuantity& wanted) {
+std::optional<double> cell_median(const ExperimentTable& table, const CellRows& cell,
+                                  const CorrelatedQuantity& wanted) {
   std::vector<double> values;
   for (const std::size_t row : cell.done_rows) {
     if (const std::optional<double> value = wanted.value_of_row(table, row)) values.push_back(*value);
@@ -43,7 +44,8 @@ struct CellSelection {
 };
 
 void add_correlation(std::vector<LevelCorrelation>& correlations, const ExperimentTable& table,
-                     const CellSelection& cells, std::size_t energy, const RowQuantity& other, std::string name) {
+                     const CellSelection& cells, std::size_t energy, const CorrelatedQuantity& other,
+                     std::string name) {
   std::vector<double> x;
   std::vector<double> y;
   for (const CellRows& cell : table.cells) {

@@ -172,7 +172,7 @@ void test_level_difference(MainEffect& effect, const std::vector<FactorCombinati
   effect.n = test.n;
   effect.statistic = test.statistic;
   effect.p = test.p;
-  effect.is_exact = test.p_method == statistics::PMethod::exact;
+  effect.is_exact = test.p_value_method == statistics::PValueMethod::exact;
   const std::optional<EffectEstimate> stratified = !is_stratified ? std::nullopt
                                                    : is_paired
                                                        ? statistics::stratified_paired_shift(strata, confidence)
@@ -187,7 +187,7 @@ struct MeasureModel {
   bool is_logarithmic = true;
 
   std::string test_name() const { return data.blocks.empty() ? "linear-model-f" : "mixed-model-f"; }
-  std::optional<std::size_t> find_term(const ModelTerm& wanted) const {
+  std::optional<std::size_t> find_term_index(const ModelTerm& wanted) const {
     const auto found = std::ranges::find(fit->terms, wanted);
     if (found == fit->terms.end()) return std::nullopt;
     return static_cast<std::size_t>(found - fit->terms.begin());
@@ -234,13 +234,13 @@ void set_effect_size_of_model(MainEffect& effect, const MeasureModel& model, dou
 
 // The test over all levels of a factor with more than two. Nothing if there is no model.
 std::optional<MainEffect> factor_effect(MainEffect effect, const MeasureModel& model, std::size_t combinations) {
-  const std::optional<std::size_t> term = model.fit ? model.find_term({effect.factor}) : std::nullopt;
+  const std::optional<std::size_t> term = model.fit ? model.find_term_index({effect.factor}) : std::nullopt;
   // With a missing cell the main effect depends on which interaction columns remain, so on the order of levels.
   for (std::size_t i = 0; term && i < model.fit->terms.size(); ++i) {
     const bool has_factor = std::ranges::find(model.fit->terms[i], effect.factor) != model.fit->terms[i].end();
     if (has_factor && !model.fit->has_all_contrasts[i]) return std::nullopt;
   }
-  const auto test = term && combinations > 1 ? statistics::term_test(*model.fit, *term) : std::nullopt;
+  const auto test = term && combinations > 1 ? statistics::wald_f_test(*model.fit, *term) : std::nullopt;
   if (!test) return std::nullopt;
   effect.combinations = combinations;
   effect.levels = model.fit->levels[effect.factor].size();
@@ -269,8 +269,8 @@ std::vector<Interaction> test_interactions(const ExperimentData& data, const Mea
   for (std::size_t other = 0; other < data.factors.size(); ++other) {
     const bool is_listed = other < factor && std::ranges::find(compared, other) != compared.end();
     if (other == factor || is_listed) continue;
-    const auto term = model.find_term({std::min(factor, other), std::max(factor, other)});
-    const auto test = term ? statistics::term_test(*model.fit, *term) : std::nullopt;
+    const auto term = model.find_term_index({std::min(factor, other), std::max(factor, other)});
+    const auto test = term ? statistics::wald_f_test(*model.fit, *term) : std::nullopt;
     if (!test) continue;
     Interaction one{factor, other, measure, model.test_name(), test->f, test->numerator_df, test->denominator_df,
                     test->p};
@@ -308,8 +308,8 @@ void test_level_pairs(EffectTask& task, const ExperimentData& data, const Experi
 }
 
 // Number of combinations in which at least two levels of the factor have values.
-std::size_t compared_combinations(const std::vector<CellGroup>& groups, const ExperimentTable& table,
-                                  std::size_t measure) {
+std::size_t count_compared_combinations(const std::vector<CellGroup>& groups, const ExperimentTable& table,
+                                        std::size_t measure) {
   return static_cast<std::size_t>(std::ranges::count_if(groups, [&](const CellGroup& group) {
     return std::ranges::count_if(group.cells, [&](const std::optional<std::size_t>& cell) {
              return cell && !table.measure_values_of_cell(table.cells[*cell], measure).empty();
@@ -321,7 +321,7 @@ void run_effect_task(EffectTask& task, const ExperimentData& data, const Experim
                      const ComparisonOptions& options) {
   const std::vector<CellGroup> groups = group_cells_by_other_factors(data, table, task.factor);
   if (groups.size() < 2) return;
-  const std::size_t combinations = compared_combinations(groups, table, task.measure);
+  const std::size_t combinations = count_compared_combinations(groups, table, task.measure);
   const MeasureValues values = measure_values(data, table, task.measure);
   const MeasureModel model = fit_measure_model(data, values, task.factor);
   task.effects.interactions = test_interactions(data, model, task.measure, task.factor, options.factors);
@@ -336,18 +336,18 @@ void run_effect_task(EffectTask& task, const ExperimentData& data, const Experim
   test_level_pairs(task, data, table, values, model, common, 1 - options.significance_level);
 }
 
-Generality classify_generality(const MainEffect& effect, double alpha) {
-  if (effect.direction_p_adjusted && *effect.direction_p_adjusted < alpha) return Generality::direction_differs;
-  if (effect.p_adjusted >= alpha) return Generality::not_shown;
-  if (!effect.a) return Generality::levels_differ;
+EffectGenerality classify_effect_generality(const MainEffect& effect, double alpha) {
+  if (effect.direction_p_adjusted && *effect.direction_p_adjusted < alpha) return EffectGenerality::direction_differs;
+  if (effect.p_adjusted >= alpha) return EffectGenerality::not_shown;
+  if (!effect.a) return EffectGenerality::levels_differ;
   const bool agree = effect.higher == 0 || effect.lower == 0 || *effect.combinations_p < alpha;
-  return agree ? Generality::same_direction : Generality::direction_differs;
+  return agree ? EffectGenerality::same_direction : EffectGenerality::direction_differs;
 }
 
 // Adjusts p values of one family: `p` reads them, `set` takes the adjusted value and the size of the family.
 template <class Items, class P, class Set>
-void adjust_p_family(Items& items, const std::vector<std::size_t>& members, statistics::Adjustment adjustment, P p,
-                     Set set) {
+void adjust_p_values_of_family(Items& items, const std::vector<std::size_t>& members, statistics::Adjustment adjustment,
+                               P p, Set set) {
   std::vector<double> values;
   values.reserve(members.size());
   for (const std::size_t i : members) values.push_back(p(items[i]));
@@ -363,7 +363,7 @@ void adjust_p_values_by_family(std::vector<MainEffect>& effects, const Compariso
     if (effects[i].direction_p) directions[effects[i].factor].push_back(i);
   }
   for (const auto& [key, members] : families) {
-    adjust_p_family(
+    adjust_p_values_of_family(
         effects, members, options.adjustment, [](const MainEffect& one) { return one.p; },
         [](MainEffect& one, double p, std::size_t size) {
           one.p_adjusted = p;
@@ -371,18 +371,18 @@ void adjust_p_values_by_family(std::vector<MainEffect>& effects, const Compariso
         });
   }
   for (const auto& [factor, members] : directions) {
-    adjust_p_family(
+    adjust_p_values_of_family(
         effects, members, options.adjustment, [](const MainEffect& one) { return *one.direction_p; },
         [](MainEffect& one, double p, std::size_t) { one.direction_p_adjusted = p; });
   }
-  for (MainEffect& effect : effects) effect.generality = classify_generality(effect, options.significance_level);
+  for (MainEffect& effect : effects) effect.generality = classify_effect_generality(effect, options.significance_level);
 }
 
 void adjust_p_values_by_family(std::vector<Interaction>& interactions, const ComparisonOptions& options) {
   std::map<std::size_t, std::vector<std::size_t>> families;
   for (std::size_t i = 0; i < interactions.size(); ++i) families[interactions[i].factor].push_back(i);
   for (const auto& [factor, members] : families) {
-    adjust_p_family(
+    adjust_p_values_of_family(
         interactions, members, options.adjustment, [](const Interaction& one) { return one.p; },
         [&](Interaction& one, double p, std::size_t size) {
           one.p_adjusted = p;

@@ -39,7 +39,7 @@ TEST_P(DesignedEffects, AreFoundInManyCombinationsOfTwoRepetitionsEach) {
   const MainEffect& effect = result.main_effects[0];
   EXPECT_EQ(effect.test, GetParam() ? "stratified-signed-rank" : "van-elteren");
   EXPECT_TRUE(effect.is_exact);
-  EXPECT_EQ(effect.generality, Generality::same_direction);
+  EXPECT_EQ(effect.generality, EffectGenerality::same_direction);
   EXPECT_EQ(effect.combinations, 36U);
   EXPECT_EQ(effect.lower, 36U) << "framework0 uses less";
   EXPECT_LT(effect.p_adjusted, 1e-12);
@@ -63,7 +63,7 @@ TEST_P(DesignedEffects, StayWhenTheFirstCombinationIsRepeated) {
   }
   const AnalysisResult result = analysis_of(data);
   ASSERT_EQ(result.main_effects.size(), 1U);
-  EXPECT_EQ(result.main_effects[0].generality, Generality::same_direction) << result.main_effects[0].verdict;
+  EXPECT_EQ(result.main_effects[0].generality, EffectGenerality::same_direction) << result.main_effects[0].verdict;
   EXPECT_LT(result.main_effects[0].p, 1e-9);
 }
 
@@ -81,7 +81,7 @@ TEST_P(DesignedEffects, AreNotClaimedWhereCombinationsDisagree) {
       }));
   const MainEffect& effect = result.main_effects[0];
   EXPECT_LT(effect.p_adjusted, 0.01) << "the stratified test alone would claim it";
-  EXPECT_EQ(effect.generality, Generality::direction_differs);
+  EXPECT_EQ(effect.generality, EffectGenerality::direction_differs);
   EXPECT_NE(effect.verdict.find("no general effect of framework on energy: framework1 is higher than framework0 in 24 "
                                 "of 36 combinations of model and batch and lower in 12"),
             std::string::npos)
@@ -98,7 +98,7 @@ TEST_P(DesignedEffects, AreNotClaimedWhereCombinationsDisagree) {
 TEST_P(DesignedEffects, AreNotShownWhereNothingDiffers) {
   const AnalysisResult result =
       analysis_of(synthetic_factorial(3, {.is_blocked = GetParam()}, [](std::size_t, std::size_t) { return 0.0; }));
-  EXPECT_EQ(result.main_effects[0].generality, Generality::not_shown);
+  EXPECT_EQ(result.main_effects[0].generality, EffectGenerality::not_shown);
   EXPECT_EQ(result.main_effects[0].verdict.find("no effect of framework on energy shown over 36 combinations"), 0U)
       << result.main_effects[0].verdict;
 }
@@ -111,7 +111,7 @@ struct Rates {
 };
 
 // `spread`: standard deviation of the effects of combinations around `effect`.
-Rates simulated(std::size_t trials, const FactorialDesign& design, double effect, double spread) {
+Rates simulate_rates(std::size_t trials, const FactorialDesign& design, double effect, double spread) {
   Rates rates;
   const double share = 1 / static_cast<double>(trials);
   for (std::uint64_t seed = 1; seed <= trials; ++seed) {
@@ -121,8 +121,8 @@ Rates simulated(std::size_t trials, const FactorialDesign& design, double effect
     const ExperimentData data = synthetic_factorial(
         seed, design, [&](std::size_t model, std::size_t batch) { return effects[model * design.batches + batch]; });
     const MainEffect main = effects_of(data).main_effects.front();
-    rates.general += main.generality == Generality::same_direction ? share : 0;
-    rates.direction_differs += main.generality == Generality::direction_differs ? share : 0;
+    rates.general += main.generality == EffectGenerality::same_direction ? share : 0;
+    rates.direction_differs += main.generality == EffectGenerality::direction_differs ? share : 0;
     rates.stratified_p += main.p < 0.05 ? share : 0;
     const double truth = 100 * std::expm1(-effect);
     rates.covered += *main.percent_low <= truth && truth <= *main.percent_high ? share : 0;
@@ -134,12 +134,12 @@ Rates simulated(std::size_t trials, const FactorialDesign& design, double effect
 // nothing differs claim a general effect and 2 % that directions differ; 97 % of the intervals cover the truth.
 TEST_P(DesignedEffects, HaveFalseAlarmsAtMostAtTheirLevelAndCoverTheTruth) {
   constexpr double kTolerance = 0.046;
-  const Rates none = simulated(200, {.is_blocked = GetParam()}, 0, 0);
+  const Rates none = simulate_rates(200, {.is_blocked = GetParam()}, 0, 0);
   EXPECT_LE(none.general, 0.05 + kTolerance);
   EXPECT_LE(none.stratified_p, 0.05 + kTolerance);
   EXPECT_LE(none.direction_differs, 0.05 + kTolerance);
   EXPECT_GE(none.covered, 0.95 - kTolerance);
-  const Rates common = simulated(200, {.is_blocked = GetParam()}, 0.05, 0);
+  const Rates common = simulate_rates(200, {.is_blocked = GetParam()}, 0.05, 0);
   EXPECT_GE(common.covered, 0.95 - kTolerance);
   EXPECT_GE(common.general, 0.99) << "5 % at 3 % noise";
 }
@@ -147,11 +147,11 @@ TEST_P(DesignedEffects, HaveFalseAlarmsAtMostAtTheirLevelAndCoverTheTruth) {
 // The stratified test alone rejects more often than its level, because every combination has an effect.
 TEST_P(DesignedEffects, AreNotClaimedWhereOnlyCombinationsHaveEffects) {
   constexpr double kTolerance = 0.046;
-  const Rates none = simulated(200, {.repetitions = 5, .is_blocked = GetParam()}, 0, 0.1);
+  const Rates none = simulate_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0, 0.1);
   EXPECT_LE(none.general, 0.05);
   EXPECT_GE(none.direction_differs, 0.95);
   EXPECT_GE(none.covered, 0.95 - kTolerance);
-  const Rates some = simulated(200, {.repetitions = 5, .is_blocked = GetParam()}, 0.1, 0.05);
+  const Rates some = simulate_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0.1, 0.05);
   EXPECT_GE(some.covered, 0.95 - kTolerance) << "the interval is that of the typical combination";
 }
 
@@ -177,7 +177,7 @@ TEST(MainEffects, ComeFromCombinationsAloneIfNothingIsRepeated) {
   EXPECT_EQ(effect.test, "wilcoxon-signed-rank");
   EXPECT_EQ(effect.n, 36U);
   EXPECT_FALSE(effect.direction_p) << "no repetitions, no noise to compare with";
-  EXPECT_EQ(effect.generality, Generality::same_direction);
+  EXPECT_EQ(effect.generality, EffectGenerality::same_direction);
 }
 
 TEST(MainEffects, CountOnlyCombinationsThatHaveBothLevels) {
@@ -189,7 +189,7 @@ TEST(MainEffects, CountOnlyCombinationsThatHaveBothLevels) {
   const MainEffect effect = effects_of(data).main_effects.front();
   EXPECT_EQ(effect.combinations, 28U);
   EXPECT_EQ(effect.n, 2 * 27U) << "a combination with one pair is in no stratified test";
-  EXPECT_EQ(effect.generality, Generality::same_direction);
+  EXPECT_EQ(effect.generality, EffectGenerality::same_direction);
   EXPECT_FALSE(effect.model_percent) << "missing cells";
 }
 
@@ -231,7 +231,7 @@ TEST(EffectsMethods, NamesEveryTestThatWasUsed) {
     effect.test = test;
     result.main_effects.push_back(effect);
   }
-  const std::string methods = effects_methods(result);
+  const std::string methods = effect_methods_sentences(result);
   EXPECT_NE(methods.find("were tested by the stratified signed-rank test (van Elteren's weights) and the F test of all "
                          "levels in a linear mixed model."),
             std::string::npos)

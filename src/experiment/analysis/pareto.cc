@@ -49,7 +49,7 @@ RowCosts resampled_mean_costs(const ParetoCandidate& candidate, statistics::Rand
 }
 
 // Pareto dominance: not worse in any value and better in at least one.
-bool dominates(const RowCosts& a, const RowCosts& b) {
+bool pareto_dominates(const RowCosts& a, const RowCosts& b) {
   bool is_better = false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i] > b[i]) return false;
@@ -61,8 +61,8 @@ bool dominates(const RowCosts& a, const RowCosts& b) {
 std::vector<bool> find_pareto_front(const std::vector<RowCosts>& points) {
   std::vector<bool> is_on_front(points.size());
   for (std::size_t i = 0; i < points.size(); ++i) {
-    is_on_front[i] =
-        std::none_of(points.begin(), points.end(), [&](const RowCosts& other) { return dominates(other, points[i]); });
+    is_on_front[i] = std::none_of(points.begin(), points.end(),
+                                  [&](const RowCosts& other) { return pareto_dominates(other, points[i]); });
   }
   return is_on_front;
 }
@@ -105,8 +105,8 @@ std::vector<ParetoCandidate> make_pareto_candidates(const ExperimentTable& table
   return candidates;
 }
 
-void estimate_front_probabilities(ParetoSet& set, const std::vector<ParetoCandidate>& candidates, std::size_t resamples,
-                                  std::uint64_t seed) {
+void estimate_pareto_probabilities(ParetoSet& set, const std::vector<ParetoCandidate>& candidates,
+                                   std::size_t resamples, std::uint64_t seed) {
   std::vector<RowCosts> points;
   points.reserve(candidates.size());
   for (const ParetoCandidate& candidate : candidates) points.push_back(candidate.mean_costs);
@@ -164,8 +164,8 @@ std::vector<ParetoSet> pareto_sets(const ExperimentData& data, const ExperimentT
     candidates.push_back(std::move(found));
   }
   parallel_for(sets.size(), options.thread_count, [&](std::size_t i) {
-    estimate_front_probabilities(sets[i], candidates[i], options.resample_count,
-                                 statistics::cell_seed(data.seed ^ options.random_seed, i));
+    estimate_pareto_probabilities(sets[i], candidates[i], options.resample_count,
+                                  statistics::bootstrap_cell_seed(data.seed ^ options.random_seed, i));
   });
   return sets;
 }

@@ -8,33 +8,33 @@ namespace {
 
 using FlagCodes = std::vector<std::string>;
 
-void add_code(FlagCodes& codes, std::string_view code) {
+void add_flag_code(FlagCodes& codes, std::string_view code) {
   if (std::ranges::find(codes, code) == codes.end()) codes.emplace_back(code);
 }
 
-void add_energy_codes(const ExperimentRow& row, const EnergyBasis& energy, FlagCodes& codes) {
+void add_energy_flag_codes(const ExperimentRow& row, const EnergyBasis& energy, FlagCodes& codes) {
   const std::optional<EnergyWithProvenance> own = energy_by_provenance(total_energy(row.domains), energy.provenance);
   const auto lacks = [&](const std::string& name) {
     return std::ranges::find(own->domains, name) == own->domains.end();
   };
-  if (own && std::ranges::any_of(energy.excluded_domains, lacks)) add_code(codes, "domains_differ");
-  if (!comparable_energy_j(energy, row)) return add_code(codes, "missing_energy");
+  if (own && std::ranges::any_of(energy.excluded_domains, lacks)) add_flag_code(codes, "domains_differ");
+  if (!comparable_energy_j(energy, row)) return add_flag_code(codes, "missing_energy");
   const auto look_at = [&](const std::optional<double>& joules) {
-    if (joules && *joules == 0) add_code(codes, "zero_energy");
-    if (joules && *joules < 0) add_code(codes, "negative_energy");
+    if (joules && *joules == 0) add_flag_code(codes, "zero_energy");
+    if (joules && *joules < 0) add_flag_code(codes, "negative_energy");
   };
   for (const DomainEnergy& domain : row.domains) look_at(domain.joules);
 }
 
-void add_outlier_codes(const ExperimentTable& table, const CellRows& rows, const AnalysisCell& cell,
-                       std::vector<FlagCodes>& flags) {
+void add_outlier_flag_codes(const ExperimentTable& table, const CellRows& rows, const AnalysisCell& cell,
+                            std::vector<FlagCodes>& flags) {
   for (std::size_t measure = 0; measure < cell.measures.size(); ++measure) {
     if (!cell.measures[measure]) continue;
     std::vector<std::size_t> having;
     for (const std::size_t row : rows.done_rows) {
       if (table.values_by_row[row][measure]) having.push_back(row);
     }
-    for (const std::size_t index : cell.measures[measure]->outliers) add_code(flags[having[index]], "outlier");
+    for (const std::size_t index : cell.measures[measure]->outliers) add_flag_code(flags[having[index]], "outlier");
   }
 }
 
@@ -45,15 +45,15 @@ std::vector<FlagCodes> compute_row_flags(const ExperimentData& data, const Exper
   std::vector<FlagCodes> flags(data.rows.size());
   for (std::size_t i = 0; i < data.rows.size(); ++i) {
     const ExperimentRow& row = data.rows[i];
-    if (row.state == RowState::failed) add_code(flags[i], "failed");
-    if (row.state == RowState::done) add_energy_codes(row, table.energy_basis, flags[i]);
-    if (row.throttled_share.value_or(0) > kMaxUndisturbedTimeShare) add_code(flags[i], "throttled");
-    if (row.cpu_steal_share.value_or(0) > kMaxUndisturbedTimeShare) add_code(flags[i], "stolen_time");
+    if (row.state == RowState::failed) add_flag_code(flags[i], "failed");
+    if (row.state == RowState::done) add_energy_flag_codes(row, table.energy_basis, flags[i]);
+    if (row.throttled_share.value_or(0) > kMaxUndisturbedTimeShare) add_flag_code(flags[i], "throttled");
+    if (row.cpu_steal_share.value_or(0) > kMaxUndisturbedTimeShare) add_flag_code(flags[i], "stolen_time");
     const std::optional<PowerAndReference> began = comparable_power(row.first, row.baseline);
-    if (began && is_above_idle(began->power_w, began->reference_w)) add_code(flags[i], "cool_down");
-    for (const Diagnostic& diagnostic : row.diagnostics.list()) add_code(flags[i], diagnostic.code);
+    if (began && is_above_idle(began->power_w, began->reference_w)) add_flag_code(flags[i], "cool_down");
+    for (const Diagnostic& diagnostic : row.diagnostics.list()) add_flag_code(flags[i], diagnostic.code);
   }
-  for (std::size_t i = 0; i < cells.size(); ++i) add_outlier_codes(table, table.cells[i], cells[i], flags);
+  for (std::size_t i = 0; i < cells.size(); ++i) add_outlier_flag_codes(table, table.cells[i], cells[i], flags);
   return flags;
 }
 

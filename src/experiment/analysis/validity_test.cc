@@ -11,11 +11,11 @@
 namespace joulemap::experiment {
 namespace {
 
-double wobble(std::size_t repetition) { return static_cast<double>((repetition * 7 + 3) % 10) / 10; }
+double deterministic_noise(std::size_t repetition) { return static_cast<double>((repetition * 7 + 3) % 10) / 10; }
 
 ExperimentData undisturbed_data() {
   return synthetic_experiment({"a", "b"}, {"m"}, 10, [](std::size_t a, std::size_t, std::size_t i) {
-    return 100.0 + static_cast<double>(a) + wobble(i);
+    return 100.0 + static_cast<double>(a) + deterministic_noise(i);
   });
 }
 
@@ -23,23 +23,23 @@ bool has_flag(const std::vector<AnalysisFlag>& flags, std::string_view code) {
   return std::any_of(flags.begin(), flags.end(), [&](const AnalysisFlag& flag) { return flag.code == code; });
 }
 
-AnalysisResult analyzed(const ExperimentData& data) {
+AnalysisResult expect_analysis(const ExperimentData& data) {
   Result<AnalysisResult> result = analyze(data, {});
   EXPECT_TRUE(result);
   return *std::move(result);
 }
 
 // Flags of the first cell after `change` was applied to its rows.
-std::vector<AnalysisFlag> flags_when(const std::function<void(ExperimentRow&)>& change) {
+std::vector<AnalysisFlag> flags_after_change(const std::function<void(ExperimentRow&)>& change) {
   ExperimentData data = undisturbed_data();
   for (ExperimentRow& row : data.rows) {
     if (row.levels[0] == 0) change(row);
   }
-  return analyzed(data).cells[0].flags;
+  return expect_analysis(data).cells[0].flags;
 }
 
 TEST(Validity, ACalmExperimentHasNoFlags) {
-  const AnalysisResult result = analyzed(undisturbed_data());
+  const AnalysisResult result = expect_analysis(undisturbed_data());
   for (const AnalysisCell& cell : result.cells) {
     for (const AnalysisFlag& flag : cell.flags) ADD_FAILURE() << flag.code << ": " << flag.message;
   }
@@ -49,49 +49,52 @@ TEST(Validity, ACalmExperimentHasNoFlags) {
 // Published inference times of NCF with TensorFlow, in seconds.
 TEST(Validity, FlagsACellThatWarmsUp) {
   constexpr double kPublished[] = {336, 216, 217, 205, 66, 20, 19, 19.2, 19.1, 19.3};
-  const auto flags = flags_when([&](ExperimentRow& row) { set_energy(row, kPublished[row.block]); });
+  const auto flags = flags_after_change([&](ExperimentRow& row) { set_energy(row, kPublished[row.block]); });
   EXPECT_TRUE(has_flag(flags, "warm_up"));
   EXPECT_TRUE(has_flag(flags, "drift"));
   EXPECT_TRUE(has_flag(flags, "large_spread"));
 }
 
 TEST(Validity, FlagsADrift) {
-  const auto flags = flags_when([](ExperimentRow& row) { set_energy(row, 100 + static_cast<double>(row.block)); });
+  const auto flags =
+      flags_after_change([](ExperimentRow& row) { set_energy(row, 100 + static_cast<double>(row.block)); });
   EXPECT_TRUE(has_flag(flags, "drift"));
 }
 
 TEST(Validity, FlagsImpossibleEnergies) {
-  EXPECT_TRUE(has_flag(flags_when([](ExperimentRow& row) { set_energy(row, 0); }), "zero_energy"));
-  EXPECT_TRUE(has_flag(flags_when([](ExperimentRow& row) { set_energy(row, -1); }), "negative_energy"));
-  EXPECT_TRUE(has_flag(flags_when([](ExperimentRow& row) { set_energy(row, std::nullopt); }), "missing_energy"));
+  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { set_energy(row, 0); }), "zero_energy"));
+  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { set_energy(row, -1); }), "negative_energy"));
+  EXPECT_TRUE(
+      has_flag(flags_after_change([](ExperimentRow& row) { set_energy(row, std::nullopt); }), "missing_energy"));
 }
 
 TEST(Validity, FlagsOutliersWithoutRemovingThem) {
   ExperimentData data = undisturbed_data();
   set_energy(data.rows[4], 150);
-  const AnalysisResult result = analyzed(data);
+  const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(has_flag(result.cells[0].flags, "outlier"));
   EXPECT_EQ(result.cells[0].measures[0]->values.size(), 10);
   EXPECT_EQ(result.cells[0].measures[0]->outliers.size(), 1);
 }
 
 TEST(Validity, FlagsThrottlingAndStealTime) {
-  EXPECT_TRUE(has_flag(flags_when([](ExperimentRow& row) { row.throttled_share = 0.3; }), "throttled"));
-  EXPECT_TRUE(has_flag(flags_when([](ExperimentRow& row) { row.cpu_steal_share = 0.05; }), "stolen_time"));
-  EXPECT_FALSE(has_flag(flags_when([](ExperimentRow& row) { row.cpu_steal_share = 0.001; }), "stolen_time"));
+  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { row.throttled_share = 0.3; }), "throttled"));
+  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { row.cpu_steal_share = 0.05; }), "stolen_time"));
+  EXPECT_FALSE(has_flag(flags_after_change([](ExperimentRow& row) { row.cpu_steal_share = 0.001; }), "stolen_time"));
 }
 
 TEST(Validity, FlagsPausesThatDoNotReachIdlePower) {
   const auto after_a_cold_start = [](ExperimentRow& row) {
     row.first.measured = MeasuredWatts(row.block == 0 ? 5.7 : 35);
   };
-  EXPECT_TRUE(has_flag(flags_when(after_a_cold_start), "cool_down"));
-  EXPECT_FALSE(has_flag(flags_when([](ExperimentRow& row) { row.first.measured = MeasuredWatts(35); }), "cool_down"));
+  EXPECT_TRUE(has_flag(flags_after_change(after_a_cold_start), "cool_down"));
+  EXPECT_FALSE(
+      has_flag(flags_after_change([](ExperimentRow& row) { row.first.measured = MeasuredWatts(35); }), "cool_down"));
   const auto above_the_baseline = [](ExperimentRow& row) {
     row.first.measured = MeasuredWatts(35);
     row.baseline.measured = MeasuredWatts(20);
   };
-  EXPECT_TRUE(has_flag(flags_when(above_the_baseline), "cool_down"));
+  EXPECT_TRUE(has_flag(flags_after_change(above_the_baseline), "cool_down"));
 }
 
 TEST(Validity, DoesNotCompareEstimatedPowerWithAMeasuredBaseline) {
@@ -99,12 +102,12 @@ TEST(Validity, DoesNotCompareEstimatedPowerWithAMeasuredBaseline) {
     row.first.estimated = EstimatedWatts(350);
     row.baseline.measured = MeasuredWatts(20);
   };
-  EXPECT_FALSE(has_flag(flags_when(of_two_kinds), "cool_down"));
+  EXPECT_FALSE(has_flag(flags_after_change(of_two_kinds), "cool_down"));
   const auto of_estimates = [](ExperimentRow& row) {
     row.first.estimated = EstimatedWatts(350);
     row.baseline.estimated = EstimatedWatts(20);
   };
-  EXPECT_TRUE(has_flag(flags_when(of_estimates), "cool_down"));
+  EXPECT_TRUE(has_flag(flags_after_change(of_estimates), "cool_down"));
 }
 
 TEST(Validity, ComparesSumsOfSamplesWithIntegration) {
@@ -115,15 +118,15 @@ TEST(Validity, ComparesSumsOfSamplesWithIntegration) {
       row.domains = {gpu};
     };
   };
-  EXPECT_TRUE(has_flag(flags_when(with_sum(102)), "sum_of_samples"));
-  EXPECT_FALSE(has_flag(flags_when(with_sum(100.2)), "sum_of_samples"));
+  EXPECT_TRUE(has_flag(flags_after_change(with_sum(102)), "sum_of_samples"));
+  EXPECT_FALSE(has_flag(flags_after_change(with_sum(100.2)), "sum_of_samples"));
 }
 
 TEST(Validity, FlagsAConstantMetric) {
   ExperimentData data = undisturbed_data();
   data.metrics = {{"accuracy", "", true}, {"loss", "", false}};
   for (ExperimentRow& row : data.rows) row.metrics = {0.5, 0.0};
-  const AnalysisResult result = analyzed(data);
+  const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(has_flag(result.cells[0].flags, "constant"));
   EXPECT_TRUE(has_flag(result.cells[0].flags, "all_zero"));
 }
@@ -131,7 +134,7 @@ TEST(Validity, FlagsAConstantMetric) {
 TEST(Validity, ExcludesAndFlagsFailedRows) {
   ExperimentData data = undisturbed_data();
   data.rows[0].state = RowState::failed;
-  const AnalysisResult result = analyzed(data);
+  const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(has_flag(result.cells[0].flags, "failed_rows"));
   EXPECT_EQ(result.cells[0].n, 9);
   EXPECT_TRUE(has_flag(result.flags, "unbalanced"));
@@ -142,19 +145,19 @@ TEST(Validity, FlagsConsecutiveRepetitions) {
   std::stable_sort(data.rows.begin(), data.rows.end(),
                    [](const ExperimentRow& a, const ExperimentRow& b) { return a.levels < b.levels; });
   for (std::size_t i = 0; i < data.rows.size(); ++i) data.rows[i].number = i;
-  EXPECT_TRUE(has_flag(analyzed(data).flags, "not_interleaved"));
+  EXPECT_TRUE(has_flag(expect_analysis(data).flags, "not_interleaved"));
 }
 
 TEST(Validity, FlagsPairsByNumberAsArbitrary) {
   ExperimentData data = undisturbed_data();
   data.is_blocked = false;
-  EXPECT_TRUE(has_flag(analyzed(data).flags, "arbitrary_pairing"));
+  EXPECT_TRUE(has_flag(expect_analysis(data).flags, "arbitrary_pairing"));
 }
 
 TEST(Validity, FlagsLevelsThatNeverSharedANode) {
   ExperimentData data = undisturbed_data();
   for (ExperimentRow& row : data.rows) row.node = row.levels[0] == 0 ? "n1" : "n2";
-  EXPECT_TRUE(has_flag(analyzed(data).flags, "nodes_confounded"));
+  EXPECT_TRUE(has_flag(expect_analysis(data).flags, "nodes_confounded"));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ double min_attainable_p(const Comparison& one) {
 }
 
 std::string p_values_phrase(const Comparison& one) {
-  return fmt::format("p = {}, adjusted {}", p_text(*one.p), p_text(one.p_adjusted.value_or(*one.p)));
+  return fmt::format("p = {}, adjusted {}", p_value_text(*one.p), p_value_text(one.p_adjusted.value_or(*one.p)));
 }
 
 // Flags of the compared cells that make a mean doubtful.
@@ -105,7 +105,7 @@ std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
   if (one.is_different) {
     return fmt::format("{} {} than {} ({}; {} effect, A12 {:.2f}; {}){}", a,
                        change_phrase(measure, one.difference.value_or(0), one.percent), b,
-                       interval_phrase(one, measure), statistics::magnitude_of_delta(one.cliffs_delta.value_or(0)),
+                       interval_phrase(one, measure), statistics::cliffs_delta_magnitude(one.cliffs_delta.value_or(0)),
                        one.vargha_delaney_a12.value_or(0.5), p_values_phrase(one), after);
   }
   const bool is_family_wise = result.adjustment == "holm" || result.adjustment == "bonferroni";
@@ -116,8 +116,8 @@ std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
     return fmt::format(
         "not significant with {} {}: p = {} is near the smallest possible ({}), {} comparisons need {}; if "
         "real, {} {} than {} ({}){}",
-        one.n_a, one.pairing == Pairing::paired ? "pairs" : "rows", p_text(*one.p), p_text(floor), one.family_size,
-        p_text(needed), a, change_phrase(measure, one.difference.value_or(0), one.percent), b,
+        one.n_a, one.pairing == Pairing::paired ? "pairs" : "rows", p_value_text(*one.p), p_value_text(floor),
+        one.family_size, p_value_text(needed), a, change_phrase(measure, one.difference.value_or(0), one.percent), b,
         interval_phrase(one, measure), after);
   }
   return fmt::format("no significant difference between {} and {}{} ({}; {}){}", a, b,
@@ -127,7 +127,7 @@ std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
 
 namespace {
 
-std::string tests_sentence(const AnalysisResult& result) {
+std::string significance_tests_sentence(const AnalysisResult& result) {
   std::set<std::string> tests;
   for (const Comparison& one : result.comparisons) tests.insert(one.test);
   std::string names;
@@ -140,7 +140,7 @@ std::string tests_sentence(const AnalysisResult& result) {
   return names;
 }
 
-std::string family_sentence(const AnalysisResult& result) {
+std::string p_adjustment_sentence(const AnalysisResult& result) {
   std::size_t largest = 0;
   for (const Comparison& one : result.comparisons) largest = std::max(largest, one.family_size);
   if (result.adjustment == "none") return fmt::format("p-values of up to {} comparisons were not adjusted", largest);
@@ -180,13 +180,13 @@ std::string methods_paragraph(const AnalysisResult& result) {
                             : "Runs are not blocked: paired tests pair by repetition number; unpaired tests are "
                               "reported, too. ";
   if (!result.comparisons.empty()) {
-    text += fmt::format("Levels were compared by {}; {}; alpha = {}. ", tests_sentence(result), family_sentence(result),
-                        result.alpha);
+    text += fmt::format("Levels were compared by {}; {}; alpha = {}. ", significance_tests_sentence(result),
+                        p_adjustment_sentence(result), result.alpha);
     text +=
         "Effect sizes are Vargha and Delaney's A12, Cliff's delta and the Hodges-Lehmann difference with intervals "
         "from the exact test. ";
   }
-  text += effects_methods(result);
+  text += effect_methods_sentences(result);
   text += fmt::format(
       "Intervals of means are BCa bootstrap intervals ({} resamples, seed {}). Outliers (modified z above 3.5), "
       "drifts (Mann-Kendall) and change points (Pettitt) were flagged; no run was excluded.",

@@ -65,7 +65,7 @@ std::string find_placeholder_value(std::string_view name, const PlaceholderValue
   return fmt::format("{{{}}}", name);
 }
 
-std::string shell_quoted(std::string_view text) {
+std::string quote_for_shell(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
@@ -97,7 +97,7 @@ PlaceholderValues placeholder_values(std::span<const ExperimentFactor> factors, 
   return values;
 }
 
-Status check_template(const CommandSpec& command, std::span<const ExperimentFactor> factors) {
+Status check_command_template(const CommandSpec& command, std::span<const ExperimentFactor> factors) {
   std::string problem;
   const bool is_shell = !command.shell_text.empty();
   const auto check_placeholder = [&](std::string_view name, const ShellContext& shell) {
@@ -124,7 +124,7 @@ std::string expand_placeholders(std::string_view text, const PlaceholderValues& 
 std::vector<std::string> expand_command(const CommandSpec& command, const PlaceholderValues& values) {
   if (!command.shell_text.empty()) {
     return {"sh", "-c", replace_placeholders(command.shell_text, [&](std::string_view name, const ShellContext&) {
-              return shell_quoted(find_placeholder_value(name, values));
+              return quote_for_shell(find_placeholder_value(name, values));
             })};
   }
   std::vector<std::string> arguments;

@@ -35,7 +35,7 @@ bool is_reserved_placeholder(std::string_view name);
 std::string_view reserved_placeholders();  // "row, block, ..."
 
 // Checks that every placeholder is known, and that the shell passes a quoted word unchanged at each placeholder.
-Status check_template(const CommandSpec& command, std::span<const ExperimentFactor> factors);
+Status check_command_template(const CommandSpec& command, std::span<const ExperimentFactor> factors);
 
 // Returns the argument vector to execute; a shell text becomes sh -c TEXT.
 std::vector<std::string> expand_command(const CommandSpec& command, const PlaceholderValues& values);

@@ -17,7 +17,7 @@ PlaceholderValues values(std::size_t variant, std::size_t row = 0) {
   return placeholder_values(kFactors, levels, {row, 1, 7, "/exp/rows/00000/attempt-1"});
 }
 
-std::string output_of(const std::vector<std::string>& command) {
+std::string shell_output_of(const std::vector<std::string>& command) {
   EXPECT_EQ(command.size(), 3u);
   EXPECT_EQ(command[0], "sh");
   // popen runs a shell: the text reaches it as through sh -c.
@@ -31,7 +31,7 @@ std::string output_of(const std::vector<std::string>& command) {
 TEST(CommandTemplate, FillsPlaceholdersWithinWords) {
   const CommandSpec command{
       {"train", "--variant={variant}", "{batch}", "{folder}/m.json", "{{batch}}", "${HOME} {} {\"a\": {}}"}, ""};
-  ASSERT_TRUE(check_template(command, kFactors));
+  ASSERT_TRUE(check_command_template(command, kFactors));
   const std::vector<std::string> filled = {"train",   "--variant=" + kFactors[0].levels[1],
                                            "32",      "/exp/rows/00000/attempt-1/m.json",
                                            "{batch}", "${HOME} {} {\"a\": {}}"};
@@ -40,14 +40,14 @@ TEST(CommandTemplate, FillsPlaceholdersWithinWords) {
 
 TEST(CommandTemplate, AShellReceivesAnyLevelVerbatim) {
   const CommandSpec command{{}, "printf '%s|' {variant} x{batch}"};
-  ASSERT_TRUE(check_template(command, kFactors));
-  EXPECT_EQ(output_of(expand_command(command, values(1))), kFactors[0].levels[1] + "|x32|");
+  ASSERT_TRUE(check_command_template(command, kFactors));
+  EXPECT_EQ(shell_output_of(expand_command(command, values(1))), kFactors[0].levels[1] + "|x32|");
 }
 
 TEST(CommandTemplate, RefusesAPlaceholderWithinShellQuotes) {
-  EXPECT_FALSE(check_template({{}, "echo \"{variant}\""}, kFactors));
-  EXPECT_FALSE(check_template({{}, "echo '{variant}'"}, kFactors));
-  EXPECT_TRUE(check_template({{}, "echo \\' {variant} \"$HOME\" {batch}"}, kFactors));
+  EXPECT_FALSE(check_command_template({{}, "echo \"{variant}\""}, kFactors));
+  EXPECT_FALSE(check_command_template({{}, "echo '{variant}'"}, kFactors));
+  EXPECT_TRUE(check_command_template({{}, "echo \\' {variant} \"$HOME\" {batch}"}, kFactors));
 }
 
 TEST(CommandTemplate, RefusesAPlaceholderWhereQuotingHasNoEffect) {
@@ -65,7 +65,7 @@ TEST(CommandTemplate, RefusesAPlaceholderWhereQuotingHasNoEffect) {
       "# it's\necho '{variant}'",
       "echo $'it\\'s' {variant} '",
   };
-  for (const std::string& text : refused) EXPECT_FALSE(check_template({{}, text}, kFactors)) << text;
+  for (const std::string& text : refused) EXPECT_FALSE(check_command_template({{}, text}, kFactors)) << text;
 }
 
 TEST(CommandTemplate, AcceptsAPlaceholderBesideHereDocumentsCommentsAndHereStrings) {
@@ -79,11 +79,11 @@ TEST(CommandTemplate, AcceptsAPlaceholderBesideHereDocumentsCommentsAndHereStrin
       "echo {batch}# {variant}",
       "echo `date` {variant}",
   };
-  for (const std::string& text : taken) EXPECT_TRUE(check_template({{}, text}, kFactors)) << text;
+  for (const std::string& text : taken) EXPECT_TRUE(check_command_template({{}, text}, kFactors)) << text;
 }
 
 TEST(CommandTemplate, AnUnknownNameIsRefused) {
-  const Status checked = check_template({{"run", "{bacth}"}, ""}, kFactors);
+  const Status checked = check_command_template({{"run", "{bacth}"}, ""}, kFactors);
   ASSERT_FALSE(checked);
   EXPECT_NE(checked.error().message.find("{bacth}"), std::string::npos);
 }

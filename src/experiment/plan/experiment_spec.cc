@@ -198,8 +198,8 @@ void read_cool_down(const DocumentValue* table, ExperimentSpec& spec, SpecErrors
   reader.report_unknown_keys();
 }
 
-void check_listed_names(const DocumentValue* table, std::string_view key, const std::vector<std::string>& names,
-                        std::string_view known, SpecErrors& errors) {
+void check_names_are_known(const DocumentValue* table, std::string_view key, const std::vector<std::string>& names,
+                           std::string_view known, SpecErrors& errors) {
   for (const std::string& name : names) {
     const std::vector<std::string_view> all = split(known, ' ');
     if (std::find(all.begin(), all.end(), name) != all.end()) continue;
@@ -224,9 +224,9 @@ void read_checks(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& e
   reader.read_number("temperature_limit_c", checks.temperature_limit_c, 0, 200);
   reader.read_command("preflight", checks.preflight_command);
   reader.report_unknown_keys();
-  check_listed_names(table, "require", checks.required_checks, kKnownCheckNames, errors);
-  check_listed_names(table, "warn", checks.warning_checks, kKnownCheckNames, errors);
-  check_listed_names(table, "set", checks.applied_settings, kKnownSettingNames, errors);
+  check_names_are_known(table, "require", checks.required_checks, kKnownCheckNames, errors);
+  check_names_are_known(table, "warn", checks.warning_checks, kKnownCheckNames, errors);
+  check_names_are_known(table, "set", checks.applied_settings, kKnownSettingNames, errors);
 }
 
 void read_costs(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& errors) {
@@ -252,7 +252,7 @@ void read_seed(const DocumentValue* value, std::string_view toml, ExperimentSpec
 void check_placeholders(const DocumentValue& document, const ExperimentSpec& spec, SpecErrors& errors) {
   const auto check = [&](const DocumentValue* value, const CommandSpec& command) {
     if (value == nullptr) return;
-    const Status known = check_template(command, spec.factors);
+    const Status known = check_command_template(command, spec.factors);
     if (!known) errors.add(value->line, known.error().message);
   };
   check(document.find("command"), spec.command);
@@ -293,7 +293,7 @@ Result<ExperimentSpec> parse_spec(std::string_view toml, std::string_view name) 
   reader.read_text("trace", spec.trace);
   reader.read_text("sensors", spec.sensors);
   read_factors(reader.take_value("factors"), spec, errors);
-  read_analysis_members(reader, spec, errors);
+  read_analysis_keys(reader, spec, errors);
   read_exclusions(reader.take_value("exclude"), spec, errors);
   read_environment(reader.take_value("environment"), spec, errors);
   read_cool_down(reader.take_value("cool_down"), spec, errors);

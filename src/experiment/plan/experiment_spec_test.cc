@@ -6,7 +6,7 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr std::string_view kFullSpec = R"(name = "frameworks"
+constexpr std::string_view kSpecWithAllKeys = R"(name = "frameworks"
 command = ["python", "train.py", "--batch", "{batch}"]
 repetitions = 5
 order = "random"
@@ -59,13 +59,13 @@ currency = "EUR"
 gco2_per_kwh = 400
 )";
 
-std::string mistake_in(std::string_view toml) {
+std::string parse_error_of(std::string_view toml) {
   const Result<ExperimentSpec> spec = parse_spec(toml, "e.toml");
   return spec ? "none" : spec.error().message;
 }
 
 TEST(ExperimentSpec, EveryKeyOfThePlanIsRead) {
-  const Result<ExperimentSpec> spec = parse_spec(kFullSpec, "e.toml");
+  const Result<ExperimentSpec> spec = parse_spec(kSpecWithAllKeys, "e.toml");
   ASSERT_TRUE(spec) << spec.error().message;
   EXPECT_EQ(spec->name, "frameworks");
   EXPECT_EQ(spec->command.arguments.back(), "{batch}");
@@ -108,26 +108,27 @@ TEST(ExperimentSpec, TheSameTextGivesTheSameSeed) {
 
 TEST(ExperimentSpec, ReportsErrorsWithTheirLines) {
   const std::string rest = "\n[factors]\nv = ['a', 'b']\n";
-  EXPECT_EQ(mistake_in("repetitions = 0" + rest), "e.toml:1: repetitions must be a whole number from 1 to 100000");
-  EXPECT_EQ(mistake_in("order = 'shuffled'" + rest),
+  EXPECT_EQ(parse_error_of("repetitions = 0" + rest), "e.toml:1: repetitions must be a whole number from 1 to 100000");
+  EXPECT_EQ(parse_error_of("order = 'shuffled'" + rest),
             "e.toml:1: order must be one of \"blocked-random\", \"blocked\", \"random\", \"sequential\"");
-  EXPECT_EQ(mistake_in("\n[factors]\nv = ['a', 'a']"), "e.toml:3: v has the level 'a' twice");
-  EXPECT_EQ(mistake_in("\n[factors]\nv = 3"), "e.toml:3: v needs a list of levels: [\"a\", \"b\"]");
-  EXPECT_EQ(mistake_in("command = ['{w}']" + rest), "e.toml:1: {w} is not a factor; write {{w}} for the literal text");
-  EXPECT_EQ(mistake_in(rest + "[[exclude]]\nw = 'a'"), "e.toml:5: [[exclude]]: unknown factor 'w'");
-  EXPECT_EQ(mistake_in(rest + "[checks]\nrequire = ['govenor']").find("e.toml:5: require of [checks]: unknown name"),
-            0u);
+  EXPECT_EQ(parse_error_of("\n[factors]\nv = ['a', 'a']"), "e.toml:3: v has the level 'a' twice");
+  EXPECT_EQ(parse_error_of("\n[factors]\nv = 3"), "e.toml:3: v needs a list of levels: [\"a\", \"b\"]");
+  EXPECT_EQ(parse_error_of("command = ['{w}']" + rest),
+            "e.toml:1: {w} is not a factor; write {{w}} for the literal text");
+  EXPECT_EQ(parse_error_of(rest + "[[exclude]]\nw = 'a'"), "e.toml:5: [[exclude]]: unknown factor 'w'");
   EXPECT_EQ(
-      mistake_in(rest + "[metrics.m]\nfrom = 'output'\npattern = '(['").find("e.toml:4: the pattern of m is not a"),
+      parse_error_of(rest + "[checks]\nrequire = ['govenor']").find("e.toml:5: require of [checks]: unknown name"), 0u);
+  EXPECT_EQ(
+      parse_error_of(rest + "[metrics.m]\nfrom = 'output'\npattern = '(['").find("e.toml:4: the pattern of m is not a"),
       0u);
   EXPECT_EQ(
-      mistake_in(rest + "[metrics.m]\nfrom = 'output'\npattern = 'a'").find("e.toml:4: the pattern of m needs one"),
+      parse_error_of(rest + "[metrics.m]\nfrom = 'output'\npattern = 'a'").find("e.toml:4: the pattern of m needs one"),
       0u);
-  EXPECT_EQ(mistake_in("name = \n").find("e.toml:1: "), 0u);
+  EXPECT_EQ(parse_error_of("name = \n").find("e.toml:1: "), 0u);
 }
 
 TEST(ExperimentSpec, ReportsAMistypedKey) {
-  const std::string mistake = mistake_in("repetition = 3\n[factors]\nv = ['a']\n[cool_down]\nlimit = 3\n");
+  const std::string mistake = parse_error_of("repetition = 3\n[factors]\nv = ['a']\n[cool_down]\nlimit = 3\n");
   EXPECT_NE(mistake.find("e.toml:1: top level: unknown key 'repetition'"), std::string::npos) << mistake;
   EXPECT_NE(mistake.find("e.toml:5: [cool_down]: unknown key 'limit'"), std::string::npos) << mistake;
 }

@@ -17,7 +17,7 @@ using LevelIndices = std::vector<std::size_t>;
 constexpr double kJoulesPerKilowattHour = 3.6e6;
 constexpr std::size_t kMaxSimulatedRepetitions = 40;  // with more repetitions, relevant differences are detected anyway
 constexpr std::size_t kSimulatedTrials = 300;
-constexpr double kTargetPower = 0.9;
+constexpr double kTargetStatisticalPower = 0.9;
 
 struct MeanAccumulator {
   double sum = 0;
@@ -32,14 +32,15 @@ struct MeanAccumulator {
   }
 };
 
-// Smallest difference that is detected with power kTargetPower, in standard deviations of one row.
+// Smallest difference that is detected with power kTargetStatisticalPower, in standard deviations of one row.
 std::optional<double> simulate_detectable_difference(statistics::Pairing pairing, std::size_t n, double alpha,
                                                      std::size_t comparisons) {
   constexpr double kNoise = 0.01;
   if (n > kMaxSimulatedRepetitions) return std::nullopt;
   for (const double times : {0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0}) {
     const statistics::TargetDifference target{times * kNoise, kNoise, alpha, comparisons};
-    if (statistics::simulate_test_power(pairing, n, target, 1, kSimulatedTrials) >= kTargetPower) return times;
+    if (statistics::simulate_test_power(pairing, n, target, 1, kSimulatedTrials) >= kTargetStatisticalPower)
+      return times;
   }
   return std::nullopt;
 }
@@ -63,7 +64,7 @@ PlanStatistics compute_plan_statistics(const ExperimentSpec& spec, const std::ve
   return plan;
 }
 
-ExperimentPlan experiment_header(const ExperimentSpec& spec, const std::vector<LevelIndices>& cells) {
+ExperimentPlan make_plan_of_spec(const ExperimentSpec& spec, const std::vector<LevelIndices>& cells) {
   ExperimentPlan plan;
   plan.name = spec.name;
   plan.factors = spec.factors;
@@ -79,7 +80,7 @@ std::vector<ExperimentRow> read_pilot_rows(const ExperimentFolder& folder, const
                                            Diagnostics& diagnostics) {
   std::vector<ExperimentRow> rows;
   for (std::size_t cell = 0; cell < cells.size(); ++cell) {
-    std::optional<ExperimentRow> row = folder.last_result("pilot", cell, diagnostics);
+    std::optional<ExperimentRow> row = folder.read_last_result("pilot", cell, diagnostics);
     if (!row) continue;
     row->levels = cells[cell];
     rows.push_back(std::move(*row));
@@ -170,7 +171,7 @@ std::optional<ExperimentForecast> forecast_experiment(const ExperimentSpec& spec
 Result<ExperimentPlan> summarize_plan(const ExperimentSpec& spec) {
   const Result<std::vector<PlannedRow>> rows = plan_rows(spec);
   if (!rows) return rows.error();
-  ExperimentPlan plan = experiment_header(spec, planned_cells(spec));
+  ExperimentPlan plan = make_plan_of_spec(spec, planned_cells(spec));
   for (std::size_t number = 0; number < rows->size(); ++number) {
     ExperimentPlanRow row;
     row.number = number;
@@ -183,7 +184,7 @@ Result<ExperimentPlan> summarize_plan(const ExperimentSpec& spec) {
 
 ExperimentPlan summarize_plan(const ExperimentFolder& folder) {
   const std::vector<LevelIndices> cells = planned_cells(folder.spec());
-  ExperimentPlan plan = experiment_header(folder.spec(), cells);
+  ExperimentPlan plan = make_plan_of_spec(folder.spec(), cells);
   plan.folder = folder.path();
   const ExperimentData data = folder.read();
   plan.diagnostics = data.diagnostics;

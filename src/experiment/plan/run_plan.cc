@@ -22,7 +22,7 @@ bool is_excluded(const ExperimentSpec& spec, const std::vector<std::size_t>& lev
   });
 }
 
-std::size_t all_level_combinations(const ExperimentSpec& spec) {
+std::size_t count_level_combinations(const ExperimentSpec& spec) {
   std::size_t count = 1;
   for (const ExperimentFactor& factor : spec.factors) {
     count *= factor.levels.size();
@@ -35,7 +35,7 @@ std::size_t all_level_combinations(const ExperimentSpec& spec) {
 
 std::vector<std::vector<std::size_t>> planned_cells(const ExperimentSpec& spec) {
   std::vector<std::vector<std::size_t>> cells;
-  const std::size_t count = all_level_combinations(spec);
+  const std::size_t count = count_level_combinations(spec);
   for (std::size_t number = 0; number < count; ++number) {
     std::vector<std::size_t> levels(spec.factors.size());
     std::size_t left = number;
@@ -49,7 +49,7 @@ std::vector<std::vector<std::size_t>> planned_cells(const ExperimentSpec& spec) 
 }
 
 Result<std::vector<PlannedRow>> plan_rows(const ExperimentSpec& spec) {
-  if (all_level_combinations(spec) > kMaxPlannedRows) {
+  if (count_level_combinations(spec) > kMaxPlannedRows) {
     return Error{ErrorCode::usage, fmt::format("the levels have more than {} combinations", kMaxPlannedRows),
                  "remove factors or levels"};
   }

@@ -49,7 +49,7 @@ void read_notes(const formats::DocumentValue* list, ExperimentSpec& spec, SpecEr
 
 }  // namespace
 
-void read_analysis_members(SpecReader& reader, ExperimentSpec& spec, SpecErrors& errors) {
+void read_analysis_keys(SpecReader& reader, ExperimentSpec& spec, SpecErrors& errors) {
   std::vector<std::string> compared;
   reader.read_text_list("compare", compared);
   const formats::DocumentValue* const given = reader.take_value("compare");

@@ -9,6 +9,6 @@
 
 namespace joulemap::experiment {
 
-void read_analysis_members(SpecReader& reader, ExperimentSpec& spec, SpecErrors& errors);
+void read_analysis_keys(SpecReader& reader, ExperimentSpec& spec, SpecErrors& errors);
 
 }  // namespace joulemap::experiment

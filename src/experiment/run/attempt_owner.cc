@@ -37,23 +37,23 @@ std::string node_name() {
 }
 
 Status write_owner(const std::string& attempt_path) {
-  return replace_own_file(attempt_path + "/owner", fmt::format("{} {}\n", this_process_identity(), node_name()));
+  return replace_file_nofollow(attempt_path + "/owner", fmt::format("{} {}\n", this_process_identity(), node_name()));
 }
 
-OwnerState read_owner_state(const std::string& attempt_path) {
+AttemptOwnerState read_attempt_owner_state(const std::string& attempt_path) {
   const Result<std::string> text = read_small_file(attempt_path + "/owner");
-  if (!text) return OwnerState::exited;
+  if (!text) return AttemptOwnerState::exited;
   const std::vector<std::string_view> words = split_whitespace(*text);
-  if (words.size() < 4) return OwnerState::exited;  // cut off: its process was killed while it wrote
+  if (words.size() < 4) return AttemptOwnerState::exited;  // cut off: its process was killed while it wrote
   switch (owner_process_state(fmt::format("{} {} {} {}", words[0], words[1], words[2], words[3]))) {
     case OwnerProcessState::running:
-      return OwnerState::running;
+      return AttemptOwnerState::running;
     case OwnerProcessState::ended:
-      return OwnerState::exited;
+      return AttemptOwnerState::exited;
     case OwnerProcessState::not_local:
       break;
   }
-  return OwnerState::unknown;
+  return AttemptOwnerState::unknown;
 }
 
 }  // namespace joulemap::experiment

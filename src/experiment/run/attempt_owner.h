@@ -14,8 +14,8 @@ Status write_owner(const std::string& attempt_path);
 
 // Whether the process that began the attempt still runs. `unknown`: another machine or an earlier boot, so the state
 // is unknown. An attempt without an owner file is `exited`.
-enum class OwnerState { exited, running, unknown };
-OwnerState read_owner_state(const std::string& attempt_path);
+enum class AttemptOwnerState { exited, running, unknown };
+AttemptOwnerState read_attempt_owner_state(const std::string& attempt_path);
 
 // Name of this machine; under Slurm the node name.
 std::string node_name();

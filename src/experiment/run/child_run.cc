@@ -52,7 +52,7 @@ class ChildWaiter {
         exit_descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
         begin_ns_(monotonic_ns()) {}
 
-  ChildResult wait_for_end(const std::function<void(double)>& on_tick) {
+  ChildResult wait_for_exit(const std::function<void(double)>& on_tick) {
     while (!try_reap()) {
       std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {exit_descriptor_.get(), POLLIN, 0}}};
       const timespec second = to_timespec(kNanosecondsPerSecond);
@@ -78,7 +78,7 @@ class ChildWaiter {
       if (!is_termination_signal(*signal)) continue;
       if (child_result_.stop_requested) {
         kill_process_tree(pid_);
-      } else if (!is_from_terminal(*signal)) {
+      } else if (!is_signal_from_terminal(*signal)) {
         ::kill(pid_, static_cast<int>(signal->ssi_signo));
       }
       child_result_.stop_requested = true;
@@ -112,8 +112,8 @@ Result<ChildResult> run_child(BlockedSignals& signals, const ChildCommand& run,
   const ChildProcessOptions setting{run.directory, output->get(), error_output->get(), SIGTERM};
   Result<ChildProcess> child = ChildProcess::prepare(run.command, signals.original_mask(), run.environment, setting);
   if (!child) return std::move(child).error();
-  if (Status started = child->release(); !started) return std::move(started).error();
-  return ChildWaiter(signals, run, child->pid()).wait_for_end(on_tick);
+  if (Status started = child->execute(); !started) return std::move(started).error();
+  return ChildWaiter(signals, run, child->pid()).wait_for_exit(on_tick);
 }
 
 }  // namespace joulemap::experiment

@@ -95,7 +95,7 @@ void reconcile_row_state(RunTableRow& row, const std::string& row_path, const Ex
   if (result) {
     row.state = result->state;
   } else {
-    const bool is_gone = read_owner_state(attempt_path(row_path, attempts.back())) == OwnerState::exited;
+    const bool is_gone = read_attempt_owner_state(attempt_path(row_path, attempts.back())) == AttemptOwnerState::exited;
     row.state = is_gone ? RowState::failed : RowState::running;
   }
 }
@@ -113,9 +113,10 @@ Result<ExperimentFolder> ExperimentFolder::create(const std::string& folder_path
   const fs::path commands_run_in = fs::absolute(directory) / spec->working_directory;
   ExperimentFolder folder(path, std::move(*spec), commands_run_in.lexically_normal().string());
   for (const PlannedRow& row : *rows) folder.run_table_.push_back({row});
-  for (const Status& done : {make_directory(path + "/rows"), replace_own_file(path + "/experiment.toml", toml),
-                             replace_own_file(path + "/plan.json", plan_json(folder.spec_, folder.working_directory_)),
-                             folder.write_table()}) {
+  for (const Status& done :
+       {make_directory(path + "/rows"), replace_file_nofollow(path + "/experiment.toml", toml),
+        replace_file_nofollow(path + "/plan.json", plan_json(folder.spec_, folder.working_directory_)),
+        folder.write_table()}) {
     if (!done) return done.error();
   }
   return folder;
@@ -139,20 +140,20 @@ Result<ExperimentFolder> ExperimentFolder::open(const std::string& folder_path) 
     spec->seed = static_cast<std::uint64_t>(plan->integer("seed").value_or(static_cast<std::int64_t>(spec->seed)));
   }
   ExperimentFolder folder(path, std::move(*spec), std::move(directory));
-  if (Status read = folder.refresh(); !read) return std::move(read).error();
+  if (Status read = folder.reload_run_table(); !read) return std::move(read).error();
   return folder;
 }
 
-Status ExperimentFolder::refresh() {
+Status ExperimentFolder::reload_run_table() {
   if (Status read = read_table(); !read) return read;
-  const ExperimentData names = data_without_rows();
+  const ExperimentData names = make_data_without_rows();
   for (std::size_t number = 0; number < run_table_.size(); ++number) {
     reconcile_row_state(run_table_[number], row_path("rows", number), names);
   }
   return Done{};
 }
 
-ExperimentData ExperimentFolder::data_without_rows() const {
+ExperimentData ExperimentFolder::make_data_without_rows() const {
   ExperimentData data;
   data.name = spec_.name;
   data.factors = spec_.factors;
@@ -164,9 +165,9 @@ ExperimentData ExperimentFolder::data_without_rows() const {
   return data;
 }
 
-std::optional<ExperimentRow> ExperimentFolder::last_result(std::string_view kind, std::size_t number,
-                                                           Diagnostics& diagnostics) const {
-  const ExperimentData names = data_without_rows();
+std::optional<ExperimentRow> ExperimentFolder::read_last_result(std::string_view kind, std::size_t number,
+                                                                Diagnostics& diagnostics) const {
+  const ExperimentData names = make_data_without_rows();
   const std::string path = row_path(kind, number);
   const std::vector<std::uint32_t> attempts = list_attempts(path);
   for (auto attempt = attempts.rbegin(); attempt != attempts.rend(); ++attempt) {
@@ -179,12 +180,12 @@ std::optional<ExperimentRow> ExperimentFolder::last_result(std::string_view kind
 }
 
 ExperimentData ExperimentFolder::read() const {
-  ExperimentData data = data_without_rows();
+  ExperimentData data = make_data_without_rows();
   for (std::size_t number = 0; number < run_table_.size(); ++number) {
     const RunTableRow& entry = run_table_[number];
     ExperimentRow row;
     row.metrics.resize(data.metrics.size());
-    if (entry.attempt_count > 0) row = last_result("rows", number, data.diagnostics).value_or(row);
+    if (entry.attempt_count > 0) row = read_last_result("rows", number, data.diagnostics).value_or(row);
     row.number = number;
     row.levels = entry.planned_row.levels;
     row.block = entry.planned_row.block_number;
@@ -215,11 +216,11 @@ Result<Attempt> ExperimentFolder::begin_attempt(std::string_view kind, std::size
 
 Status ExperimentFolder::finish_attempt(const Attempt& attempt, const ExperimentRow& row,
                                         const AttemptConditions& conditions) const {
-  return replace_own_file(attempt.path + "/row.json", row_json(row, conditions, data_without_rows()));
+  return replace_file_nofollow(attempt.path + "/row.json", row_json(row, conditions, make_data_without_rows()));
 }
 
 Status ExperimentFolder::write_table() const {
-  return replace_own_file(path_ + "/run_table.csv", run_table_csv(spec_.factors, run_table_));
+  return replace_file_nofollow(path_ + "/run_table.csv", run_table_csv(spec_.factors, run_table_));
 }
 
 // Reads the table from disk. Callers that then write it hold its lock.
@@ -232,7 +233,7 @@ Status ExperimentFolder::read_table() {
   return Done{};
 }
 
-Status ExperimentFolder::set_state(std::size_t row, RowState state, std::uint32_t attempts) {
+Status ExperimentFolder::set_row_state(std::size_t row, RowState state, std::uint32_t attempts) {
   const Result<FileLock> lock = lock_table(path_);
   if (!lock) return lock.error();
   if (Status read = read_table(); !read) return read;
@@ -247,10 +248,11 @@ Result<std::optional<Attempt>> ExperimentFolder::claim_row(std::size_t row, bool
   if (!lock) return lock.error();
   if (Status read = read_table(); !read) return std::move(read).error();
   const std::string path = row_path("rows", row);
-  reconcile_row_state(run_table_.at(row), path, data_without_rows());
-  const bool is_taken = run_table_[row].state == RowState::running &&
-                        (!include_unknown_owners ||
-                         read_owner_state(attempt_path(path, run_table_[row].attempt_count)) == OwnerState::running);
+  reconcile_row_state(run_table_.at(row), path, make_data_without_rows());
+  const bool is_taken =
+      run_table_[row].state == RowState::running &&
+      (!include_unknown_owners ||
+       read_attempt_owner_state(attempt_path(path, run_table_[row].attempt_count)) == AttemptOwnerState::running);
   if (run_table_[row].state == RowState::done || is_taken) return std::optional<Attempt>();
   Result<Attempt> attempt = begin_attempt("rows", row);
   if (!attempt) return std::move(attempt).error();
@@ -261,7 +263,7 @@ Result<std::optional<Attempt>> ExperimentFolder::claim_row(std::size_t row, bool
 }
 
 // All sub-folders contain rows or logs. Other files in the folder may be reports of the user, which may be replaced.
-std::vector<std::string> experiment_files(const std::string& path) {
+std::vector<std::string> list_experiment_files(const std::string& path) {
   std::vector<std::string> files = {path + "/experiment.toml", path + "/plan.json", path + "/run_table.csv"};
   std::error_code error;  // ignored: a path that is not a folder has no entries
   for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {

@@ -43,11 +43,11 @@ class ExperimentFolder {
   // Rows in plan order; states and attempts as last read from disk.
   const std::vector<RunTableRow>& run_table() const { return run_table_; }
   // Reads the table and the row folders again: other runners may have run rows.
-  Status refresh();
+  Status reload_run_table();
   // Reads all rows for the analysis. Damaged rows become diagnostics.
   ExperimentData read() const;
   // Names of factors and metrics, without rows.
-  ExperimentData data_without_rows() const;
+  ExperimentData make_data_without_rows() const;
 
   // "rows/00003" under the folder; `kind` is "rows", "warm-up" or "pilot".
   std::string row_path(std::string_view kind, std::size_t number) const;
@@ -59,10 +59,11 @@ class ExperimentFolder {
   // Writes the result of the attempt atomically.
   Status finish_attempt(const Attempt& attempt, const ExperimentRow& row, const AttemptConditions& conditions) const;
   // Writes this row's new state into the table; other rows keep the state on disk.
-  Status set_state(std::size_t row, RowState state, std::uint32_t attempts);
+  Status set_row_state(std::size_t row, RowState state, std::uint32_t attempts);
 
   // Result of the last attempt with a readable row.json; none if there is none.
-  std::optional<ExperimentRow> last_result(std::string_view kind, std::size_t number, Diagnostics& diagnostics) const;
+  std::optional<ExperimentRow> read_last_result(std::string_view kind, std::size_t number,
+                                                Diagnostics& diagnostics) const;
 
  private:
   ExperimentFolder(std::string path, ExperimentSpec spec, std::string directory)
@@ -80,7 +81,7 @@ class ExperimentFolder {
 Result<ExperimentData> read_experiment(const std::string& path);
 
 // Files and folders that the experiment is read from; no output may replace them.
-std::vector<std::string> experiment_files(const std::string& path);
+std::vector<std::string> list_experiment_files(const std::string& path);
 
 // Writes a folder for rows that another program ran: a plan that describes them, the table, and a row.json each.
 Status write_experiment(const std::string& path, const ExperimentData& data);

@@ -14,7 +14,7 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr std::string_view kPlan =
+constexpr std::string_view kExperimentToml =
     "name = 'two'\ncommand = ['x', '{v}']\nrepetitions = 3\n[factors]\nv = ['a, b', 'c']\n[metrics.acc]\n"
     "more_is_better = true\n";
 
@@ -43,14 +43,14 @@ ExperimentRow sample_row(std::size_t number) {
 
 std::optional<double> energy_j(const ExperimentRow& row) { return joules_of(total_energy(row.domains).measured); }
 
-ExperimentRow row_from(std::string_view json) {
+ExperimentRow parse_row(std::string_view json) {
   const Result<ExperimentRow> row = parse_row_json(json, "row.json", {});
   EXPECT_TRUE(row);
   return row ? *row : ExperimentRow();
 }
 
 TEST(LegacyRows, ReadsAMixedSumByDomain) {
-  const ExperimentRow row = row_from(R"({"schema": "joulemap.row/1", "energy_j": 1100, "baseline_w": 90, "first_w": 99,
+  const ExperimentRow row = parse_row(R"({"schema": "joulemap.row/1", "energy_j": 1100, "baseline_w": 90, "first_w": 99,
       "domains": [{"name": "gpu0", "joules": 100, "provenance": "measured", "counted": true},
                   {"name": "package-0", "joules": 1000, "provenance": "estimated", "counted": true}]})");
   EXPECT_EQ(energy_j(row), 100);
@@ -60,7 +60,7 @@ TEST(LegacyRows, ReadsAMixedSumByDomain) {
 }
 
 TEST(LegacyRows, PowerOfASingleProvenanceIsRead) {
-  const ExperimentRow row = row_from(R"({"schema": "joulemap.row/1", "energy_j": 100, "baseline_w": 90, "first_w": 99,
+  const ExperimentRow row = parse_row(R"({"schema": "joulemap.row/1", "energy_j": 100, "baseline_w": 90, "first_w": 99,
       "domains": [{"name": "gpu0", "joules": 100, "provenance": "measured", "counted": true}]})");
   EXPECT_EQ(row.baseline.measured, MeasuredWatts(90));
   EXPECT_EQ(row.first.measured, MeasuredWatts(99));
@@ -68,7 +68,7 @@ TEST(LegacyRows, PowerOfASingleProvenanceIsRead) {
 }
 
 TEST(LegacyRows, EnergyWithoutDomainsBelongsToTheMachine) {
-  const ExperimentRow row = row_from(R"({"schema": "joulemap.row/1", "energy_j": 100})");
+  const ExperimentRow row = parse_row(R"({"schema": "joulemap.row/1", "energy_j": 100})");
   EXPECT_EQ(energy_j(row), 100);
   EXPECT_EQ(row.domains.at(0).name, "machine");
 }
@@ -92,14 +92,14 @@ class ExperimentFolderTest : public testing::Test {
 };
 
 TEST_F(ExperimentFolderTest, RoundTripsARow) {
-  Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, "/somewhere");
+  Result<ExperimentFolder> folder = ExperimentFolder::create(path, kExperimentToml, "/somewhere");
   ASSERT_TRUE(folder) << folder.error().message;
   ASSERT_EQ(folder->run_table().size(), 6u);
   const Result<Attempt> attempt = folder->begin_attempt("rows", 2);
   ASSERT_TRUE(attempt);
-  ASSERT_TRUE(folder->set_state(2, RowState::running, attempt->attempt_number));
+  ASSERT_TRUE(folder->set_row_state(2, RowState::running, attempt->attempt_number));
   ASSERT_TRUE(folder->finish_attempt(*attempt, sample_row(2), {}));
-  ASSERT_TRUE(folder->set_state(2, RowState::done, attempt->attempt_number));
+  ASSERT_TRUE(folder->set_row_state(2, RowState::done, attempt->attempt_number));
   const Result<ExperimentData> data = read_experiment(path);
   ASSERT_TRUE(data) << data.error().message;
   EXPECT_TRUE(data->is_blocked);
@@ -121,12 +121,12 @@ TEST_F(ExperimentFolderTest, RoundTripsARow) {
 }
 
 TEST_F(ExperimentFolderTest, NeverCreatesAFolderTwice) {
-  ASSERT_TRUE(ExperimentFolder::create(path, kPlan, "."));
-  EXPECT_FALSE(ExperimentFolder::create(path, kPlan, "."));
+  ASSERT_TRUE(ExperimentFolder::create(path, kExperimentToml, "."));
+  EXPECT_FALSE(ExperimentFolder::create(path, kExperimentToml, "."));
 }
 
 TEST_F(ExperimentFolderTest, AnAttemptNeverReusesTheFolderOfAnother) {
-  const Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, ".");
+  const Result<ExperimentFolder> folder = ExperimentFolder::create(path, kExperimentToml, ".");
   const Result<Attempt> first = folder->begin_attempt("rows", 0);
   const Result<Attempt> second = folder->begin_attempt("rows", 0);
   ASSERT_TRUE(first && second);
@@ -134,37 +134,37 @@ TEST_F(ExperimentFolderTest, AnAttemptNeverReusesTheFolderOfAnother) {
 }
 
 TEST_F(ExperimentFolderTest, RowsOverrideAnOutdatedTable) {
-  Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, ".");
+  Result<ExperimentFolder> folder = ExperimentFolder::create(path, kExperimentToml, ".");
   const Result<Attempt> attempt = folder->begin_attempt("rows", 1);
   ASSERT_TRUE(folder->finish_attempt(*attempt, sample_row(1), {}));
   Result<ExperimentFolder> again = ExperimentFolder::open(path);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->run_table()[1].state, RowState::done);
   EXPECT_EQ(again->run_table()[1].attempt_count, 1u);
-  ASSERT_TRUE(folder->set_state(0, RowState::done, 1));
-  ASSERT_TRUE(folder->refresh());
+  ASSERT_TRUE(folder->set_row_state(0, RowState::done, 1));
+  ASSERT_TRUE(folder->reload_run_table());
   EXPECT_EQ(folder->run_table()[0].state, RowState::todo);
 }
 
 TEST_F(ExperimentFolderTest, AnAttemptOfAKilledRunnerFailedAndThatOfALiveOneRuns) {
-  Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, ".");
+  Result<ExperimentFolder> folder = ExperimentFolder::create(path, kExperimentToml, ".");
   const Result<Attempt> attempt = folder->begin_attempt("rows", 1);
-  ASSERT_TRUE(folder->set_state(1, RowState::running, 1));
-  ASSERT_TRUE(folder->refresh());
+  ASSERT_TRUE(folder->set_row_state(1, RowState::running, 1));
+  ASSERT_TRUE(folder->reload_run_table());
   EXPECT_EQ(folder->run_table()[1].state, RowState::running);  // this process is the owner
   const std::string owner = *read_small_file(attempt->path + "/owner");
   const std::vector<std::string_view> words = split_whitespace(owner);  // boot, PID, start, namespace, node
   ASSERT_EQ(words.size(), 5u);
   std::ofstream(attempt->path + "/owner") << words[0] << " 4194999 1 pid:[1] here\n";
-  ASSERT_TRUE(folder->refresh());
+  ASSERT_TRUE(folder->reload_run_table());
   EXPECT_EQ(folder->run_table()[1].state, RowState::running);  // PIDs of another container say nothing
   std::ofstream(attempt->path + "/owner") << words[0] << " 4194999 1 " << words[3] << " here\n";
-  ASSERT_TRUE(folder->refresh());
+  ASSERT_TRUE(folder->reload_run_table());
   EXPECT_EQ(folder->run_table()[1].state, RowState::failed);
 }
 
 TEST_F(ExperimentFolderTest, ReportsADamagedRowAndUsesThePreviousAttempt) {
-  Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, ".");
+  Result<ExperimentFolder> folder = ExperimentFolder::create(path, kExperimentToml, ".");
   ASSERT_TRUE(folder->finish_attempt(*folder->begin_attempt("rows", 0), sample_row(0), {}));
   const Result<Attempt> second = folder->begin_attempt("rows", 0);
   std::ofstream(second->path + "/row.json") << "{\"schema\": \"joulemap.row/1\", \"ener";
@@ -175,7 +175,7 @@ TEST_F(ExperimentFolderTest, ReportsADamagedRowAndUsesThePreviousAttempt) {
 }
 
 TEST_F(ExperimentFolderTest, RefusesATableThatDoesNotMatchThePlan) {
-  ASSERT_TRUE(ExperimentFolder::create(path, kPlan, "."));
+  ASSERT_TRUE(ExperimentFolder::create(path, kExperimentToml, "."));
   std::ofstream(path + "/experiment.toml") << "command = ['x']\n[factors]\nw = ['a']\n";
   const Result<ExperimentFolder> folder = ExperimentFolder::open(path);
   ASSERT_FALSE(folder);
@@ -208,10 +208,10 @@ TEST(ReplaceOwnFile, DoesNotFollowALinkAtItsTemporaryPath) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/row.json";
   const std::string foreign_path = directory.path() + "/stranger";
-  ASSERT_TRUE(replace_own_file(foreign_path, "precious"));
+  ASSERT_TRUE(replace_file_nofollow(foreign_path, "precious"));
   std::filesystem::create_symlink(foreign_path, path);
   std::filesystem::create_symlink(foreign_path, path + ".new-" + std::to_string(::getpid()));
-  ASSERT_TRUE(replace_own_file(path, "ours"));
+  ASSERT_TRUE(replace_file_nofollow(path, "ours"));
   EXPECT_EQ(*read_small_file(foreign_path), "precious");
   EXPECT_EQ(*read_small_file(path), "ours");
   EXPECT_FALSE(std::filesystem::is_symlink(path));

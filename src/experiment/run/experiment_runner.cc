@@ -15,7 +15,7 @@ class ExperimentRunner {
   ExperimentRunner(ExperimentFolder& folder, const RunnerOptions& options, const ProgressCallback& on_progress)
       : folder_(folder), options_(options), on_progress_(on_progress) {}
 
-  Status begin_rows(std::size_t total) {
+  Status begin_session(std::size_t total) {
     progress_.row_count = total;
     Result<RunSession> session = RunSession::begin(
         folder_, options_,
@@ -30,7 +30,7 @@ class ExperimentRunner {
     for (std::size_t run = 0; run < folder_.spec().warm_up_runs && !session_->stop_requested(); ++run) {
       const PlannedRow& like = folder_.run_table()[run % folder_.run_table().size()].planned_row;
       const RowTask task{"warm-up", run, like.block_number, like.levels};
-      const Result<AttemptOutcome> outcome = session_->run(task, [&] { return new_attempt(task); });
+      const Result<AttemptOutcome> outcome = session_->run(task, [&] { return begin_unclaimed_attempt(task); });
       if (!outcome) return outcome.error();
       if (!outcome->has_run) continue;
       if (outcome->row.state != RowState::done && !outcome->stop_requested) {
@@ -57,7 +57,7 @@ class ExperimentRunner {
         if (!outcome->stop_requested) ++outcome_.skipped_count;
         continue;
       }
-      if (Status set = folder_.set_state(number, outcome->row.state, outcome->row.attempts); !set) {
+      if (Status set = folder_.set_row_state(number, outcome->row.state, outcome->row.attempts); !set) {
         return std::move(set).error();
       }
       if (outcome->row.state != RowState::done) failed.push_back(number);
@@ -70,7 +70,7 @@ class ExperimentRunner {
     for (std::size_t cell = 0; cell < cells.size() && !session_->stop_requested(); ++cell) {
       ++progress_.row_position;
       const RowTask task{"pilot", cell, 0, cells[cell]};
-      const Result<AttemptOutcome> outcome = session_->run(task, [&] { return new_attempt(task); });
+      const Result<AttemptOutcome> outcome = session_->run(task, [&] { return begin_unclaimed_attempt(task); });
       if (!outcome) return outcome.error();
       if (!outcome->has_run) continue;
       if (outcome->row.state != RowState::done) ++outcome_.failed_count;
@@ -90,11 +90,11 @@ class ExperimentRunner {
   }
 
   bool stop_requested() const { return session_->stop_requested(); }
-  void extend_expected_rows(std::size_t rows) { progress_.row_count += rows; }
+  void add_expected_rows(std::size_t rows) { progress_.row_count += rows; }
   RunOutcome& outcome() { return outcome_; }
 
  private:
-  Result<std::optional<Attempt>> new_attempt(const RowTask& task) {
+  Result<std::optional<Attempt>> begin_unclaimed_attempt(const RowTask& task) {
     Result<Attempt> attempt = folder_.begin_attempt(task.row_kind, task.row_number);
     if (!attempt) return std::move(attempt).error();
     return std::optional<Attempt>(std::move(*attempt));
@@ -164,14 +164,14 @@ Result<RunOutcome> run_rows(ExperimentFolder& folder, const RunRequest& request,
                             const ProgressCallback& on_progress) {
   if (request.row_numbers.empty()) return RunOutcome{};
   ExperimentRunner runner(folder, options, on_progress);
-  if (Status begun = runner.begin_rows(request.row_numbers.size()); !begun) return std::move(begun).error();
+  if (Status begun = runner.begin_session(request.row_numbers.size()); !begun) return std::move(begun).error();
   if (request.runs_warm_up) {
     if (Status warm = runner.warm_up(); !warm) return std::move(warm).error();
   }
   Result<std::vector<std::size_t>> failed = runner.run(request.row_numbers, request.include_unknown_owners);
   if (!failed) return std::move(failed).error();
   if (request.retry_failed && !failed->empty() && !runner.stop_requested()) {
-    runner.extend_expected_rows(failed->size());
+    runner.add_expected_rows(failed->size());
     failed = runner.run(*failed, false);
     if (!failed) return std::move(failed).error();
   }
@@ -187,7 +187,7 @@ Result<RunOutcome> run_pilot(ExperimentFolder& folder, const RunnerOptions& opti
                              const ProgressCallback& on_progress) {
   const std::vector<std::vector<std::size_t>> cells = planned_cells(folder.spec());
   ExperimentRunner runner(folder, options, on_progress);
-  if (Status begun = runner.begin_rows(cells.size()); !begun) return std::move(begun).error();
+  if (Status begun = runner.begin_session(cells.size()); !begun) return std::move(begun).error();
   if (Status warm = runner.warm_up(); !warm) return std::move(warm).error();
   if (Status run = runner.run_pilot(cells); !run) return std::move(run).error();
   return runner.end_session();

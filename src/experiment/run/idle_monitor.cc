@@ -15,7 +15,7 @@ namespace {
 // Length of one idle measurement during a cool-down: several counter updates of RAPL and NVML, but short compared with
 // cooling.
 constexpr double kCoolDownCheckInterval_s = 0.5;
-constexpr double kMinMarginBaseline_w = 1;  // least baseline power from which the margin is computed
+constexpr double kMinBaselineForMargin_w = 1;  // least baseline power from which the margin is computed
 
 // Counted domains of equal provenance that both states have: a domain in only one would look like a change of power.
 std::set<std::string> find_common_domains(const IdleState& a, const IdleState& b) {
@@ -56,7 +56,7 @@ void IdleMonitor::add_sample_to_state(const Sample& sample, IdleState& state) co
   if (channel.quantity == Quantity::throttle_reasons) {
     state.throttle_reasons = state.throttle_reasons.value_or(0) | sample.reading.raw;
   }
-  if (channel.quantity == Quantity::utilization && channel.name.ends_with(kCoTenantUtilization)) {
+  if (channel.quantity == Quantity::utilization && channel.name.ends_with(kCoTenantUtilizationSuffix)) {
     state.co_tenant_gpu_share = std::max(state.co_tenant_gpu_share.value_or(0), value / 100);
   }
 }
@@ -99,7 +99,7 @@ bool has_cooled_down(const IdleState& state, const IdleState& baseline, const Co
   const IdlePowers powers = compare_idle_powers(state, baseline);
   const std::optional<PowerAndReference> compared = comparable_power(powers.current_w, powers.baseline_w);
   if (spec.max_power_excess_fraction && compared) {
-    const double margin_w = *spec.max_power_excess_fraction * std::max(compared->reference_w, kMinMarginBaseline_w);
+    const double margin_w = *spec.max_power_excess_fraction * std::max(compared->reference_w, kMinBaselineForMargin_w);
     if (compared->power_w > compared->reference_w + margin_w) return false;
   }
   if (!spec.max_temperature_excess_c) return true;

@@ -100,7 +100,7 @@ CheckOutcome check_temperature(const SystemRoot& root, const ChecksSpec& spec, c
                       "increase limit_s of [cool_down] or improve the cooling");
 }
 
-bool contains_check(const std::vector<std::string>& names, const std::string& name) {
+bool contains_check_name(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -112,7 +112,7 @@ std::vector<CheckOutcome> check_machine(const SystemRoot& root, const ChecksSpec
       check_sensors(sensors), check_governor(root, spec), check_turbo(root, spec), check_load(root, spec, idle),
       check_swap(root),       check_gpu_processes(idle),  check_throttling(idle),  check_temperature(root, spec, idle)};
   for (CheckOutcome& check : checks) {
-    check.is_required = contains_check(spec.required_checks, check.check_name);
+    check.is_required = contains_check_name(spec.required_checks, check.check_name);
     if (check.is_required && check.state != CheckState::passed) check.state = CheckState::failed;
   }
   return checks;

@@ -65,7 +65,7 @@ bool is_offered_governor(const std::string& governor_file, std::string_view valu
 }
 
 // Why joulemap cannot have written a line of the backup file; empty if the line is valid.
-std::string reason_not_our_backup(const SystemRoot& root, const formats::CsvRecord& record) {
+std::string backup_rejection_reason(const SystemRoot& root, const formats::CsvRecord& record) {
   if (record.size() != 3) return "a line does not have three fields";
   const auto both = [&](const auto& is_offered) { return is_offered(record[1]) && is_offered(record[2]); };
   const std::vector<std::string> governors = governor_files(root);
@@ -114,7 +114,7 @@ void adopt_values_of_older_backup(const SystemRoot& root, const std::string& bac
   const Result<std::string> text = read_settings_backup(backup_path);
   if (!text) return refuse(text.error().message);
   for (const formats::CsvRecord& record : formats::read_csv(*text)) {
-    if (const std::string why = reason_not_our_backup(root, record); !why.empty()) {
+    if (const std::string why = backup_rejection_reason(root, record); !why.empty()) {
       refuse(why);
       continue;
     }
@@ -140,7 +140,7 @@ Result<MachineSettings> MachineSettings::apply(const SystemRoot& root, const Che
   std::string text;
   for (const SettingChange& change : *changes)
     text += formats::csv_line({change.setting_file, change.value_before, change.value_after});
-  if (Status kept = replace_own_file(settings.backup_path_, text); !kept) return std::move(kept).error();
+  if (Status kept = replace_file_nofollow(settings.backup_path_, text); !kept) return std::move(kept).error();
   for (SettingChange& change : *changes) {
     Status written = write_setting(change.setting_file, change.value_after);
     settings.setting_changes_.push_back(std::move(change));

@@ -164,7 +164,7 @@ std::map<std::string, double> cpu_temperatures(const SystemRoot& root) {
   return temperatures;
 }
 
-std::optional<std::uint64_t> thermal_throttles(const SystemRoot& root) {
+std::optional<std::uint64_t> thermal_throttle_count(const SystemRoot& root) {
   std::optional<std::uint64_t> sum;
   for (const std::string& folder : cpu_folders(root)) {
     // Kernel documentation, ABI/testing/sysfs-devices-system-cpu: thermal_throttle.

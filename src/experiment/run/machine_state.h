@@ -49,6 +49,6 @@ std::optional<std::uint64_t> swap_used_bytes(const SystemRoot& root);
 std::map<std::string, double> cpu_temperatures(const SystemRoot& root);
 
 // Thermal throttling events of the CPUs since boot.
-std::optional<std::uint64_t> thermal_throttles(const SystemRoot& root);
+std::optional<std::uint64_t> thermal_throttle_count(const SystemRoot& root);
 
 }  // namespace joulemap::experiment

@@ -108,7 +108,7 @@ void write_functions(JsonWriter& json, const std::vector<FunctionResult>& functi
   json.end_array();
 }
 
-void write_checks(JsonWriter& json, const AttemptConditions& conditions) {
+void write_checks_and_cool_down(JsonWriter& json, const AttemptConditions& conditions) {
   json.key("checks").begin_array();
   for (const CheckOutcome& check : conditions.checks) {
     json.begin_object()
@@ -143,7 +143,7 @@ void write_checks(JsonWriter& json, const AttemptConditions& conditions) {
   json.end_object();
 }
 
-void write_setting(JsonWriter& json, const AttemptConditions& conditions) {
+void write_attempt_conditions(JsonWriter& json, const AttemptConditions& conditions) {
   json.key("command").begin_array();
   for (const std::string& word : conditions.command) json.value(word);
   json.end_array()
@@ -153,7 +153,7 @@ void write_setting(JsonWriter& json, const AttemptConditions& conditions) {
   json.key("environment").begin_object();
   for (const EnvironmentFact& fact : conditions.environment) json.member(fact.name, fact.value);
   json.end_object();
-  write_checks(json, conditions);
+  write_checks_and_cool_down(json, conditions);
 }
 
 std::vector<CrossCheck> read_domain_checks(const DocumentValue& domain) {
@@ -356,7 +356,7 @@ std::string row_json(const ExperimentRow& row, const AttemptConditions& conditio
   write_series(json, row.series);
   write_functions(json, row.functions);
   write_diagnostics(json, row.diagnostics);
-  write_setting(json, conditions);
+  write_attempt_conditions(json, conditions);
   json.end_object();
   return std::move(json).text() + "\n";
 }

@@ -21,7 +21,7 @@ std::vector<FunctionResult> make_function_results(const RunView& view) {
   if (level == nullptr) return functions;
   std::map<std::string, std::size_t> kept;
   for (const ReportRow& row : level->rows) {
-    const bool is_function = row.name != kProbeMode && row.name != attribution::kBackgroundRow;
+    const bool is_function = row.name != kProbeModeScopeName && row.name != attribution::kBackgroundRow;
     if (!is_function || kept[row.device] == kMaxRowFunctions) continue;
     ++kept[row.device];
     functions.push_back({row.display_name, row.device, row.count, row.time_s, row.energy_j, row.cause});
@@ -46,12 +46,12 @@ Status fill_row_from_recording(const std::string& attempt_path, std::span<const 
   row.diagnostics.add_all(view->run.diagnostics);
   for (const StepOrEpochView& epoch : view->epochs) {
     row.epochs.push_back({epoch.begin_s, epoch.end_s - epoch.begin_s, epoch.energy_j,
-                          metrics_between(metrics, *view, epoch.begin_s, epoch.end_s),
-                          mean_row_gauges_between(view->run, epoch.begin_s, epoch.end_s)});
+                          recorded_metrics_in_interval(metrics, *view, epoch.begin_s, epoch.end_s),
+                          mean_gauges_in_interval(view->run, epoch.begin_s, epoch.end_s)});
   }
   row.series = make_row_series(view->run);
   row.functions = make_function_results(*view);
-  if (const ClockReadings& clocks = view->run.clock_readings; clocks.readings > 0)
+  if (const ThrottleReadingCounts& clocks = view->run.clock_readings; clocks.readings > 0)
     row.throttled_share = static_cast<double>(clocks.throttled) / static_cast<double>(clocks.readings);
   return Done{};
 }

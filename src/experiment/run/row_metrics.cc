@@ -68,7 +68,8 @@ std::optional<double> read_metric_from_output(const MetricSpec& metric, const st
   return number;
 }
 
-std::vector<double> metric_values_between(const RunView& view, const std::string& name, double begin_s, double end_s) {
+std::vector<double> recorded_values_in_interval(const RunView& view, const std::string& name, double begin_s,
+                                                double end_s) {
   std::vector<double> values;
   for (const MetricSeries& series : view.metrics) {
     if (series.name != name) continue;
@@ -89,7 +90,7 @@ std::optional<double> read_metric_from_recording(const MetricSpec& metric, const
     if (metric.reduction == MetricReduction::last) return reported.last;
     if (metric.reduction == MetricReduction::first) return reported.first;
     if (metric.reduction == MetricReduction::mean) return reported.sum / static_cast<double>(reported.count);
-    return reduce_values(metric.reduction, metric_values_between(*view, metric.json_key, -1e300, 1e300));
+    return reduce_values(metric.reduction, recorded_values_in_interval(*view, metric.json_key, -1e300, 1e300));
   }
   note_missing_metric(metric, fmt::format("the program reported no {}", joulemap::quoted(metric.json_key)),
                       diagnostics);
@@ -147,13 +148,14 @@ std::vector<std::optional<double>> read_metrics(std::span<const MetricSpec> metr
   return values;
 }
 
-std::vector<std::optional<double>> metrics_between(std::span<const MetricSpec> metrics, const RunView& view,
-                                                   double begin_s, double end_s) {
+std::vector<std::optional<double>> recorded_metrics_in_interval(std::span<const MetricSpec> metrics,
+                                                                const RunView& view, double begin_s, double end_s) {
   std::vector<std::optional<double>> values;
   for (const MetricSpec& metric : metrics) {
-    values.push_back(metric.source == MetricSource::recording
-                         ? reduce_values(metric.reduction, metric_values_between(view, metric.json_key, begin_s, end_s))
-                         : std::nullopt);
+    values.push_back(
+        metric.source == MetricSource::recording
+            ? reduce_values(metric.reduction, recorded_values_in_interval(view, metric.json_key, begin_s, end_s))
+            : std::nullopt);
   }
   return values;
 }

@@ -21,8 +21,8 @@ std::vector<std::optional<double>> read_metrics(std::span<const MetricSpec> metr
                                                 const RunView* view, Diagnostics& diagnostics);
 
 // For each metric from the recording: its value over the interval from begin_s to end_s of the run.
-std::vector<std::optional<double>> metrics_between(std::span<const MetricSpec> metrics, const RunView& view,
-                                                   double begin_s, double end_s);
+std::vector<std::optional<double>> recorded_metrics_in_interval(std::span<const MetricSpec> metrics,
+                                                                const RunView& view, double begin_s, double end_s);
 
 // Reduces several values to one: last, first, lowest, highest or mean.
 std::optional<double> reduce_values(MetricReduction reduction, std::span<const double> values);

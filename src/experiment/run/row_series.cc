@@ -48,7 +48,7 @@ RowSeries make_row_series(const ReportResult& run) {
       series.channels.push_back({power.domain, "W", merge_slices(power.watts, every, 1)});
   }
   for (const ReportTrack& track : run.tracks) {
-    const std::optional<std::size_t> gauge = gauge_of_channel(track.name);
+    const std::optional<std::size_t> gauge = gauge_index_of_channel(track.name);
     if (!gauge) continue;
     const bool is_known =
         std::ranges::find(series.channels, kGauges[*gauge].name, &SeriesChannel::name) != series.channels.end();
@@ -59,10 +59,10 @@ RowSeries make_row_series(const ReportResult& run) {
   return series;
 }
 
-GaugeValues mean_row_gauges_between(const ReportResult& run, double begin_s, double end_s) {
-  GaugeWindow window;
+GaugeValues mean_gauges_in_interval(const ReportResult& run, double begin_s, double end_s) {
+  GaugeAccumulator window;
   for (const ReportTrack& track : run.tracks) {
-    const std::optional<std::size_t> gauge = gauge_of_channel(track.name);
+    const std::optional<std::size_t> gauge = gauge_index_of_channel(track.name);
     if (!gauge || !(run.slice_s > 0)) continue;
     for (std::size_t i = 0; i < track.values.size(); ++i) {
       const double slice_s = static_cast<double>(i) * run.slice_s;

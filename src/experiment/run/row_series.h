@@ -13,6 +13,6 @@ namespace joulemap::experiment {
 RowSeries make_row_series(const ReportResult& run);
 
 // Gauges of GPUs between two times since the start of the run, from the slices that overlap.
-GaugeValues mean_row_gauges_between(const ReportResult& run, double begin_s, double end_s);
+GaugeValues mean_gauges_in_interval(const ReportResult& run, double begin_s, double end_s);
 
 }  // namespace joulemap::experiment

@@ -51,12 +51,12 @@ TEST(RowSeries, MergesSlicesOfLongRuns) {
 }
 
 TEST(RowGauges, AreMeansOrMaximaOfTheInterval) {
-  const GaugeValues gauges = mean_row_gauges_between(run_of_four_seconds(), 0.5, 2);
+  const GaugeValues gauges = mean_gauges_in_interval(run_of_four_seconds(), 0.5, 2);
   EXPECT_NEAR(*gauges[0], 50.0 / 1.5, 1e-9) << "half a second at 0, one at 50 %";
   EXPECT_FALSE(gauges[1]);
   EXPECT_EQ(gauges[2], 1);
   EXPECT_EQ(gauges[3], 70) << "the hotter GPU";
-  for (const std::optional<double>& none : mean_row_gauges_between(run_of_four_seconds(), 10, 20)) EXPECT_FALSE(none);
+  for (const std::optional<double>& none : mean_gauges_in_interval(run_of_four_seconds(), 10, 20)) EXPECT_FALSE(none);
 }
 
 }  // namespace

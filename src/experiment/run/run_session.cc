@@ -274,13 +274,13 @@ Result<AttemptOutcome> RunSession::run(const RowTask& task, const ClaimCallback&
   if (!attempt) return attempt.error();
   if (!*attempt) return outcome;
   const std::optional<CpuTicks> begin = read_cpu_ticks(options_.system_root);
-  const std::optional<std::uint64_t> throttles = thermal_throttles(options_.system_root);
+  const std::optional<std::uint64_t> throttles = thermal_throttle_count(options_.system_root);
   row.start_unix_ns = unix_ns();
   const Result<ChildResult> end = record(task, **attempt, conditions);
   row.cpu_steal_share = cpu_steal_share(begin, read_cpu_ticks(options_.system_root));
   classify_outcome(end, **attempt, conditions, row);
-  if (throttles && thermal_throttles(options_.system_root).value_or(0) > *throttles) {
-    row.diagnostics.add({"cpu_throttled", thermal_throttles(options_.system_root).value_or(0) - *throttles,
+  if (throttles && thermal_throttle_count(options_.system_root).value_or(0) > *throttles) {
+    row.diagnostics.add({"cpu_throttled", thermal_throttle_count(options_.system_root).value_or(0) - *throttles,
                          "CPUs were throttled by temperature during the row",
                          "check the cooling and run the row again"});
   }

@@ -22,7 +22,7 @@ formats::CsvRecord run_table_header(const std::vector<ExperimentFactor>& factors
 
 std::optional<RowState> parse_row_state(std::string_view word) {
   for (const RowState state : {RowState::todo, RowState::running, RowState::done, RowState::failed}) {
-    if (run_table_state(state) == word) return state;
+    if (row_state_text(state) == word) return state;
   }
   return std::nullopt;
 }
@@ -60,7 +60,7 @@ Result<RunTableRow> parse_run_table_row(const formats::CsvRecord& record,
 
 }  // namespace
 
-std::string_view run_table_state(RowState state) {
+std::string_view row_state_text(RowState state) {
   switch (state) {
     case RowState::todo:
       return "TODO";
@@ -80,7 +80,7 @@ std::string run_table_csv(const std::vector<ExperimentFactor>& factors, const st
     const RunTableRow& row = rows[number];
     formats::CsvRecord record{
         fmt::format("run_{}_repetition_{}", row.planned_row.cell_index, row.planned_row.block_number),
-        std::string(run_table_state(row.state)), fmt::format("{}", number),
+        std::string(row_state_text(row.state)), fmt::format("{}", number),
         fmt::format("{}", row.planned_row.block_number)};
     for (std::size_t i = 0; i < factors.size(); ++i)
       record.push_back(factors[i].levels.at(row.planned_row.levels.at(i)));

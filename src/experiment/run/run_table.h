@@ -23,7 +23,7 @@ struct RunTableRow {
 };
 
 // "TODO", "RUNNING", "DONE" or "FAILED".
-std::string_view run_table_state(RowState state);
+std::string_view row_state_text(RowState state);
 
 std::string run_table_csv(const std::vector<ExperimentFactor>& factors, const std::vector<RunTableRow>& rows);
 

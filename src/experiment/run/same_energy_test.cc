@@ -27,7 +27,7 @@ namespace {
 using attribution::build_report;
 using attribution::RowLevel;
 
-constexpr std::int64_t kEqualMs = kNanosecondsPerMillisecond;
+constexpr std::int64_t kMillisecond_ns = kNanosecondsPerMillisecond;
 
 // A machine with random power: a package with a counter that updates every 1 ms, a GPU with a counter that updates
 // every 100 ms and a power history, a fan with a gauge, and an estimate of the memory.
@@ -64,14 +64,15 @@ class RandomMachine {
 
   // Power that changes every 37 ms, and its integral.
   double watts_at(std::uint64_t domain, std::int64_t time_ns) const {
-    std::uint64_t bits = (seed_ * 8 + domain) * 0x9E3779B97F4A7C15u ^ static_cast<std::uint64_t>(time_ns / kPiece_ns);
+    std::uint64_t bits =
+        (seed_ * 8 + domain) * 0x9E3779B97F4A7C15u ^ static_cast<std::uint64_t>(time_ns / kPowerSegment_ns);
     bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9u;
     return 20 + static_cast<double>((bits ^ bits >> 27) % 500);
   }
   double joules_between(std::uint64_t domain, std::int64_t from_ns, std::int64_t to_ns) const {
     double joules = 0;
     while (from_ns < to_ns) {
-      const std::int64_t until_ns = std::min(to_ns, (from_ns / kPiece_ns + 1) * kPiece_ns);
+      const std::int64_t until_ns = std::min(to_ns, (from_ns / kPowerSegment_ns + 1) * kPowerSegment_ns);
       joules += watts_at(domain, from_ns) * seconds(until_ns - from_ns);
       from_ns = until_ns;
     }
@@ -79,7 +80,7 @@ class RandomMachine {
   }
 
  private:
-  static constexpr std::int64_t kPiece_ns = 37 * kEqualMs;
+  static constexpr std::int64_t kPowerSegment_ns = 37 * kMillisecond_ns;
   std::uint64_t seed_;
 };
 
@@ -89,10 +90,10 @@ class RandomReader {
   RandomReader(std::uint64_t seed, std::int64_t begin_ns) : machine_(seed), begin_ns_(begin_ns) {}
 
   Reading read(std::uint64_t channel, std::int64_t now_ns) {
-    constexpr std::array<std::int64_t, 4> kRefresh_ns = {kEqualMs, 100 * kEqualMs, 1, 1};
+    constexpr std::array<std::int64_t, 4> kRefresh_ns = {kMillisecond_ns, 100 * kMillisecond_ns, 1, 1};
     const std::int64_t shown_ns = begin_ns_ + (now_ns - begin_ns_) / kRefresh_ns[channel] * kRefresh_ns[channel];
     if (channel == 2) return reading(1e3 * machine_.watts_at(2, shown_ns), now_ns);
-    EnergyUntil& total = totals_[channel];
+    CumulativeEnergy& total = totals_[channel];
     if (total.until_ns == 0) total.until_ns = begin_ns_;
     total.joules += machine_.joules_between(channel, total.until_ns, shown_ns);
     total.until_ns = std::max(total.until_ns, shown_ns);
@@ -101,7 +102,7 @@ class RandomReader {
   Reading history(std::int64_t time_ns) const { return reading(1e3 * machine_.watts_at(1, time_ns), time_ns); }
 
  private:
-  struct EnergyUntil {
+  struct CumulativeEnergy {
     std::int64_t until_ns = 0;
     double joules = 0;
   };
@@ -110,7 +111,7 @@ class RandomReader {
   }
   RandomMachine machine_;
   std::int64_t begin_ns_;
-  std::array<EnergyUntil, 4> totals_;
+  std::array<CumulativeEnergy, 4> totals_;
 };
 
 // The machine as a sensor that can log its samples.
@@ -124,9 +125,9 @@ class RandomSensor final : public sensors::Sensor {
     for (std::uint32_t i = 0; i < 4; ++i) readings[i] = reader_.read(i, now_ns);
     readings[4].code = ReadCode::skipped;
     history_.clear();
-    if (now_ns / (20 * kEqualMs) > history_index_) {
-      history_index_ = now_ns / (20 * kEqualMs);
-      history_.push_back({4, reader_.history(history_index_ * 20 * kEqualMs)});
+    if (now_ns / (20 * kMillisecond_ns) > history_index_) {
+      history_index_ = now_ns / (20 * kMillisecond_ns);
+      history_.push_back({4, reader_.history(history_index_ * 20 * kMillisecond_ns)});
     }
     if (log_ != nullptr) {
       for (std::uint32_t i = 0; i < 4; ++i) log_->push_back({i, readings[i]});
@@ -136,7 +137,7 @@ class RandomSensor final : public sensors::Sensor {
   }
   std::span<const Sample> history() const noexcept override { return history_; }
   std::int64_t next_read_ns(std::int64_t last_ns, sensors::SamplingMode mode) const noexcept override {
-    return last_ns + (mode == sensors::SamplingMode::near_edge ? kEqualMs / 4 : 3 * kEqualMs);
+    return last_ns + (mode == sensors::SamplingMode::near_edge ? kMillisecond_ns / 4 : 3 * kMillisecond_ns);
   }
 
  private:
@@ -159,28 +160,30 @@ RandomRun random_recording(std::uint64_t seed) {
     return static_cast<std::int64_t>(std::uniform_real_distribution<>(low, high)(random) * 1e6);
   };
   RandomRun recorded;
-  const std::int64_t begin_ns = 1'000'000 * kEqualMs;
-  recorded.span = {begin_ns + 500 * kEqualMs + between_ms(0, 100), begin_ns + 9'000 * kEqualMs + between_ms(0, 500)};
+  const std::int64_t begin_ns = 1'000'000 * kMillisecond_ns;
+  recorded.span = {begin_ns + 500 * kMillisecond_ns + between_ms(0, 100),
+                   begin_ns + 9'000 * kMillisecond_ns + between_ms(0, 500)};
   RandomReader reader(seed, begin_ns);
   std::array<std::int64_t, 4> next_ns;
   next_ns.fill(begin_ns);
   std::int64_t next_history_ns = begin_ns;
-  for (std::int64_t now_ns = begin_ns; now_ns < recorded.span.end_ns + 300 * kEqualMs; now_ns += kEqualMs / 2) {
-    const bool is_edge =
-        std::min(std::abs(now_ns - recorded.span.begin_ns), std::abs(now_ns - recorded.span.end_ns)) < 200 * kEqualMs;
+  for (std::int64_t now_ns = begin_ns; now_ns < recorded.span.end_ns + 300 * kMillisecond_ns;
+       now_ns += kMillisecond_ns / 2) {
+    const bool is_edge = std::min(std::abs(now_ns - recorded.span.begin_ns), std::abs(now_ns - recorded.span.end_ns)) <
+                         200 * kMillisecond_ns;
     for (std::uint32_t channel = 0; channel < 4; ++channel) {
       if (now_ns < next_ns[channel]) continue;
       recorded.samples.push_back({channel, round_read_times(reader.read(channel, now_ns))});
       const std::int64_t pause_ns = channel == 1 ? between_ms(500, 2500) : between_ms(5, 80);
       next_ns[channel] = now_ns + (is_edge ? between_ms(0.5, 4) : pause_ns);
       for (const std::int64_t edge_ns :
-           {recorded.span.begin_ns - 200 * kEqualMs, recorded.span.end_ns - 200 * kEqualMs})
+           {recorded.span.begin_ns - 200 * kMillisecond_ns, recorded.span.end_ns - 200 * kMillisecond_ns})
         if (now_ns < edge_ns) next_ns[channel] = std::min(next_ns[channel], edge_ns);
       if (random() % 50 == 0) recorded.samples.back().reading.code = ReadCode::failed;
     }
     if (now_ns < next_history_ns) continue;
     recorded.samples.push_back({4, round_read_times(reader.history(now_ns))});
-    next_history_ns = now_ns + 20 * kEqualMs;
+    next_history_ns = now_ns + 20 * kMillisecond_ns;
   }
   return recorded;
 }
@@ -198,7 +201,7 @@ std::string write_recording(const TemporaryDirectory& folder, const RandomRun& r
     writer->add(sample);
     if (sample.reading.after_ns < flush_ns) continue;
     EXPECT_TRUE(writer->flush());
-    flush_ns = sample.reading.after_ns + 900 * kEqualMs;
+    flush_ns = sample.reading.after_ns + 900 * kMillisecond_ns;
   }
   writer->add(Mark{recorded.span.end_ns, MarkKind::command_end, 0, 0, {}});
   EXPECT_TRUE(writer->finish({}));
@@ -282,7 +285,7 @@ TEST_P(SameEnergy, OfAReportAndItsWindowsStepsPowerAndPage) {
   const RandomRun recorded = random_recording(GetParam());
   std::vector<std::int64_t> steps_ns;
   std::mt19937_64 random(GetParam());
-  for (std::int64_t at_ns = recorded.span.begin_ns + 300 * kEqualMs; at_ns < recorded.span.end_ns;
+  for (std::int64_t at_ns = recorded.span.begin_ns + 300 * kMillisecond_ns; at_ns < recorded.span.end_ns;
        at_ns += static_cast<std::int64_t>(random() % 300'000'000))
     steps_ns.push_back(at_ns);
   const TemporaryDirectory folder;

@@ -137,7 +137,8 @@ Result<std::vector<SubmittedSlurmArray>> submit_blocks(const ExperimentFolder& f
   // Checked first, so that a machine without Slurm fails before anything is written.
   if (const Result<std::string> version = run_slurm_tool(folder, {"sbatch", "--version"}); !version)
     return version.error();
-  if (Status written = replace_own_file(slurm_folder(folder) + "/block.sh", job_script(folder, options)); !written) {
+  if (Status written = replace_file_nofollow(slurm_folder(folder) + "/block.sh", job_script(folder, options));
+      !written) {
     return std::move(written).error();
   }
   const std::string known = slurm_folder(folder) + "/jobs.csv";
@@ -146,7 +147,8 @@ Result<std::vector<SubmittedSlurmArray>> submit_blocks(const ExperimentFolder& f
     Result<SubmittedSlurmArray> array = submit_array(folder, blocks, words);
     if (!array) return std::move(array).error();
     const Result<std::string> before = read_small_file(known);
-    const Status kept = replace_own_file(known, (before ? *before : std::string()) + submitted_jobs_csv_line(*array));
+    const Status kept =
+        replace_file_nofollow(known, (before ? *before : std::string()) + submitted_jobs_csv_line(*array));
     if (!kept) return kept.error();
     submitted.push_back(std::move(*array));
   }

@@ -9,8 +9,8 @@
 
 #include "base/text.h"
 #include "ingest/cprofile/marshal.h"
-#include "ingest/epoch_logs/name_pattern.h"
-#include "ingest/epoch_logs/named_files.h"
+#include "ingest/epoch_logs/experiment_files.h"
+#include "ingest/epoch_logs/file_name_pattern.h"
 #include "ingest/trace_file.h"
 
 namespace joulemap::ingest {
@@ -20,7 +20,7 @@ using MarshalKind = MarshalObject::Kind;
 
 constexpr std::string_view kBuiltInFileName = "~";
 constexpr std::string_view kNoPowerRemedy = "a profile contains no power";
-constexpr double kMaxProfile_s = 1e8;  // three years: more is damage
+constexpr double kMaxProfiledTime_s = 1e8;  // three years: more is damage
 // Functions that a row of an experiment keeps: by own and by cumulative time.
 constexpr std::size_t kMaxStoredFunctions = 200;
 
@@ -53,13 +53,13 @@ std::string function_name(std::string_view file, std::int64_t line, std::string_
   return fmt::format("{} ({}:{})", name, shorten_library_path(file), line);
 }
 
-bool is_time_object(const MarshalObject& object) {
+bool is_valid_time(const MarshalObject& object) {
   const bool is_number = object.kind == MarshalKind::real || object.kind == MarshalKind::integer;
   // Own times can be slightly negative: cProfile subtracts its own overhead, and clocks are set back.
-  return is_number && std::isfinite(object.real_value) && std::abs(object.real_value) < kMaxProfile_s;
+  return is_number && std::isfinite(object.real_value) && std::abs(object.real_value) < kMaxProfiledTime_s;
 }
 
-bool is_count_object(const MarshalObject& object) {
+bool is_valid_count(const MarshalObject& object) {
   return object.kind == MarshalKind::integer && object.integer_value >= 0;
 }
 
@@ -77,9 +77,9 @@ std::optional<ProfiledFunction> parse_profiled_function(const MarshalDocument& d
     return std::nullopt;
   const MarshalObject& primitive = document.object_at(sums[0]);
   const MarshalObject& calls = document.object_at(sums[1]);
-  if (!is_count_object(primitive) || !is_count_object(calls) || primitive.integer_value > calls.integer_value)
+  if (!is_valid_count(primitive) || !is_valid_count(calls) || primitive.integer_value > calls.integer_value)
     return std::nullopt;
-  if (!is_time_object(document.object_at(sums[2])) || !is_time_object(document.object_at(sums[3]))) return std::nullopt;
+  if (!is_valid_time(document.object_at(sums[2])) || !is_valid_time(document.object_at(sums[3]))) return std::nullopt;
   ProfiledFunction function;
   function.name = function_name(file.text, line.integer_value, name.text);
   function.call_count = static_cast<std::uint64_t>(calls.integer_value);
@@ -170,7 +170,7 @@ Result<FunctionProfile> parse_cprofile(std::string_view bytes) {
     profile.total_s += function.own_s;
     profile.functions.push_back(std::move(function));
   }
-  if (profile.total_s > kMaxProfile_s) return not_a_profile_error("the times of the profile are not plausible");
+  if (profile.total_s > kMaxProfiledTime_s) return not_a_profile_error("the times of the profile are not plausible");
   std::ranges::stable_sort(profile.functions, std::ranges::greater{}, &ProfiledFunction::own_s);
   if (damaged > 0) {
     profile.diagnostics.add(
@@ -189,11 +189,11 @@ Result<FunctionProfile> read_cprofile(const std::string& path) {
 }
 
 Result<ExperimentData> read_profile_experiment(const ProfileExperimentOptions& options) {
-  const Result<NamePattern> pattern = NamePattern::parse(options.pattern);
+  const Result<FileNamePattern> pattern = FileNamePattern::parse(options.pattern);
   if (!pattern) return pattern.error();
-  const NamePattern* const names = options.pattern.empty() ? nullptr : &*pattern;
+  const FileNamePattern* const names = options.pattern.empty() ? nullptr : &*pattern;
   const Result<std::vector<InputFile>> files =
-      find_named_files(options.inputs, names, "{model}_{framework:pytorch|tensorflow}_{pass}.prof");
+      find_experiment_files(options.inputs, names, "{model}_{framework:pytorch|tensorflow}_{pass}.prof");
   if (!files) return files.error();
   Result<std::vector<ExperimentFactor>> factors = make_pattern_factors(names);
   if (!factors) return std::move(factors).error();
@@ -201,7 +201,7 @@ Result<ExperimentData> read_profile_experiment(const ProfileExperimentOptions& o
   data.name = kCprofileFormat;
   data.factors = std::move(*factors);
   for (std::size_t i = 0; i < files->size(); ++i) {
-    ExperimentRow row = make_row_of_file((*files)[i], names, i, data);
+    ExperimentRow row = make_experiment_row((*files)[i], names, i, data);
     row.number = i;
     fill_row_from_profile((*files)[i].path, row);
     data.rows.push_back(std::move(row));

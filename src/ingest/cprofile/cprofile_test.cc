@@ -32,7 +32,7 @@ std::string real(double value) {
   return text;
 }
 std::string ascii(const std::string& text) { return "z"s + static_cast<char>(text.size()) + text; }
-std::string referable(std::string object) {
+std::string with_reference_flag(std::string object) {
   object[0] = static_cast<char>(object[0] | 0x80);
   return object;
 }
@@ -71,7 +71,7 @@ TEST(Cprofile, ReadsCallsOwnAndCumulativeTimeOfEachFunction) {
 
 TEST(Cprofile, ResolvesReferencesToEarlierObjects) {
   // Objects 0 and 1: the key and its file; the second key refers to the file, the callers to the first key.
-  const std::string first = referable(tuple({referable(ascii("a.py")), number(1), ascii("f")}));
+  const std::string first = with_reference_flag(tuple({with_reference_flag(ascii("a.py")), number(1), ascii("f")}));
   const std::string second = tuple({reference(1), number(7), ascii("g")});
   const Result<FunctionProfile> profile =
       parse_cprofile(dict(first + sums(1, 1, 1, 1) + second + sums(1, 1, 2, 2, dict(reference(0) + sums(1, 1, 2, 2)))));
@@ -143,7 +143,7 @@ class CprofileFiles : public testing::Test {
 };
 
 TEST_F(CprofileFiles, IsDetectedByItsContent) {
-  write("a", dict(referable(key("a.py", 1, "f")) + sums(1, 1, 1, 1)));
+  write("a", dict(with_reference_flag(key("a.py", 1, "f")) + sums(1, 1, 1, 1)));
   const Result<std::string> format = detect_format(folder_ / "a");
   ASSERT_TRUE(format);
   EXPECT_EQ(*format, "cprofile");

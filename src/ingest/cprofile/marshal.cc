@@ -12,9 +12,9 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::uint8_t kReferableFlag = 0x80;  // the object gets the next index of later references
-constexpr int kMaxNestingDepth = 32;           // a profile has four levels
-constexpr std::int32_t kMaxLongDigits = 4;     // of 15 bits: 60 bits fit std::int64_t
+constexpr std::uint8_t kReferableFlag = 0x80;      // the object gets the next index of later references
+constexpr int kMaxNestingDepth = 32;               // a profile has four levels
+constexpr std::int32_t kMaxLongIntegerDigits = 4;  // of 15 bits: 60 bits fit std::int64_t
 
 class MarshalReader {
  public:
@@ -34,13 +34,13 @@ class MarshalReader {
  private:
   using ObjectKind = MarshalObject::Kind;
 
-  std::nullopt_t set_problem(std::string_view problem) {
+  std::nullopt_t record_problem(std::string_view problem) {
     if (problem_.empty()) problem_ = problem;
     return std::nullopt;
   }
 
   std::optional<std::string_view> take_bytes(std::uint64_t size) {
-    if (size > bytes_.size() - position_) return set_problem("the file ends within an object");
+    if (size > bytes_.size() - position_) return record_problem("the file ends within an object");
     const std::string_view part = bytes_.substr(position_, size);
     position_ += size;
     return part;
@@ -61,9 +61,9 @@ class MarshalReader {
   }
 
   // A size must fit into the rest of the file: each item takes at least a byte.
-  std::optional<std::uint64_t> read_size(std::size_t bytes) {
+  std::optional<std::uint64_t> read_object_size(std::size_t bytes) {
     const std::optional<std::uint64_t> value = read_little_endian(bytes);
-    if (value && *value > bytes_.size() - position_) return set_problem("the size of an object is too large");
+    if (value && *value > bytes_.size() - position_) return record_problem("the size of an object is too large");
     return value;
   }
 
@@ -74,7 +74,7 @@ class MarshalReader {
     return index;
   }
 
-  std::optional<std::uint32_t> add_integer(std::optional<std::int64_t> value, bool is_referable) {
+  std::optional<std::uint32_t> add_integer_object(std::optional<std::int64_t> value, bool is_referable) {
     if (!value) return std::nullopt;
     MarshalObject object;
     object.kind = ObjectKind::integer;
@@ -83,7 +83,7 @@ class MarshalReader {
     return add_object(std::move(object), is_referable);
   }
 
-  std::optional<std::uint32_t> add_real(std::optional<double> value, bool is_referable) {
+  std::optional<std::uint32_t> add_real_object(std::optional<double> value, bool is_referable) {
     if (!value) return std::nullopt;
     MarshalObject object;
     object.kind = ObjectKind::real;
@@ -91,8 +91,8 @@ class MarshalReader {
     return add_object(std::move(object), is_referable);
   }
 
-  std::optional<std::uint32_t> add_text(std::size_t size_bytes, bool is_referable, bool is_python2_interned) {
-    const std::optional<std::uint64_t> length = read_size(size_bytes);
+  std::optional<std::uint32_t> read_text_object(std::size_t size_bytes, bool is_referable, bool is_python2_interned) {
+    const std::optional<std::uint64_t> length = read_object_size(size_bytes);
     const std::optional<std::string_view> text = length ? take_bytes(*length) : std::nullopt;
     if (!text) return std::nullopt;
     MarshalObject object;
@@ -107,24 +107,25 @@ class MarshalReader {
   std::optional<std::int64_t> read_long_integer() {
     const std::optional<std::int32_t> digits = read_signed_32();
     if (!digits) return std::nullopt;
-    if (*digits < -kMaxLongDigits || *digits > kMaxLongDigits) return set_problem("an integer is too large");
+    if (*digits < -kMaxLongIntegerDigits || *digits > kMaxLongIntegerDigits)
+      return record_problem("an integer is too large");
     std::int64_t value = 0;
     const std::int32_t count = *digits < 0 ? -*digits : *digits;
     for (std::int32_t i = 0; i < count; ++i) {
       const std::optional<std::uint64_t> digit = read_little_endian(2);
       if (!digit) return std::nullopt;
-      if (*digit >= 1 << 15) return set_problem("an integer is damaged");
+      if (*digit >= 1 << 15) return record_problem("an integer is damaged");
       value |= static_cast<std::int64_t>(*digit) << (15 * i);
     }
     return *digits < 0 ? -value : value;
   }
 
   std::optional<double> read_real_as_text() {
-    const std::optional<std::uint64_t> length = read_size(1);
+    const std::optional<std::uint64_t> length = read_object_size(1);
     const std::optional<std::string_view> text = length ? take_bytes(*length) : std::nullopt;
     if (!text) return std::nullopt;
     const std::optional<double> value = parse_double(*text);
-    if (!value) return set_problem("a number is damaged");
+    if (!value) return record_problem("a number is damaged");
     return value;
   }
 
@@ -149,7 +150,7 @@ class MarshalReader {
     const std::uint32_t index = add_object(std::move(dict), is_referable);
     std::vector<std::uint32_t> items;
     while (true) {
-      if (position_ == bytes_.size()) return set_problem("the file ends within an object");
+      if (position_ == bytes_.size()) return record_problem("the file ends within an object");
       if (bytes_[position_] == '0') {  // the end of a dict
         ++position_;
         break;
@@ -164,15 +165,15 @@ class MarshalReader {
     return index;
   }
 
-  std::optional<std::uint32_t> read_reference(const std::vector<std::uint32_t>& targets) {
+  std::optional<std::uint32_t> read_object_reference(const std::vector<std::uint32_t>& targets) {
     const std::optional<std::uint64_t> number = read_little_endian(4);
     if (!number) return std::nullopt;
-    if (*number >= targets.size()) return set_problem("a reference has no object");
+    if (*number >= targets.size()) return record_problem("a reference has no object");
     return targets[*number];
   }
 
   std::optional<std::uint32_t> read_object(int depth) {
-    if (depth > kMaxNestingDepth) return set_problem("objects are nested too deeply");
+    if (depth > kMaxNestingDepth) return record_problem("objects are nested too deeply");
     const std::optional<std::uint64_t> code = read_little_endian(1);
     if (!code) return std::nullopt;
     const bool is_referable = (*code & kReferableFlag) != 0;
@@ -180,46 +181,46 @@ class MarshalReader {
       case 'N':
         return add_object({}, false);
       case 'T':
-        return add_integer(1, false);
+        return add_integer_object(1, false);
       case 'F':
-        return add_integer(0, false);
+        return add_integer_object(0, false);
       case 'i':
-        return add_integer(read_signed_32(), is_referable);
+        return add_integer_object(read_signed_32(), is_referable);
       case 'I': {  // 64 bits, Python 2
         const std::optional<std::uint64_t> value = read_little_endian(8);
-        return value ? add_integer(static_cast<std::int64_t>(*value), is_referable) : std::nullopt;
+        return value ? add_integer_object(static_cast<std::int64_t>(*value), is_referable) : std::nullopt;
       }
       case 'l':
-        return add_integer(read_long_integer(), is_referable);
+        return add_integer_object(read_long_integer(), is_referable);
       case 'g': {
         const std::optional<std::uint64_t> bits = read_little_endian(8);
-        return bits ? add_real(std::bit_cast<double>(*bits), is_referable) : std::nullopt;
+        return bits ? add_real_object(std::bit_cast<double>(*bits), is_referable) : std::nullopt;
       }
       case 'f':
-        return add_real(read_real_as_text(), is_referable);
+        return add_real_object(read_real_as_text(), is_referable);
       case 'z':  // ASCII with a one-byte size; 'Z': interned
       case 'Z':
-        return add_text(1, is_referable, false);
+        return read_text_object(1, is_referable, false);
       case 'a':  // ASCII, interned ASCII, Unicode, bytes
       case 'A':
       case 'u':
       case 's':
-        return add_text(4, is_referable, false);
+        return read_text_object(4, is_referable, false);
       case 't':  // interned; Python 2 refers to it with 'R', Python 3 with 'r'
-        return add_text(4, is_referable, true);
+        return read_text_object(4, is_referable, true);
       case ')':
-        return read_tuple(read_size(1), is_referable, depth);
+        return read_tuple(read_object_size(1), is_referable, depth);
       case '(':
       case '[':
-        return read_tuple(read_size(4), is_referable, depth);
+        return read_tuple(read_object_size(4), is_referable, depth);
       case '{':
         return read_dict(is_referable, depth);
       case 'r':
-        return read_reference(referable_objects_);
+        return read_object_reference(referable_objects_);
       case 'R':
-        return read_reference(interned_objects_);
+        return read_object_reference(interned_objects_);
       default:
-        return set_problem("an object has an unknown type");
+        return record_problem("an object has an unknown type");
     }
   }
 

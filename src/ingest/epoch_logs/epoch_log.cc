@@ -65,7 +65,7 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
   std::uint64_t dropped = 0;
   bool is_truncated = false;
   for_each_line(text, [&](std::string_view line) {
-    const std::vector<std::string> fields = split_fields(line);
+    const std::vector<std::string> fields = split_csv_fields(line);
     if (!columns) {
       columns = find_epoch_columns(fields);
       return;

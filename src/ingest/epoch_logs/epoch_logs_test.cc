@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "ingest/epoch_logs/epoch_log.h"
-#include "ingest/epoch_logs/name_pattern.h"
+#include "ingest/epoch_logs/file_name_pattern.h"
 #include "ingest/epoch_logs/power_experiment.h"
 
 namespace joulemap::ingest {
@@ -40,35 +40,35 @@ class PowerExperiment : public testing::Test {
   fs::path folder_;
 };
 
-TEST(NamePattern, ParsesAndFillsFieldsOfNames) {
-  const Result<NamePattern> pattern = NamePattern::parse("run{run}-gpu-batchsize{batch}-{model}-ENERGY.csv");
+TEST(FileNamePattern, ParsesAndFillsFieldsOfNames) {
+  const Result<FileNamePattern> pattern = FileNamePattern::parse("run{run}-gpu-batchsize{batch}-{model}-ENERGY.csv");
   ASSERT_TRUE(pattern);
   const auto fields = pattern->match("run2-gpu-batchsize128-res-net50-ENERGY.csv");
   ASSERT_TRUE(fields);
   EXPECT_EQ(fields->at("run"), "2");
   EXPECT_EQ(fields->at("batch"), "128");
   EXPECT_EQ(fields->at("model"), "res-net50");
-  EXPECT_EQ(NamePattern::parse("{model}_{run}.csv")->fill_in(*fields), "res-net50_2.csv");
+  EXPECT_EQ(FileNamePattern::parse("{model}_{run}.csv")->make_file_name(*fields), "res-net50_2.csv");
   EXPECT_FALSE(pattern->match("run-gpu-batchsize128-x-ENERGY.csv"));
   EXPECT_FALSE(pattern->match("run2-gpu-batchsize128-x_MODEL.csv"));
 }
 
-TEST(NamePattern, AFieldWithValuesMatchesOnlyThem) {
-  const Result<NamePattern> pattern = NamePattern::parse("{model}_{framework:pytorch|tensorflow}_{pass}.prof");
+TEST(FileNamePattern, AFieldWithValuesMatchesOnlyThem) {
+  const Result<FileNamePattern> pattern = FileNamePattern::parse("{model}_{framework:pytorch|tensorflow}_{pass}.prof");
   ASSERT_TRUE(pattern);
   const auto fields = pattern->match("transformer_xl_pytorch_train.prof");
   ASSERT_TRUE(fields);
   EXPECT_EQ(fields->at("model"), "transformer_xl");
   EXPECT_EQ(fields->at("framework"), "pytorch");
   EXPECT_EQ(fields->at("pass"), "train");
-  EXPECT_EQ(pattern->fill_in(*fields), "transformer_xl_pytorch_train.prof");
+  EXPECT_EQ(pattern->make_file_name(*fields), "transformer_xl_pytorch_train.prof");
   EXPECT_FALSE(pattern->match("transformer_xl_jax_train.prof"));
 }
 
-TEST(NamePattern, RefusesAmbiguousPatterns) {
+TEST(FileNamePattern, RefusesAmbiguousPatterns) {
   for (const char* text :
        {"{a}{b}.csv", "{a.csv", "a}.csv", "{}.csv", "{a}-{a}.csv", "{:x}.csv", "{a:}.csv", "{a:x|}.csv"}) {
-    EXPECT_FALSE(NamePattern::parse(text)) << text;
+    EXPECT_FALSE(FileNamePattern::parse(text)) << text;
   }
 }
 

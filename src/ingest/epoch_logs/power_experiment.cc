@@ -12,8 +12,8 @@
 #include "base/small_file.h"
 #include "base/text.h"
 #include "ingest/epoch_logs/epoch_log.h"
-#include "ingest/epoch_logs/name_pattern.h"
-#include "ingest/epoch_logs/named_files.h"
+#include "ingest/epoch_logs/experiment_files.h"
+#include "ingest/epoch_logs/file_name_pattern.h"
 #include "ingest/epoch_logs/power_integral.h"
 #include "ingest/trace_file.h"
 
@@ -24,12 +24,12 @@ namespace fs = std::filesystem;
 
 // Gauges of gpu0 from after `from_s` until `to_s`, in seconds since origin_ns.
 GaugeValues mean_gauges_between(const PowerLog& log, std::int64_t origin_ns, double from_s, double to_s) {
-  GaugeWindow window;
+  GaugeAccumulator window;
   for (const Sample& sample : log.samples) {
     const Channel& channel = log.channels[sample.channel];
     const double time_s = seconds(sample.reading.time_ns() - origin_ns);
     if (time_s <= from_s || time_s > to_s || !channel.name.starts_with("gpu0-")) continue;
-    const std::optional<std::size_t> gauge = gauge_of_channel(channel.name);
+    const std::optional<std::size_t> gauge = gauge_index_of_channel(channel.name);
     if (gauge) window.add(*gauge, static_cast<double>(sample.reading.raw) * channel.scale, 1);
   }
   return window.values();
@@ -42,10 +42,10 @@ RowSeries make_power_series(const PowerLog& log, const std::vector<std::pair<std
   if (!(elapsed_s > 0)) return series;
   const std::size_t slices = std::clamp<std::size_t>(log.samples.size() / log.channels.size(), 1, kMaxSeriesSlices);
   series.slice_s = elapsed_s / static_cast<double>(slices);
-  std::vector<GaugeWindow> windows(slices);
+  std::vector<GaugeAccumulator> windows(slices);
   for (const Sample& sample : log.samples) {
     const Channel& channel = log.channels[sample.channel];
-    const std::optional<std::size_t> gauge = gauge_of_channel(channel.name);
+    const std::optional<std::size_t> gauge = gauge_index_of_channel(channel.name);
     if (!gauge || !channel.name.starts_with("gpu0-")) continue;
     const auto slice =
         static_cast<std::size_t>(std::max(0.0, seconds(sample.reading.time_ns() - origin_ns) / series.slice_s));
@@ -61,7 +61,7 @@ RowSeries make_power_series(const PowerLog& log, const std::vector<std::pair<std
   }
   for (std::size_t gauge = 0; gauge < kGauges.size(); ++gauge) {
     SeriesChannel channel{std::string(kGauges[gauge].name), std::string(kGauges[gauge].unit), {}};
-    for (const GaugeWindow& window : windows) channel.values.push_back(window.values()[gauge]);
+    for (const GaugeAccumulator& window : windows) channel.values.push_back(window.values()[gauge]);
     const bool is_known = std::ranges::any_of(channel.values, [](const auto& value) { return value.has_value(); });
     if (is_known) series.channels.push_back(std::move(channel));
   }
@@ -83,9 +83,9 @@ std::vector<std::pair<std::string, PowerIntegral>> integrate_power_by_domain(con
   return integrals;
 }
 
-class RowBuilder {
+class ExperimentRowBuilder {
  public:
-  explicit RowBuilder(ExperimentData& data) : data_(data) {}
+  explicit ExperimentRowBuilder(ExperimentData& data) : data_(data) {}
 
   Status add(const PowerLog& log, const EpochLog* epochs, ExperimentRow row) {
     const auto integrals = integrate_power_by_domain(log);
@@ -98,10 +98,10 @@ class RowBuilder {
     row.state = RowState::done;
     row.attempts = 1;
     row.first.measured = MeasuredWatts(0);
-    for (const auto& [name, integral] : integrals) add_domain(name, integral, row);
-    take_diagnostics(log.diagnostics, row);
+    for (const auto& [name, integral] : integrals) append_domain_energy(name, integral, row);
+    distribute_diagnostics(log.diagnostics, row);
     set_metrics(log, epochs, origin_ns, row);
-    if (epochs != nullptr) add_epochs(*epochs, log, integrals, row);
+    if (epochs != nullptr) add_epoch_results(*epochs, log, integrals, row);
     row.series = make_power_series(log, integrals, origin_ns, *row.elapsed_s);
     data_.rows.push_back(std::move(row));
     return Done{};
@@ -109,7 +109,7 @@ class RowBuilder {
 
  private:
   // Moves diagnostics to the row. Those that apply to all logs of this kind are reported once for the experiment.
-  void take_diagnostics(const Diagnostics& notes, ExperimentRow& row) {
+  void distribute_diagnostics(const Diagnostics& notes, ExperimentRow& row) {
     constexpr std::array<std::string_view, 4> kOfAll = {"local_time", "power_is_mean", "columns_guessed",
                                                         "epoch_times_cut"};
     for (Diagnostic note : notes.list()) {
@@ -123,7 +123,7 @@ class RowBuilder {
     }
   }
 
-  static void add_domain(const std::string& name, const PowerIntegral& integral, ExperimentRow& row) {
+  static void append_domain_energy(const std::string& name, const PowerIntegral& integral, ExperimentRow& row) {
     DomainEnergy domain;
     domain.name = name;
     domain.joules = integral.energy_j(0, *row.elapsed_s);
@@ -169,9 +169,9 @@ class RowBuilder {
     set_gauges(mean_gauges_between(log, origin_ns, -1, *row.elapsed_s), row.metrics);
   }
 
-  void add_epochs(const EpochLog& epochs, const PowerLog& log,
-                  const std::vector<std::pair<std::string, PowerIntegral>>& integrals, ExperimentRow& row) {
-    take_diagnostics(epochs.diagnostics, row);
+  void add_epoch_results(const EpochLog& epochs, const PowerLog& log,
+                         const std::vector<std::pair<std::string, PowerIntegral>>& integrals, ExperimentRow& row) {
+    distribute_diagnostics(epochs.diagnostics, row);
     const std::int64_t origin_ns = PowerIntegral::origin_ns(log);
     double begin_s = 0;
     for (const EpochEnd& end : epochs.epoch_ends) {
@@ -201,9 +201,9 @@ class RowBuilder {
   ExperimentData& data_;
 };
 
-Result<EpochLog> read_epoch_log_of(const InputFile& file, const NamePattern& names,
+Result<EpochLog> read_epoch_log_of(const InputFile& file, const FileNamePattern& names,
                                    std::optional<std::int64_t> utc_offset_s) {
-  const std::optional<std::string> name = names.fill_in(file.field_values);
+  const std::optional<std::string> name = names.make_file_name(file.field_values);
   if (!name)
     return Error{ErrorCode::usage, "--epochs has a field that --pattern does not have", "use the same fields in both"};
   const bool is_beside = !names.field_names().empty();
@@ -228,8 +228,8 @@ ExperimentData finish_imported_experiment(ExperimentData data) {
   return data;
 }
 
-Status add_row_of_file(const InputFile& file, const NamePattern& epoch_names, const PowerExperimentOptions& options,
-                       ExperimentRow row, ExperimentData& data) {
+Status add_power_log_row(const InputFile& file, const FileNamePattern& epoch_names,
+                         const PowerExperimentOptions& options, ExperimentRow row, ExperimentData& data) {
   const Result<TraceBytes> text = read_trace_file(file.path);
   if (!text) return text.error();
   const Result<PowerLog> log = parse_power_log(text->view(), file.path, options.utc_offset_s);
@@ -242,7 +242,7 @@ Status add_row_of_file(const InputFile& file, const NamePattern& epoch_names, co
   }
   text->report_damage(row.diagnostics);
   std::optional<EpochLog> epochs;
-  if (!options.epoch_logs.empty()) {
+  if (!options.epoch_log_pattern.empty()) {
     Result<EpochLog> read = read_epoch_log_of(file, epoch_names, options.utc_offset_s);
     if (read) {
       epochs = *std::move(read);
@@ -252,20 +252,20 @@ Status add_row_of_file(const InputFile& file, const NamePattern& epoch_names, co
       row.diagnostics.add({"epochs_missing", 1, read.error().message, read.error().remedy});
     }
   }
-  Status added = RowBuilder(data).add(*log, epochs ? &*epochs : nullptr, std::move(row));
+  Status added = ExperimentRowBuilder(data).add(*log, epochs ? &*epochs : nullptr, std::move(row));
   return added ? Status(Done{}) : Status(std::move(added).error().with_context(file.path));
 }
 
 }  // namespace
 
 Result<ExperimentData> read_power_experiment(const PowerExperimentOptions& options) {
-  const Result<NamePattern> pattern = NamePattern::parse(options.pattern);
+  const Result<FileNamePattern> pattern = FileNamePattern::parse(options.pattern);
   if (!pattern) return pattern.error();
-  const Result<NamePattern> epoch_names = NamePattern::parse(options.epoch_logs);
+  const Result<FileNamePattern> epoch_names = FileNamePattern::parse(options.epoch_log_pattern);
   if (!epoch_names) return epoch_names.error();
-  const NamePattern* const names = options.pattern.empty() ? nullptr : &*pattern;
+  const FileNamePattern* const names = options.pattern.empty() ? nullptr : &*pattern;
   const Result<std::vector<InputFile>> files =
-      find_named_files(options.inputs, names, "run{run}-{framework}-{dataset}-ENERGY.csv");
+      find_experiment_files(options.inputs, names, "run{run}-{framework}-{dataset}-ENERGY.csv");
   if (!files) return files.error();
   Result<std::vector<ExperimentFactor>> factors = make_pattern_factors(names);
   if (!factors) return std::move(factors).error();
@@ -273,8 +273,8 @@ Result<ExperimentData> read_power_experiment(const PowerExperimentOptions& optio
   data.name = "nvidia-smi";
   data.factors = std::move(*factors);
   for (std::size_t i = 0; i < files->size(); ++i) {
-    ExperimentRow row = make_row_of_file((*files)[i], names, i, data);
-    if (Status added = add_row_of_file((*files)[i], *epoch_names, options, std::move(row), data); !added) {
+    ExperimentRow row = make_experiment_row((*files)[i], names, i, data);
+    if (Status added = add_power_log_row((*files)[i], *epoch_names, options, std::move(row), data); !added) {
       return std::move(added).error();
     }
   }

@@ -23,7 +23,7 @@ struct PowerExperimentOptions {
   // repetition, the others are factors. Empty: all logs are repetitions of one cell.
   std::string pattern;
   // Epoch log of a power log: a path, or a pattern with the same fields for a file beside the power log. Empty: none.
-  std::string epoch_logs;
+  std::string epoch_log_pattern;
   std::optional<std::int64_t> utc_offset_s;
 };
 

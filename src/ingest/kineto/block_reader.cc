@@ -28,29 +28,29 @@ class BlockParser {
   }
 
   ParsedBlock parse_block_events() {
-    while (!is_done_) parse_next_step();
+    while (!is_done_) parse_next_list_item();
     parsed_block_.events = tables_.block_events;  // a copy without spare capacity; block_events is reused
     return std::move(parsed_block_);
   }
 
  private:
   // Parses one event or the end of the list, or skips garbage.
-  void parse_next_step() {
+  void parse_next_list_item() {
     while (position_ < text_.size() && (formats::is_json_space(text_[position_]) || text_[position_] == ','))
       ++position_;
     if (position_ >= text_.size()) return finish_block(BlockEndReason::after_event, text_.size());
     if (text_[position_] == '{') return parse_next_event();
     if (text_[position_] == ']' && is_end_of_event_list(position_ + 1))
       return finish_block(BlockEndReason::end_of_event_list, position_ + 1);
-    count_dropped();
-    move_to_position(find_event_start(text_, position_));
+    count_dropped_event();
+    resume_at_event(find_event_start(text_, position_));
   }
 
   void parse_next_event() {
     const JsonPosition step = read_event_at(position_, QuoteRule::strict, raw_event_);
     if (!step.failed) return add_event(raw_event_, step);
     if (needs_more_text(step)) return finish_block(BlockEndReason::inside_event, position_);
-    count_searched_bytes(step);
+    consume_search_budget(step);
     recover_broken_event();
   }
 
@@ -64,7 +64,7 @@ class BlockParser {
 
   void add_event(const RawEvent& raw, const JsonPosition& step) {
     if (raw.phase == '\0') {
-      if (!is_empty_object()) count_dropped();
+      if (!is_empty_object()) count_dropped_event();
     } else if (!tables_.add(raw, tables_.block_events, parsed_block_.event_counts)) {
       note_first_damage();
     }
@@ -80,15 +80,15 @@ class BlockParser {
       note_first_damage();
       return add_event(raw_event_, lenient);
     }
-    count_searched_bytes(lenient);
-    count_dropped();
+    consume_search_budget(lenient);
+    count_dropped_event();
     for (std::size_t next = find_event_start(text_, position_ + 1); remaining_search_bytes_ > 0;
          next = find_event_start(text_, next + 1)) {
-      if (next == std::string_view::npos) return move_to_position(next);
+      if (next == std::string_view::npos) return resume_at_event(next);
       const JsonPosition tried = read_event_at(next, QuoteRule::strict, raw_event_);
-      if (!tried.failed && raw_event_.phase != '\0') return move_to_position(next);
+      if (!tried.failed && raw_event_.phase != '\0') return resume_at_event(next);
       if (needs_more_text(tried)) return finish_block(BlockEndReason::inside_event, next);
-      count_searched_bytes(tried);
+      consume_search_budget(tried);
     }
     finish_block(BlockEndReason::after_event, text_.size());
   }
@@ -113,19 +113,19 @@ class BlockParser {
     return behind >= text_.size() || text_[behind] == ',' || text_[behind] == '}';
   }
 
-  void count_searched_bytes(const JsonPosition& step) {
+  void consume_search_budget(const JsonPosition& step) {
     const auto read = static_cast<std::size_t>(step.at - text_.data()) - position_ + 1;
     remaining_search_bytes_ -= std::min(remaining_search_bytes_, read);
   }
   void note_first_damage() {
     if (!parsed_block_.first_damage_offset) parsed_block_.first_damage_offset = position_;
   }
-  void count_dropped() {
+  void count_dropped_event() {
     note_first_damage();
     ++parsed_block_.event_counts.event_count;
     ++parsed_block_.event_counts.dropped_event_count;
   }
-  void move_to_position(std::size_t position) {
+  void resume_at_event(std::size_t position) {
     if (position != std::string_view::npos) {
       position_ = position;
       return;

@@ -97,7 +97,7 @@ bool BlockSource::find_event_list(std::string_view text, bool is_all, std::size_
   }
   needs_more_text = json.needs_more_text();
   if (needs_more_text && !is_all) return false;
-  header_is_damaged_ = json.failed();
+  is_header_damaged_ = json.failed();
   const std::size_t found = json.failed() ? search_event_list(text) : std::string_view::npos;
   if (found == std::string_view::npos) {
     needs_more_text = json.failed();

@@ -48,7 +48,7 @@ class BlockSource {
   // Reads up to the list of events. Fails if the text has none or cannot be read.
   Status read_header();
   const std::string& header() const { return header_; }
-  bool header_is_damaged() const { return header_is_damaged_; }
+  bool is_header_damaged() const { return is_header_damaged_; }
   bool is_bare_list() const { return header_.empty(); }
 
   // Stores the next block in `block`, or returns false at the end. The blocks together are all text after the header.
@@ -60,7 +60,7 @@ class BlockSource {
   TextReader read_text_;
   std::size_t block_bytes_;
   std::string header_;
-  bool header_is_damaged_ = false;
+  bool is_header_damaged_ = false;
   BlockBuffer pending_text_;  // read but not yet returned
   bool is_at_end_ = false;
 };

@@ -17,7 +17,7 @@ std::string op(const std::string& name, const std::string& more = "") {
       R"({{"ph": "X", "cat": "cpu_op", "name": "{}", "pid": 1, "tid": 2, "ts": 1669783687464181, "dur": 2{}}})", name,
       more);
 }
-std::string file_of(const std::string& events) { return "{\"traceEvents\": [" + events + "]}"; }
+std::string kineto_json(const std::string& events) { return "{\"traceEvents\": [" + events + "]}"; }
 
 using Names = std::vector<std::string>;
 Names names_of(const Trace& trace) {
@@ -27,7 +27,7 @@ Names names_of(const Trace& trace) {
   }
   return names;
 }
-std::string codes_of(const Trace& trace) {
+std::string diagnostic_codes_of(const Trace& trace) {
   std::string codes;
   for (const Diagnostic& diagnostic : trace.diagnostics.list()) {
     codes += fmt::format("{} {};", diagnostic.code, diagnostic.count);
@@ -38,26 +38,26 @@ std::string codes_of(const Trace& trace) {
 TEST(BrokenKinetoTrace, AnEmptyListIsAnEmptyTrace) {
   const Trace trace = read_kineto_text("{\"traceEvents\": []}");
   EXPECT_EQ(trace.read_event_count, 0u);
-  EXPECT_EQ(codes_of(trace), "");
-  EXPECT_EQ(codes_of(read_kineto_text("[]")), "");
+  EXPECT_EQ(diagnostic_codes_of(trace), "");
+  EXPECT_EQ(diagnostic_codes_of(read_kineto_text("[]")), "");
 }
 
 TEST(BrokenKinetoTrace, IgnoresAnEmptyObjectAtTheEnd) {
-  const Trace trace = read_kineto_text(file_of(op("a") + ",{ }"));
+  const Trace trace = read_kineto_text(kineto_json(op("a") + ",{ }"));
   EXPECT_EQ(trace.read_event_count, 1u);
-  EXPECT_EQ(codes_of(trace), "");
+  EXPECT_EQ(diagnostic_codes_of(trace), "");
 }
 
 TEST(BrokenKinetoTrace, ABareListAByteOrderMarkAndOtherLineEndsAreRead) {
   EXPECT_EQ(names_of(read_kineto_text("[" + op("a") + ",\n" + op("b") + "]")), (Names{"a", "b"}));
-  EXPECT_EQ(names_of(read_kineto_text("\xEF\xBB\xBF" + file_of(op("a")))), (Names{"a"}));
+  EXPECT_EQ(names_of(read_kineto_text("\xEF\xBB\xBF" + kineto_json(op("a")))), (Names{"a"}));
   EXPECT_EQ(
       names_of(read_kineto_text("{\r\n\"traceEvents\":\r\n[\r\n" + op("a") + "\r\n,\r\n" + op("b") + "\r\n]\r\n}")),
       (Names{"a", "b"}));
 }
 
 TEST(BrokenKinetoTrace, AcceptsMembersInAnyOrderWithAnyValue) {
-  const std::string text = file_of(
+  const std::string text = kineto_json(
       R"({"args": {"deep": [{"ph": "X", "name": "no event"}, [[{}]]], "External id": 9}, "dur": 1.5, )"
       R"("ts": 1669783687464181.25, "tid": 1, "pid": 2, "name": "\u0061\n\"b\"", "cat": "cpu_op", "ph": "X"},)" +
       op("c"));
@@ -66,22 +66,22 @@ TEST(BrokenKinetoTrace, AcceptsMembersInAnyOrderWithAnyValue) {
   EXPECT_EQ(trace.event_blocks[0][0].external_id, 9u);
   EXPECT_EQ(trace.event_blocks[0][0].start_ns, 1'669'783'687'464'181'250);
   EXPECT_EQ(trace.event_blocks[0][0].duration_ns, 1500);
-  EXPECT_EQ(codes_of(trace), "");
+  EXPECT_EQ(diagnostic_codes_of(trace), "");
 }
 
 TEST(BrokenKinetoTrace, RepairsAndReportsStrayQuotes) {
   const Trace trace = read_kineto_text(
-      file_of(op("a") + "," + op("<lambda \"x\"> y") + "," +
-              op("c", R"(, "args": {"Concrete Inputs": ["say "hi"", "z"], "External id": 4})") + "," + op("d")));
+      kineto_json(op("a") + "," + op("<lambda \"x\"> y") + "," +
+                  op("c", R"(, "args": {"Concrete Inputs": ["say "hi"", "z"], "External id": 4})") + "," + op("d")));
   EXPECT_EQ(names_of(trace), (Names{"a", "<lambda \"x\"> y", "c", "d"}));
   EXPECT_EQ(trace.event_blocks[0][2].external_id, 4u);
-  EXPECT_EQ(codes_of(trace), "import.events-repaired 2;");
+  EXPECT_EQ(diagnostic_codes_of(trace), "import.events-repaired 2;");
 }
 
 TEST(BrokenKinetoTrace, AcceptsControlCharacters) {
-  const Trace trace = read_kineto_text(file_of(op("a\n\tb\x01") + "," + op("c")));
+  const Trace trace = read_kineto_text(kineto_json(op("a\n\tb\x01") + "," + op("c")));
   EXPECT_EQ(names_of(trace), (Names{"a\n\tb\x01", "c"}));
-  EXPECT_EQ(codes_of(trace), "");
+  EXPECT_EQ(diagnostic_codes_of(trace), "");
 }
 
 TEST(BrokenKinetoTrace, AnInvalidEventIsDroppedAlone) {
@@ -89,16 +89,16 @@ TEST(BrokenKinetoTrace, AnInvalidEventIsDroppedAlone) {
        {R"({"ph": "X", "cat": "cpu_op", "name": "x", "pid": 1 2 3})", R"({"ph": "X" "cat"})", R"({"ph": })", "{", "}",
         "garbage", R"("text")", R"({"ph": "X", "name": "a", b", "pid": [}, "args": {"x": "y}})", "12",
         R"({"name": "no phase"})"}) {
-    const Trace trace = read_kineto_text(file_of(op("a") + "," + broken + "," + op("b") + "," + op("c")));
+    const Trace trace = read_kineto_text(kineto_json(op("a") + "," + broken + "," + op("b") + "," + op("c")));
     EXPECT_EQ(names_of(trace), (Names{"a", "b", "c"})) << broken;
     EXPECT_EQ(trace.dropped_event_count, 1u) << broken;
     EXPECT_EQ(trace.read_event_count, 4u) << broken;
-    EXPECT_EQ(codes_of(trace), "import.events-dropped 1;") << broken;
+    EXPECT_EQ(diagnostic_codes_of(trace), "import.events-dropped 1;") << broken;
   }
 }
 
 TEST(BrokenKinetoTrace, ReportsTheOffsetOfTheFirstDamage) {
-  const std::string text = file_of(op("a") + ",garbage," + op("b"));
+  const std::string text = kineto_json(op("a") + ",garbage," + op("b"));
   const Trace trace = read_kineto_text(text);
   ASSERT_EQ(trace.diagnostics.list().size(), 1u);
   const std::string position = fmt::format("byte {} ", text.find("garbage"));
@@ -111,17 +111,17 @@ TEST(BrokenKinetoTrace, DropsImpossibleTimes) {
     return fmt::format(R"({{"ph": "X", "cat": "cpu_op", "name": "x", "pid": 1, "tid": 2, "ts": {}, "dur": {}}})", ts,
                        dur);
   };
-  const Trace trace = read_kineto_text(
-      file_of(op("a") + "," + timed("1", "-5") + "," + timed("1e300", "1") + "," + timed("1", "1e18") + "," +
-              timed("nan", "1") + "," + timed("-7", "1") + "," + timed("123456789012345678901234567890", "1") + "," +
-              timed("null", "1") + "," + R"({"ph": "X", "cat": "cpu_op", "name": "no length", "ts": 1},)" + op("b")));
+  const Trace trace = read_kineto_text(kineto_json(
+      op("a") + "," + timed("1", "-5") + "," + timed("1e300", "1") + "," + timed("1", "1e18") + "," +
+      timed("nan", "1") + "," + timed("-7", "1") + "," + timed("123456789012345678901234567890", "1") + "," +
+      timed("null", "1") + "," + R"({"ph": "X", "cat": "cpu_op", "name": "no length", "ts": 1},)" + op("b")));
   EXPECT_EQ(names_of(trace), (Names{"a", "b"}));
   EXPECT_EQ(trace.dropped_event_count, 8u);
   EXPECT_EQ(trace.read_event_count, 10u);
 }
 
 TEST(BrokenKinetoTrace, ANameThatEndsWithABackslashDoesNotSwallowTheNextEvent) {
-  const Trace trace = read_kineto_text(file_of(op("a") + "," + op("C:\\") + "," + op("b") + "," + op("c")));
+  const Trace trace = read_kineto_text(kineto_json(op("a") + "," + op("C:\\") + "," + op("b") + "," + op("c")));
   EXPECT_EQ(names_of(trace), (Names{"a", "b", "c"}));
   EXPECT_EQ(trace.dropped_event_count, 1u);
   EXPECT_EQ(trace.read_event_count, 4u);
@@ -129,8 +129,8 @@ TEST(BrokenKinetoTrace, ANameThatEndsWithABackslashDoesNotSwallowTheNextEvent) {
 
 TEST(BrokenKinetoTrace, ReportsUnknownCategoriesWithoutDamage) {
   const Trace trace = read_kineto_text(
-      file_of(op("a") + R"(, {"ph": "X", "cat": "quantum", "name": "q", "pid": 1, "tid": 1, "ts": 1, "dur": 1})"));
-  EXPECT_EQ(codes_of(trace), "import.unknown-category 1;");
+      kineto_json(op("a") + R"(, {"ph": "X", "cat": "quantum", "name": "q", "pid": 1, "tid": 1, "ts": 1, "dur": 1})"));
+  EXPECT_EQ(diagnostic_codes_of(trace), "import.unknown-category 1;");
   EXPECT_EQ(trace.dropped_event_count, 0u);
 }
 
@@ -150,13 +150,13 @@ TEST(BrokenKinetoTrace, BlocksOfAnySizeGiveTheSameTrace) {
   const std::string text = hard_trace(60);
   const Trace whole = read_kineto_text(text, {.threads = 1});
   ASSERT_EQ(names_of(whole).size(), 60u);
-  EXPECT_EQ(codes_of(whole), "");
+  EXPECT_EQ(diagnostic_codes_of(whole), "");
   for (std::size_t bytes = 1; bytes < 1200; bytes += bytes < 300 ? 1 : 37) {
     for (const std::size_t threads : {1u, 3u}) {
       const Trace trace = read_kineto_text(text, {.block_bytes = bytes, .threads = threads});
       EXPECT_EQ(names_of(trace), names_of(whole)) << bytes;
       EXPECT_EQ(trace.read_event_count, whole.read_event_count) << bytes;
-      EXPECT_EQ(codes_of(trace), "") << bytes;
+      EXPECT_EQ(diagnostic_codes_of(trace), "") << bytes;
     }
   }
 }
@@ -178,9 +178,9 @@ TEST(BrokenKinetoTrace, ATraceCutAnywhereGivesItsContent) {
 
 TEST(BrokenKinetoTrace, EventsLongerThanABlockAreRead) {
   const std::string long_args = R"(, "args": {"Call stack": ")" + std::string(3'000'000, 'x') + "\"}";
-  const Trace trace = read_kineto_text(file_of(op("a", long_args) + "," + op("b") + "," + op("c", long_args)));
+  const Trace trace = read_kineto_text(kineto_json(op("a", long_args) + "," + op("b") + "," + op("c", long_args)));
   EXPECT_EQ(names_of(trace), (Names{"a", "b", "c"}));
-  EXPECT_EQ(codes_of(trace), "");
+  EXPECT_EQ(diagnostic_codes_of(trace), "");
 }
 
 TEST(BrokenKinetoTrace, TerminatesOnDeepNestingAndEndlessStarts) {

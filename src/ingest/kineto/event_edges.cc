@@ -35,7 +35,7 @@ bool match_character_before(std::string_view text, std::size_t& at, char expecte
   return at > 0 && text[--at] == expected;
 }
 
-bool follows_object(std::string_view text, std::size_t brace) {
+bool follows_json_object(std::string_view text, std::size_t brace) {
   return match_character_before(text, brace, ',') && match_character_before(text, brace, '}');
 }
 
@@ -50,13 +50,13 @@ std::size_t find_event_start(std::string_view text, std::size_t from) {
 
 std::size_t find_event_start_after_event(std::string_view text, std::size_t from) {
   std::size_t at = find_event_start(text, from);
-  while (at != std::string_view::npos && !follows_object(text, at)) at = find_event_start(text, at + 1);
+  while (at != std::string_view::npos && !follows_json_object(text, at)) at = find_event_start(text, at + 1);
   return at;
 }
 
 std::size_t find_last_event_start(std::string_view text) {
   for (std::size_t at = text.rfind('{'); at != std::string_view::npos && at > 0; at = text.rfind('{', at - 1)) {
-    if (looks_like_event(text, at) && follows_object(text, at)) return at;
+    if (looks_like_event(text, at) && follows_json_object(text, at)) return at;
   }
   return std::string_view::npos;
 }

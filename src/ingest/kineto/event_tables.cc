@@ -27,14 +27,14 @@ bool is_old_annotation(std::string_view name) {
   return false;
 }
 
-bool is_gpu_category(Category category) {
-  return category == Category::kernel || category == Category::copy || category == Category::fill;
+bool is_gpu_category(EventCategory category) {
+  return category == EventCategory::kernel || category == EventCategory::copy || category == EventCategory::fill;
 }
 
 }  // namespace
 
 EventTables::EventTables() {
-  track_name.intern("");
+  track_texts.intern("");
   intern(byte_counts, std::uint64_t{0});
 }
 
@@ -45,8 +45,8 @@ bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, Even
     ++notes.dropped_event_count;
     return false;
   }
-  if (raw.phase != 'X' || raw.category == Category::ignored) return true;
-  if (raw.category == Category::none || raw.category == Category::unknown) {
+  if (raw.phase != 'X' || raw.category == EventCategory::ignored) return true;
+  if (raw.category == EventCategory::none || raw.category == EventCategory::unknown) {
     const auto known = notes.unknown_categories.find(raw.category_text);
     if (known != notes.unknown_categories.end()) {
       ++known->second;
@@ -68,7 +68,7 @@ bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, Even
   event.external_id = to_event_id(raw.external_id);
   if (event.correlation != 0 && event.external_id != 0) {
     ++(event.correlation == event.external_id ? notes.external_ids_equal_to_correlation
-                                              : notes.external_ids_unlike_correlation);
+                                              : notes.external_ids_different_from_correlation);
   }
   if (is_gpu_category(raw.category)) {
     add_gpu_event(raw, event, notes);
@@ -82,14 +82,14 @@ bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, Even
 void EventTables::add_host_event(const RawEvent& raw, TraceEvent& event) {
   std::string_view name = unescape(raw.name);
   switch (raw.category) {
-    case Category::python:
+    case EventCategory::python:
       event.kind = name.starts_with(kModuleNamePrefix) ? EventKind::module : EventKind::function;
       if (event.kind == EventKind::module) name.remove_prefix(kModuleNamePrefix.size());
       break;
-    case Category::annotation:
+    case EventCategory::annotation:
       event.kind = EventKind::annotation;
       break;
-    case Category::api:
+    case EventCategory::api:
       event.kind = EventKind::api;
       break;
     default:
@@ -103,15 +103,15 @@ void EventTables::add_host_event(const RawEvent& raw, TraceEvent& event) {
 }
 
 void EventTables::add_gpu_event(const RawEvent& raw, TraceEvent& event, EventCounts& notes) {
-  const bool is_kernel = raw.category == Category::kernel;
-  event.kind = is_kernel ? EventKind::kernel : raw.category == Category::copy ? EventKind::copy : EventKind::fill;
+  const bool is_kernel = raw.category == EventCategory::kernel;
+  event.kind = is_kernel ? EventKind::kernel : raw.category == EventCategory::copy ? EventKind::copy : EventKind::fill;
   const KernelKind kind = is_kernel                       ? KernelKind::kernel
                           : event.kind == EventKind::copy ? KernelKind::copy
                                                           : KernelKind::fill;
-  event.name_index = intern(kernel_classes, ClassKey{.name_number = kernel_names.intern(unescape(raw.name)),
-                                                     .kernel_kind = static_cast<std::uint32_t>(kind),
-                                                     .grid_size = raw.grid_size,
-                                                     .block_size = raw.block_size});
+  event.name_index = intern(kernel_classes, KernelClassKey{.name_number = kernel_names.intern(unescape(raw.name)),
+                                                           .kernel_kind = static_cast<std::uint32_t>(kind),
+                                                           .grid_size = raw.grid_size,
+                                                           .block_size = raw.block_size});
   const std::int64_t device = raw.device >= 0 ? raw.device : raw.process.number;  // "pid" of GPU events is the GPU
   const std::int64_t stream = raw.stream >= 0 ? raw.stream : raw.thread.number;
   if (device >= kMaxDeviceNumber) ++notes.invalid_devices;
@@ -123,11 +123,11 @@ void EventTables::add_gpu_event(const RawEvent& raw, TraceEvent& event, EventCou
 
 std::uint32_t EventTables::intern_thread(const RawEvent& raw) {
   ThreadKey key{.process = raw.process.number, .thread = raw.thread.number};
-  const bool is_plain = raw.process.track_name.empty() && raw.thread.track_name.empty();
+  const bool is_plain = raw.process.id_text.empty() && raw.thread.id_text.empty();
   const bool is_last = key.process == last_thread_.process && key.thread == last_thread_.thread;
   if (is_plain && is_last && last_thread_number_) return *last_thread_number_;
-  if (!raw.process.track_name.empty()) key.process_text = track_name.intern(raw.process.track_name);
-  if (!raw.thread.track_name.empty()) key.thread_text = track_name.intern(raw.thread.track_name);
+  if (!raw.process.id_text.empty()) key.process_text = track_texts.intern(raw.process.id_text);
+  if (!raw.thread.id_text.empty()) key.thread_text = track_texts.intern(raw.thread.id_text);
   const std::uint32_t number = intern(threads, key);
   if (is_plain) {
     last_thread_ = key;

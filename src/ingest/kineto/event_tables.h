@@ -30,7 +30,7 @@ struct ThreadKey {
   std::uint32_t process_text = 0;
   std::uint32_t thread_text = 0;
 };
-struct ClassKey {
+struct KernelClassKey {
   std::uint32_t name_number = 0;
   std::uint32_t kernel_kind = 0;
   std::array<std::uint32_t, 3> grid_size{};
@@ -55,7 +55,7 @@ struct EventCounts {
   std::uint64_t invalid_devices = 0;       // GPU events with a device number that no machine has
   std::uint64_t external_ids_equal_to_correlation =
       0;  // events whose external id repeats the correlation id, and so does not identify an operation
-  std::uint64_t external_ids_unlike_correlation = 0;
+  std::uint64_t external_ids_different_from_correlation = 0;
   std::map<std::string, std::uint64_t, std::less<>> unknown_categories;
 };
 
@@ -82,9 +82,9 @@ class EventTables {
   StringPool names;           // names of events on threads
   StringPool scoped_names;    // ScopedNameKey, then module hierarchy, shapes and types
   StringPool kernel_names;    // names of kernels, copies and fills
-  StringPool track_name;      // ids of processes and threads that are text instead of numbers; [0] is empty
+  StringPool track_texts;     // ids of processes and threads that are text instead of numbers; [0] is empty
   StringPool threads;         // ThreadKey
-  StringPool kernel_classes;  // ClassKey
+  StringPool kernel_classes;  // KernelClassKey
   StringPool kernel_queues;   // QueueKey
   StringPool byte_counts;     // std::uint64_t; [0] is 0
   std::map<std::uint32_t, std::string> thread_names;

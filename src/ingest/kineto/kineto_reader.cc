@@ -15,8 +15,8 @@
 #include "formats/gzip.h"
 #include "ingest/kineto/block_reader.h"
 #include "ingest/kineto/block_source.h"
-#include "ingest/kineto/metadata.h"
 #include "ingest/kineto/trace_assembly.h"
+#include "ingest/kineto/trace_metadata.h"
 
 namespace joulemap::ingest {
 namespace {
@@ -106,7 +106,7 @@ void report_damage(const AssemblyResult& events, const BlockSource& source, Trac
 }
 
 // Adds the base time to all events and determines whether the sums are Unix times.
-void set_kineto_clock(const Metadata& metadata, const AssemblyResult& events, Trace& trace) {
+void apply_base_time(const TraceMetadata& metadata, const AssemblyResult& events, Trace& trace) {
   const std::int64_t base_time_ns = metadata.base_time_ns.value_or(0);
   if (base_time_ns > kLatestBase_ns) {
     trace.clock = TraceClock::since_start;
@@ -158,14 +158,14 @@ Result<Trace> read_kineto_blocks(TextReader read, const KinetoReadOptions& readi
     return not_a_pytorch_trace_error(events.event_counts);
   trace.read_event_count = events.event_counts.event_count;
   trace.dropped_event_count = events.event_counts.dropped_event_count;
-  Metadata metadata;
+  TraceMetadata metadata;
   read_metadata(source.header(), metadata);
   read_metadata(events.footer, metadata);
   report_damage(events, source, trace);
-  if (source.header_is_damaged() || metadata.is_damaged) {
+  if (source.is_header_damaged() || metadata.is_damaged) {
     trace.diagnostics.add({"import.damaged-header", 1, "the trace's metadata is partly damaged", ""});
   }
-  set_kineto_clock(metadata, events, trace);
+  apply_base_time(metadata, events, trace);
   set_trace_process(trace);
   trace.rank = metadata.rank;
   trace.host = to_valid_utf8(metadata.host);
@@ -184,10 +184,10 @@ Result<Trace> read_kineto(const std::string& path, const KinetoReadOptions& read
   };
   Result<Trace> trace = read_kineto_blocks(read, reading);
   if (!trace) return std::move(trace).error().with_context(path);
-  if (file->end() == formats::StreamState::truncated) {
+  if (file->stream_state() == formats::StreamState::truncated) {
     trace->diagnostics.add(
         {"import.truncated", 1, "the compressed file is truncated: the part before its end was read", ""});
-  } else if (file->end() == formats::StreamState::damaged) {
+  } else if (file->stream_state() == formats::StreamState::damaged) {
     trace->diagnostics.add(
         {"import.damaged-file", 1, "the compressed file is damaged: the readable part was decompressed", ""});
   }

@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::int64_t kBase_ns = 1'735'632'360'000'000'000;
 
-std::string file_of(const std::string& events, const std::string& before = "", const std::string& after = "") {
+std::string kineto_json(const std::string& events, const std::string& before = "", const std::string& after = "") {
   return "{\n  \"schemaVersion\": 1,\n" + before + "  \"traceEvents\": [\n" + events + "\n  ]" + after + "\n}";
 }
-std::string new_file_of(const std::string& events) {
-  return file_of(events, "", fmt::format(",\n  \"baseTimeNanoseconds\": {}", kBase_ns));
+std::string kineto_json_with_base_time(const std::string& events) {
+  return kineto_json(events, "", fmt::format(",\n  \"baseTimeNanoseconds\": {}", kBase_ns));
 }
 
 // An event as Kineto formats it.
@@ -44,9 +44,9 @@ std::vector<std::string> names_of(const Trace& trace) {
 using Names = std::vector<std::string>;
 
 TEST(KinetoReader, AnOperationHasItsTimesThreadAndIds) {
-  const Trace trace =
-      read_kineto_text(new_file_of(event("cpu_op", "aten::add", "4203669604595.407", "340.024",
-                                         R"("External id": 513, "Sequence number": 7, "Fwd thread id": 0)")));
+  const Trace trace = read_kineto_text(
+      kineto_json_with_base_time(event("cpu_op", "aten::add", "4203669604595.407", "340.024",
+                                       R"("External id": 513, "Sequence number": 7, "Fwd thread id": 0)")));
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].start_ns, kBase_ns + 4'203'669'604'595'407);
@@ -64,28 +64,28 @@ TEST(KinetoReader, AnOperationHasItsTimesThreadAndIds) {
 }
 
 TEST(KinetoReader, OldTracesUseUnixTime) {
-  const Trace trace = read_kineto_text(file_of(event("cpu_op", "aten::add", "1669783687464181", "45", "")));
+  const Trace trace = read_kineto_text(kineto_json(event("cpu_op", "aten::add", "1669783687464181", "45", "")));
   EXPECT_EQ(events_of(trace)[0].start_ns, 1'669'783'687'464'181'000);
   EXPECT_EQ(trace.clock, TraceClock::unix_time);
 }
 
 TEST(KinetoReader, FindsTheTimeBaseInADamagedEnd) {
   const std::string text =
-      file_of(op("a"), "", fmt::format(",\n \"INFO\": [\"a \"b\" c\"],\n \"baseTimeNanoseconds\": {}", kBase_ns));
+      kineto_json(op("a"), "", fmt::format(",\n \"INFO\": [\"a \"b\" c\"],\n \"baseTimeNanoseconds\": {}", kBase_ns));
   const Trace trace = read_kineto_text(text);
   EXPECT_EQ(events_of(trace)[0].start_ns, kBase_ns + 5000);
   EXPECT_TRUE(trace.diagnostics.contains("import.damaged-header"));
 }
 
 TEST(KinetoReader, RecognizesBackwardOperationsByTheForwardThread) {
-  const Trace trace = read_kineto_text(
-      new_file_of(event("cpu_op", "MulBackward0", "1", "2", R"("Sequence number": 4627, "Fwd thread id": 1)")));
+  const Trace trace = read_kineto_text(kineto_json_with_base_time(
+      event("cpu_op", "MulBackward0", "1", "2", R"("Sequence number": 4627, "Fwd thread id": 1)")));
   EXPECT_TRUE(events_of(trace)[0].is_backward);
   EXPECT_EQ(events_of(trace)[0].detail_index, 4628u);
 }
 
 TEST(KinetoReader, CategoriesBecomeKinds) {
-  const std::string text = new_file_of(
+  const std::string text = kineto_json_with_base_time(
       event("user_annotation", "ProfilerStep#3", "1", "9", "") + "," +
       event("python_function", "nn.Module: Conv2d_3", "1", "8", R"("Python parent id": null, "Python id": 1)") + "," +
       event("python_function", "train.py(14): step", "1", "8", "") + "," +
@@ -113,7 +113,7 @@ TEST(KinetoReader, CategoriesBecomeKinds) {
 
 TEST(KinetoReader, GpuWorkHasAClassAQueueAndASize) {
   const std::string queue = R"("device": 2, "context": 1, "stream": 7, )";
-  const Trace trace = read_kineto_text(new_file_of(
+  const Trace trace = read_kineto_text(kineto_json_with_base_time(
       event("kernel", "void gemm<{lambda()#1}>(int)", "1", "2",
             queue + R"("External id": 6, "correlation": 12, "grid": [2400, 1, 3], "block": [256, 1, 1])", "2", "7") +
       "," + event("kernel", "void gemm<{lambda()#1}>(int)", "4", "2", queue + R"("grid": [1, 1, 1])", "2", "7") + "," +
@@ -144,18 +144,19 @@ TEST(KinetoReader, GpuWorkHasAClassAQueueAndASize) {
 }
 
 TEST(KinetoReader, IgnoresAnExternalIdThatRepeatsTheCorrelation) {
-  const Trace old = read_kineto_text(file_of(event("kernel", "k", "1", "2", R"("External id": 77, "correlation": 77)") +
-                                             "," + event("cpu_op", "a", "1", "2", R"("External id": 77)")));
+  const Trace old =
+      read_kineto_text(kineto_json(event("kernel", "k", "1", "2", R"("External id": 77, "correlation": 77)") + "," +
+                                   event("cpu_op", "a", "1", "2", R"("External id": 77)")));
   EXPECT_EQ(events_of(old)[0].external_id, 0u);
   EXPECT_EQ(events_of(old)[1].external_id, 77u);
 }
 
 TEST(KinetoReader, ReadsCategoriesAndIdsOfTheFirstProfilers) {
   const Trace trace =
-      read_kineto_text(file_of(event("Operator", "ProfilerStep#1", "1", "2", R"("external id": 3)") + "," +
-                               event("Operator", "aten::add", "1", "2", R"("external id": 4)") + "," +
-                               event("Runtime", "cudaLaunchKernel", "1", "2", R"("correlation": 4)") + "," +
-                               event("Memcpy", "Memcpy", "1", "2", R"("correlation": 4)")));
+      read_kineto_text(kineto_json(event("Operator", "ProfilerStep#1", "1", "2", R"("external id": 3)") + "," +
+                                   event("Operator", "aten::add", "1", "2", R"("external id": 4)") + "," +
+                                   event("Runtime", "cudaLaunchKernel", "1", "2", R"("correlation": 4)") + "," +
+                                   event("Memcpy", "Memcpy", "1", "2", R"("correlation": 4)")));
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[0].kind, EventKind::annotation);
@@ -166,11 +167,11 @@ TEST(KinetoReader, ReadsCategoriesAndIdsOfTheFirstProfilers) {
 }
 
 TEST(KinetoReader, AModuleHierarchyIsAScope) {
-  const Trace trace = read_kineto_text(
-      new_file_of(event("cpu_op", "aten::conv2d", "1", "2",
-                        R"("Module Hierarchy": "TOP(Net)::forward.SELF(Net)::_impl.layer1(Sequential)::forward)"
-                        R"(.0(Block)::forward.aten::conv2d")") +
-                  "," + event("cpu_op", "aten::conv2d", "4", "2", "")));
+  const Trace trace = read_kineto_text(kineto_json_with_base_time(
+      event("cpu_op", "aten::conv2d", "1", "2",
+            R"("Module Hierarchy": "TOP(Net)::forward.SELF(Net)::_impl.layer1(Sequential)::forward)"
+            R"(.0(Block)::forward.aten::conv2d")") +
+      "," + event("cpu_op", "aten::conv2d", "4", "2", "")));
   const std::vector<TraceEvent> events = events_of(trace);
   EXPECT_EQ(trace.names[events[0].name_index].scope.module, "layer1.0");
   EXPECT_EQ(trace.names[events[0].name_index].text, "aten::conv2d");
@@ -182,9 +183,9 @@ TEST(KinetoReader, ReadsShapesWithTheNameOfTheOperation) {
     return event("cpu_op", "aten::conv2d", start, "2",
                  std::string(R"("Input type": ["float", "c10::Half", "Scalar"], "Input Dims": )") + shapes);
   };
-  const Trace trace =
-      read_kineto_text(new_file_of(conv("1", "[[2, 3], [4, 5], []]") + "," + conv("4", "[[2,3],[4,5],[]]") + "," +
-                                   conv("7", "[[9], [], []]") + "," + conv("10", "7")));
+  const Trace trace = read_kineto_text(kineto_json_with_base_time(conv("1", "[[2, 3], [4, 5], []]") + "," +
+                                                                  conv("4", "[[2,3],[4,5],[]]") + "," +
+                                                                  conv("7", "[[9], [], []]") + "," + conv("10", "7")));
   const std::vector<TraceEvent> events = events_of(trace);
   EXPECT_EQ(trace.names[events[0].name_index].text, "aten::conv2d");
   EXPECT_EQ(trace.names[events[0].name_index].scope, (scopes::OpScope{.tensors = "[2,3] float16[4,5]"}));
@@ -194,7 +195,7 @@ TEST(KinetoReader, ReadsShapesWithTheNameOfTheOperation) {
 }
 
 TEST(KinetoReader, ReadsTheMetadataOfTheFile) {
-  const Trace trace = read_kineto_text(file_of(
+  const Trace trace = read_kineto_text(kineto_json(
       op("a"),
       R"("deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132}, {"id": 1, "name": "NVIDIA H200"}],
                  "cuda_driver_version": 13000, "host_name": "node7", "with_stack": 1,)",
@@ -210,16 +211,17 @@ TEST(KinetoReader, ReadsThreadNamesAnywhereInTheFile) {
   const std::string name =
       R"({"name": "thread_name", "ph": "M", "ts": 1, "pid": 461, "tid": 487, "args": {"name": "pt_autograd_0"}})";
   for (const std::string& text : {op("a") + "," + name, name + "," + op("a")}) {
-    const Trace trace = read_kineto_text(new_file_of(text));
+    const Trace trace = read_kineto_text(kineto_json_with_base_time(text));
     ASSERT_EQ(trace.threads.size(), 1u);
     EXPECT_EQ(trace.threads[0].name, "pt_autograd_0");
   }
 }
 
 TEST(KinetoReader, PidsMayBeStrings) {
-  const Trace trace = read_kineto_text(new_file_of(event("cpu_op", "a", "1", "2", "", "\"461\"", "\"487\"") + "," +
-                                                   event("cpu_op", "b", "1", "2", "", "\"main\"", "\"loader\"") + "," +
-                                                   event("cpu_op", "c", "1", "2", "", "\"main\"", "\"other\"")));
+  const Trace trace =
+      read_kineto_text(kineto_json_with_base_time(event("cpu_op", "a", "1", "2", "", "\"461\"", "\"487\"") + "," +
+                                                  event("cpu_op", "b", "1", "2", "", "\"main\"", "\"loader\"") + "," +
+                                                  event("cpu_op", "c", "1", "2", "", "\"main\"", "\"other\"")));
   ASSERT_EQ(trace.threads.size(), 3u);
   EXPECT_EQ(trace.threads[0].thread, 487);
   EXPECT_EQ(trace.threads[1].name, "loader");
@@ -230,7 +232,8 @@ TEST(KinetoReader, PidsMayBeStrings) {
 
 TEST(KinetoReader, ReadsAPlainFileFromDisk) {
   const TemporaryDirectory folder;
-  const Result<Trace> trace = read_kineto(folder.write("trace.json", new_file_of(op("a") + "," + op("b"))));
+  const Result<Trace> trace =
+      read_kineto(folder.write("trace.json", kineto_json_with_base_time(op("a") + "," + op("b"))));
   ASSERT_TRUE(trace.has_value());
   EXPECT_EQ(names_of(*trace), (Names{"a", "b"}));
 }

@@ -14,7 +14,7 @@
 namespace joulemap::ingest::kineto {
 
 // The profiler's categories, as far as they are distinguished.
-enum class Category : std::uint8_t {
+enum class EventCategory : std::uint8_t {
   none,  // the event has no category
   op,
   annotation,
@@ -30,12 +30,12 @@ enum class Category : std::uint8_t {
 // "pid" or "tid" of an event: a number or, for tracks of the profiler itself, a text ("Spans").
 struct TrackId {
   std::int64_t number = 0;
-  std::string_view track_name;
+  std::string_view id_text;
 };
 
 struct RawEvent {
   char phase = '\0';  // "ph"; 0: missing, so this is not an event
-  Category category = Category::none;
+  EventCategory category = EventCategory::none;
   std::string_view category_text;
   formats::JsonText name;
   std::optional<std::int64_t> start_ns;
@@ -59,7 +59,7 @@ struct RawEvent {
   formats::JsonText thread_name;       // "name" of a thread, in its metadata event
 };
 
-Category parse_category(std::string_view text);
+EventCategory parse_category(std::string_view text);
 
 // Reads the event at `begin` into `event` and returns the position after it; fails if the text is not a valid object or
 // ends within it. If "ph" comes first and is neither 'X' (complete event) nor 'M' (metadata), only the phase is set.

@@ -13,8 +13,8 @@ constexpr char kPlainNameTag = 'n';
 constexpr char kScopedNameTag = 'p';
 
 template <class Add>
-std::uint32_t find_or_assign_number(std::vector<std::uint32_t>& numbers, std::uint32_t number, std::uint32_t none,
-                                    const Add& add) {
+std::uint32_t find_or_map_index(std::vector<std::uint32_t>& numbers, std::uint32_t number, std::uint32_t none,
+                                const Add& add) {
   std::uint32_t& known = numbers[number];
   if (known == none) known = add(number);
   return known;
@@ -56,28 +56,27 @@ TableMerge::TableMerge(std::span<const EventTables> tables, Trace& trace) : tabl
   trace_.byte_counts.assign(1, 0);
 }
 
-void TableMerge::renumber(std::size_t thread, std::span<TraceEvent> events) {
+void TableMerge::remap_indices(std::size_t thread, std::span<TraceEvent> events) {
   const EventTables& tables = tables_[thread];
   IndexMaps& numbers = index_maps_[thread];
   for (TraceEvent& event : events) {
     if (is_on_gpu(event.kind)) {
-      event.name_index = find_or_assign_number(numbers.kernel_classes, event.name_index, kUnmappedNumber,
-                                               [&](auto number) { return add_class(tables, number); });
-      event.track_index = find_or_assign_number(numbers.kernel_queues, event.track_index, kUnmappedNumber,
-                                                [&](auto number) { return add_queue(tables, number); });
-      event.detail_index = find_or_assign_number(numbers.byte_counts, event.detail_index, kUnmappedNumber,
-                                                 [&](auto number) { return add_byte_count(tables, number); });
+      event.name_index = find_or_map_index(numbers.kernel_classes, event.name_index, kUnmappedNumber,
+                                           [&](auto number) { return add_kernel_class(tables, number); });
+      event.track_index = find_or_map_index(numbers.kernel_queues, event.track_index, kUnmappedNumber,
+                                            [&](auto number) { return add_queue(tables, number); });
+      event.detail_index = find_or_map_index(numbers.byte_counts, event.detail_index, kUnmappedNumber,
+                                             [&](auto number) { return add_byte_count(tables, number); });
       continue;
     }
-    event.track_index = find_or_assign_number(numbers.threads, event.track_index, kUnmappedNumber,
-                                              [&](auto number) { return add_thread(tables, number); });
+    event.track_index = find_or_map_index(numbers.threads, event.track_index, kUnmappedNumber,
+                                          [&](auto number) { return add_thread(tables, number); });
     if ((event.name_index & kScopedNameFlag) == 0) {
-      event.name_index = find_or_assign_number(numbers.names, event.name_index, kUnmappedNumber,
-                                               [&](auto number) { return add_name(tables, number); });
+      event.name_index = find_or_map_index(numbers.names, event.name_index, kUnmappedNumber,
+                                           [&](auto number) { return add_name(tables, number); });
     } else {
-      event.name_index =
-          find_or_assign_number(numbers.scoped_names, event.name_index & ~kScopedNameFlag, kUnmappedNumber,
-                                [&](auto number) { return add_scoped_name(tables, number); });
+      event.name_index = find_or_map_index(numbers.scoped_names, event.name_index & ~kScopedNameFlag, kUnmappedNumber,
+                                           [&](auto number) { return add_scoped_name(tables, number); });
     }
   }
 }
@@ -112,10 +111,10 @@ std::uint32_t TableMerge::add_scoped_name(const EventTables& tables, std::uint32
 // A thread identified by a name gets a negative number of its own, which is never an id of the operating system.
 std::uint32_t TableMerge::add_thread(const EventTables& tables, std::uint32_t number) {
   ThreadKey key = EventTables::load_key<ThreadKey>(tables.threads, number);
-  const std::string_view process_text = tables.track_name.text(key.process_text);
-  const std::string_view thread_text = tables.track_name.text(key.thread_text);
-  const auto number_of_words = [&](std::string_view track_name) {
-    return -1 - std::int64_t{track_texts_.intern(track_name)};
+  const std::string_view process_text = tables.track_texts.text(key.process_text);
+  const std::string_view thread_text = tables.track_texts.text(key.thread_text);
+  const auto number_of_words = [&](std::string_view id_text) {
+    return -1 - std::int64_t{track_texts_.intern(id_text)};
   };
   if (!process_text.empty()) key.process = number_of_words(process_text);
   if (!thread_text.empty()) key.thread = number_of_words(thread_text);
@@ -126,8 +125,8 @@ std::uint32_t TableMerge::add_thread(const EventTables& tables, std::uint32_t nu
   return known;
 }
 
-std::uint32_t TableMerge::add_class(const EventTables& tables, std::uint32_t number) {
-  ClassKey key = EventTables::load_key<ClassKey>(tables.kernel_classes, number);
+std::uint32_t TableMerge::add_kernel_class(const EventTables& tables, std::uint32_t number) {
+  KernelClassKey key = EventTables::load_key<KernelClassKey>(tables.kernel_classes, number);
   key.name_number = kernel_names_.intern(tables.kernel_names.text(key.name_number));
   const std::uint32_t known = EventTables::intern(kernel_classes_, key);
   if (known < trace_.kernel_classes.size()) return known;
@@ -154,13 +153,13 @@ std::uint32_t TableMerge::add_byte_count(const EventTables& tables, std::uint32_
   return known;
 }
 
-void TableMerge::name_threads() {
+void TableMerge::set_thread_names() {
   for (std::size_t thread = 0; thread < tables_.size(); ++thread) {
     for (const auto& [number, name] : tables_[thread].thread_names) {
       const ThreadKey key = EventTables::load_key<ThreadKey>(tables_[thread].threads, number);
       for (TraceThread& known : trace_.threads) {
-        const bool are_same_views = known.process == key.process && known.thread == key.thread;
-        if (are_same_views && key.process_text == 0 && key.thread_text == 0) known.name = to_valid_utf8(name);
+        const bool is_same_thread = known.process == key.process && known.thread == key.thread;
+        if (is_same_thread && key.process_text == 0 && key.thread_text == 0) known.name = to_valid_utf8(name);
       }
     }
   }

@@ -15,14 +15,14 @@ namespace joulemap::ingest::kineto {
 
 class TableMerge {
  public:
-  // renumber() fills names, threads, classes, queues and bytes of `trace`. Both arguments must outlive this object.
+  // remap_indices() fills names, threads, classes, queues and bytes of `trace`. Both arguments must outlive this object.
   TableMerge(std::span<const EventTables> tables, Trace& trace);
 
   // Converts the indices in `events` from the tables of `thread` to those of the trace. Must be called in file order.
-  void renumber(std::size_t thread, std::span<TraceEvent> events);
+  void remap_indices(std::size_t thread, std::span<TraceEvent> events);
 
   // Sets the names of the trace's threads. Call after all events are renumbered: only threads with events are known.
-  void name_threads();
+  void set_thread_names();
 
  private:
   // Maps each index of a thread's table to that of the trace; kUnmappedNumber until an event uses it.
@@ -38,7 +38,7 @@ class TableMerge {
   std::uint32_t add_name(const EventTables& tables, std::uint32_t number);
   std::uint32_t add_scoped_name(const EventTables& tables, std::uint32_t number);
   std::uint32_t add_thread(const EventTables& tables, std::uint32_t number);
-  std::uint32_t add_class(const EventTables& tables, std::uint32_t number);
+  std::uint32_t add_kernel_class(const EventTables& tables, std::uint32_t number);
   std::uint32_t add_queue(const EventTables& tables, std::uint32_t number);
   std::uint32_t add_byte_count(const EventTables& tables, std::uint32_t number);
 

@@ -19,7 +19,7 @@ void add_event_counts(EventCounts& sum, const EventCounts& notes) {
   sum.repaired_event_count += notes.repaired_event_count;
   sum.invalid_devices += notes.invalid_devices;
   sum.external_ids_equal_to_correlation += notes.external_ids_equal_to_correlation;
-  sum.external_ids_unlike_correlation += notes.external_ids_unlike_correlation;
+  sum.external_ids_different_from_correlation += notes.external_ids_different_from_correlation;
   for (const auto& [category, count] : notes.unknown_categories) sum.unknown_categories[category] += count;
 }
 
@@ -27,16 +27,16 @@ void add_event_counts(EventCounts& sum, const EventCounts& notes) {
 
 void TraceAssembly::add(std::size_t thread, std::uint64_t number, BlockBuffer& text, ParsedBlock block) {
   std::unique_lock lock(mutex_);
-  order_advanced_.wait(lock, [&] { return number < next_block_ + kMaxPendingBlocks; });
+  order_advanced_.wait(lock, [&] { return number < next_block_number_ + kMaxPendingBlocks; });
   PendingBlock& waiting = pending_blocks_[number];
   waiting.thread = thread;
   waiting.block = std::move(block);
   std::swap(waiting.text, text);
-  while (!pending_blocks_.empty() && pending_blocks_.begin()->first == next_block_) {
+  while (!pending_blocks_.empty() && pending_blocks_.begin()->first == next_block_number_) {
     auto first = pending_blocks_.extract(pending_blocks_.begin());
-    process_in_order(first.mapped(), thread);
+    process_next_block(first.mapped(), thread);
     free_buffers_.push_back(std::move(first.mapped().text));
-    ++next_block_;
+    ++next_block_number_;
   }
   if (!free_buffers_.empty()) {
     text = std::move(free_buffers_.back());
@@ -46,7 +46,7 @@ void TraceAssembly::add(std::size_t thread, std::uint64_t number, BlockBuffer& t
 }
 
 // `thread`: the calling thread, whose tables may be modified.
-void TraceAssembly::process_in_order(PendingBlock& waiting, std::size_t thread) {
+void TraceAssembly::process_next_block(PendingBlock& waiting, std::size_t thread) {
   const std::string_view text = waiting.text.contents();
   if (is_event_list_closed_) {
     if (result_.footer.size() < kMaxFooter_bytes) result_.footer += text;
@@ -83,17 +83,17 @@ AssemblyResult TraceAssembly::finish(Trace& trace) {
   if (!partial_event_.contents().empty()) parse_partial_event(0, true);
   result_.is_truncated = !is_event_list_closed_;
   TableMerge merge(tables_by_thread_, trace);
-  const bool external_ids_are_redundant =
-      result_.event_counts.external_ids_equal_to_correlation > result_.event_counts.external_ids_unlike_correlation;
+  const bool external_ids_are_redundant = result_.event_counts.external_ids_equal_to_correlation >
+                                          result_.event_counts.external_ids_different_from_correlation;
   for (OrderedBlock& settled : ordered_blocks_) {
-    merge.renumber(settled.thread, settled.events);
+    merge.remap_indices(settled.thread, settled.events);
     if (external_ids_are_redundant) {
       for (TraceEvent& event : settled.events) event.external_id = event.correlation != 0 ? 0 : event.external_id;
     }
     trace.event_blocks.push_back(std::move(settled.events));
   }
   ordered_blocks_.clear();
-  merge.name_threads();
+  merge.set_thread_names();
   return std::move(result_);
 }
 

@@ -51,7 +51,7 @@ class TraceAssembly {
     std::size_t thread = 0;  // owner of the tables that the events' indices refer to
     std::vector<TraceEvent> events;
   };
-  void process_in_order(PendingBlock& waiting, std::size_t thread);
+  void process_next_block(PendingBlock& waiting, std::size_t thread);
   void append_block(std::size_t thread, const BlockBuffer& text, ParsedBlock block);
   void parse_partial_event(std::size_t thread, bool is_last);
 
@@ -60,8 +60,8 @@ class TraceAssembly {
   std::condition_variable order_advanced_;
   std::map<std::uint64_t, PendingBlock> pending_blocks_;
   std::vector<BlockBuffer> free_buffers_;
-  std::uint64_t next_block_ = 0;  // index of the next block to process
-  BlockBuffer partial_event_;     // text from the start of an event that ends in a later block; empty: none
+  std::uint64_t next_block_number_ = 0;  // index of the next block to process
+  BlockBuffer partial_event_;            // text from the start of an event that ends in a later block; empty: none
   bool is_event_list_closed_ = false;
   std::vector<OrderedBlock> ordered_blocks_;
   AssemblyResult result_;

@@ -11,21 +11,31 @@ namespace {
 using formats::SqliteRows;
 
 // Indices of the columns that all GPU tables share. NsysSession::read_times() requires start and end first.
-enum GpuTableColumn : int { kStart, kEnd, kDevice, kContext, kStream, kCorrelation, kProcess, kFirstOwn };
+enum GpuTableColumn : int {
+  kStartColumn,
+  kEndColumn,
+  kDeviceColumn,
+  kContextColumn,
+  kStreamColumn,
+  kCorrelationColumn,
+  kProcessColumn,
+  kFirstSpecificColumn
+};
 
 bool read_common_columns(NsysSession& session, const SqliteRows& rows, TraceEvent& event) {
   if (!session.read_times(rows, event)) return false;
-  const bool has_odd_ids = (!rows.is_null(kDevice) && !rows.integer(kDevice)) ||
-                           (!rows.is_null(kStream) && !rows.integer(kStream)) ||
-                           (!rows.is_null(kCorrelation) && !rows.integer(kCorrelation));
+  const bool has_odd_ids = (!rows.is_null(kDeviceColumn) && !rows.integer(kDeviceColumn)) ||
+                           (!rows.is_null(kStreamColumn) && !rows.integer(kStreamColumn)) ||
+                           (!rows.is_null(kCorrelationColumn) && !rows.integer(kCorrelationColumn));
   if (has_odd_ids) {
     session.builder().add_dropped_events("with text instead of ids");
     return false;
   }
-  const auto process = rows.integer(kProcess);
-  event.track_index = session.intern_queue(process, rows.integer(kDevice).value_or(0),
-                                           rows.integer(kContext).value_or(0), rows.integer(kStream).value_or(0));
-  event.correlation = session.remap_correlation_id(process, rows.integer(kCorrelation));
+  const auto process = rows.integer(kProcessColumn);
+  event.track_index =
+      session.intern_queue(process, rows.integer(kDeviceColumn).value_or(0), rows.integer(kContextColumn).value_or(0),
+                           rows.integer(kStreamColumn).value_or(0));
+  event.correlation = session.remap_correlation_id(process, rows.integer(kCorrelationColumn));
   return true;
 }
 
@@ -39,7 +49,7 @@ std::array<std::uint32_t, 3> read_launch_size(const SqliteRows& rows, int column
 
 // Prefers the mangled name, which joulemap's capture records; not every version of nsys exports it.
 std::string_view read_kernel_name(const NsysSession& session, const SqliteRows& rows) {
-  for (int column = kFirstOwn; column < kFirstOwn + 4; ++column) {
+  for (int column = kFirstSpecificColumn; column < kFirstSpecificColumn + 4; ++column) {
     if (const std::string_view name = session.text(rows, column); !name.empty()) return name;
   }
   return "unnamed kernel";
@@ -56,9 +66,9 @@ std::unordered_set<std::uint32_t> read_kernel_table(NsysSession& session) {
     TraceEvent event{.kind = EventKind::kernel};
     if (!read_common_columns(session, rows, event)) continue;
     event.name_index = session.builder().intern_kernel_class(KernelKind::kernel, read_kernel_name(session, rows),
-                                                             read_launch_size(rows, kFirstOwn + 4),
-                                                             read_launch_size(rows, kFirstOwn + 7));
-    if (rows.integer(kFirstOwn + 10).value_or(0) != 0) graphs.insert(event.correlation);
+                                                             read_launch_size(rows, kFirstSpecificColumn + 4),
+                                                             read_launch_size(rows, kFirstSpecificColumn + 7));
+    if (rows.integer(kFirstSpecificColumn + 10).value_or(0) != 0) graphs.insert(event.correlation);
     session.add(event);
   }
   session.report_damage("CUPTI_ACTIVITY_KIND_KERNEL", rows);
@@ -76,9 +86,9 @@ void read_copy_table(NsysSession& session) {
   while (rows.next()) {
     TraceEvent event{.kind = EventKind::copy};
     if (!read_common_columns(session, rows, event)) continue;
-    event.name_index =
-        session.builder().intern_kernel_class(KernelKind::copy, copy_direction(rows.integer(kFirstOwn).value_or(0)));
-    event.detail_index = session.builder().intern_byte_count(read_byte_count(rows, kFirstOwn + 1));
+    event.name_index = session.builder().intern_kernel_class(
+        KernelKind::copy, copy_direction(rows.integer(kFirstSpecificColumn).value_or(0)));
+    event.detail_index = session.builder().intern_byte_count(read_byte_count(rows, kFirstSpecificColumn + 1));
     session.add(event);
   }
   session.report_damage("CUPTI_ACTIVITY_KIND_MEMCPY", rows);
@@ -92,7 +102,7 @@ void read_fill_table(NsysSession& session) {
     TraceEvent event{.kind = EventKind::fill};
     if (!read_common_columns(session, rows, event)) continue;
     event.name_index = session.builder().intern_kernel_class(KernelKind::fill, kFillClassName);
-    event.detail_index = session.builder().intern_byte_count(read_byte_count(rows, kFirstOwn));
+    event.detail_index = session.builder().intern_byte_count(read_byte_count(rows, kFirstSpecificColumn));
     session.add(event);
   }
   session.report_damage("CUPTI_ACTIVITY_KIND_MEMSET", rows);
@@ -118,7 +128,7 @@ void read_graph_table(NsysSession& session, const std::unordered_set<std::uint32
 
 }  // namespace
 
-void read_gpu_tables(NsysSession& session) {
+void read_nsys_gpu_tables(NsysSession& session) {
   const std::unordered_set<std::uint32_t> graphs = read_kernel_table(session);
   read_copy_table(session);
   read_fill_table(session);

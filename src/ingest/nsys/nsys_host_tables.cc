@@ -99,7 +99,7 @@ class NvtxRangeReader {
   void set_name_and_kind(std::string_view text, TraceEvent& event) {
     if (const auto xla = parse_xla_range(text)) {
       event.kind = EventKind::op;
-      event.name_index = xla_scope_name(*xla);
+      event.name_index = intern_xla_name(*xla);
     } else if (const auto torch = parse_torch_range(text)) {
       event.kind = EventKind::op;
       event.name_index = session_.builder().intern_name(torch->name);
@@ -112,7 +112,7 @@ class NvtxRangeReader {
 
   // Instructions of two programs may have equal names but different scopes: temporary scopes distinguish their entries
   // until finish() sets the real ones.
-  std::uint32_t xla_scope_name(const XlaRange& range) {
+  std::uint32_t intern_xla_name(const XlaRange& range) {
     if (range.op_name.empty())
       return session_.builder().intern_name(range.instruction, {.op = std::string(range.instruction)});
     const std::uint32_t name = session_.builder().intern_name(range.instruction, {.op = std::string(range.op_name)});
@@ -127,7 +127,7 @@ class NvtxRangeReader {
 
 }  // namespace
 
-void read_host_tables(NsysSession& session) {
+void read_nsys_host_tables(NsysSession& session) {
   read_cuda_call_table(session);
   NvtxRangeReader ranges(session);
   ranges.read();

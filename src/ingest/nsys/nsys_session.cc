@@ -70,17 +70,17 @@ void NsysSession::read_gpus() {
     const auto gpu = devices.integer(0);
     const auto ordinal = devices.integer(1);
     if (!gpu || !ordinal) continue;
-    gpu_index_by_device_[{devices.integer(2).value_or(0) % kGlobalIdRange, *ordinal}] = *gpu;
+    gpu_id_by_device_[{devices.integer(2).value_or(0) % kGlobalIdRange, *ordinal}] = *gpu;
     if (gpus_[*gpu].uuid.empty()) gpus_[*gpu].uuid = normalize_gpu_uuid(devices.text(3));
   }
 }
 
 std::string NsysSession::find_gpu_uuid(std::int64_t process, std::int64_t device) const {
-  auto gpu = gpu_index_by_device_.find({process, device});
-  if (gpu == gpu_index_by_device_.end()) gpu = gpu_index_by_device_.find({0, device});
+  auto gpu = gpu_id_by_device_.find({process, device});
+  if (gpu == gpu_id_by_device_.end()) gpu = gpu_id_by_device_.find({0, device});
   // Without the table TARGET_INFO_CUDA_DEVICE, the ordinal of a GPU is taken as its id.
-  if (gpu == gpu_index_by_device_.end() && !gpu_index_by_device_.empty()) return {};
-  const auto known = gpus_.find(gpu == gpu_index_by_device_.end() ? device : gpu->second);
+  if (gpu == gpu_id_by_device_.end() && !gpu_id_by_device_.empty()) return {};
+  const auto known = gpus_.find(gpu == gpu_id_by_device_.end() ? device : gpu->second);
   return known == gpus_.end() ? std::string() : known->second.uuid;
 }
 

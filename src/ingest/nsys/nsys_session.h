@@ -63,7 +63,7 @@ class NsysSession {
   std::unordered_map<std::int64_t, std::string> texts_;
   std::map<std::int64_t, Gpu> gpus_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>
-      gpu_index_by_device_;                           // key of gpus_, by process and ordinal
+      gpu_id_by_device_;                              // key of gpus_, by process and ordinal
   std::map<std::int64_t, std::string> thread_names_;  // by global id
   std::unordered_map<std::int64_t, std::uint32_t> threads_;
   std::map<std::array<std::int64_t, 4>, std::uint32_t> queues_;
@@ -76,7 +76,7 @@ class NsysSession {
 };
 
 // Read the tables of GPU work and of threads into the session.
-void read_gpu_tables(NsysSession& session);
-void read_host_tables(NsysSession& session);
+void read_nsys_gpu_tables(NsysSession& session);
+void read_nsys_host_tables(NsysSession& session);
 
 }  // namespace joulemap::ingest

@@ -28,8 +28,8 @@ Result<Trace> read_nsys_database(const SqliteDatabase& database) {
   if (!is_export) return Error{ErrorCode::malformed, "not an export of Nsight Systems", kExportAgainRemedy};
   NsysSession session(database);
   session.read_session_tables();
-  read_gpu_tables(session);
-  read_host_tables(session);
+  read_nsys_gpu_tables(session);
+  read_nsys_host_tables(session);
   return std::move(session).finish();
 }
 

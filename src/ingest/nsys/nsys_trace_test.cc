@@ -13,7 +13,7 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::int64_t kProcess = 100, kOther = 200;
+constexpr std::int64_t kProcess = 100, kOtherProcess = 200;
 
 std::int64_t global_id(std::int64_t process, std::int64_t thread) { return (1LL << 56) | process << 24 | thread; }
 
@@ -102,8 +102,8 @@ TEST(NsysTrace, ReadsNamesAsTheVersionExportsThem) {
 }
 
 TEST(NsysTrace, SeparatesIdsOfDifferentProcesses) {
-  const Trace trace =
-      trace_of(kSchema + kernel(0, 1, 5) + kernel(2, 3, 5, kOther) + call(0, 1, 5) + call(0, 1, 5, kOther));
+  const Trace trace = trace_of(kSchema + kernel(0, 1, 5) + kernel(2, 3, 5, kOtherProcess) + call(0, 1, 5) +
+                               call(0, 1, 5, kOtherProcess));
   const std::vector<TraceEvent> events = events_of(trace);
   EXPECT_EQ(events[0].correlation, events[2].correlation);
   EXPECT_EQ(events[1].correlation, events[3].correlation);

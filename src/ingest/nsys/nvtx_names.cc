@@ -17,7 +17,7 @@ bool is_autograd_node(std::string_view name) {
 }
 
 // The value after `key` ("name=") up to the next known field, because a JAX path may contain commas; empty if missing.
-std::string_view field_value(std::string_view fields, std::string_view key) {
+std::string_view find_xla_field_value(std::string_view fields, std::string_view key) {
   const std::size_t at = fields.find(key);
   if (at == std::string_view::npos || (at > 0 && fields[at - 1] != ',')) return {};
   const std::string_view value = fields.substr(at + key.size());
@@ -54,7 +54,8 @@ std::optional<XlaRange> parse_xla_range(std::string_view text) {
   const std::size_t end = text.rfind('#');
   if (begin == std::string_view::npos || end <= begin) return std::nullopt;
   const std::string_view fields = text.substr(begin + 1, end - begin - 1);
-  const XlaRange range{.op_name = field_value(fields, "name="), .instruction = field_value(fields, "hlo_op=")};
+  const XlaRange range{.op_name = find_xla_field_value(fields, "name="),
+                       .instruction = find_xla_field_value(fields, "hlo_op=")};
   return range.instruction.empty() ? std::nullopt : std::optional(range);
 }
 

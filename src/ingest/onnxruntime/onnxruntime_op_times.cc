@@ -25,11 +25,11 @@ void add_op_time(OpTimeByScope& sums, const scopes::OpScope& scope, std::uint64_
 
 // Sums the times of nodes over all runs but the first. An event is written when its node or run ends, so the event of a
 // run comes after those of its nodes.
-class RunSums {
+class OnnxNodeTimeSums {
  public:
   void add_event(const formats::JsonFields& event) {
     const std::string_view name = event.text("name");
-    if (event.text("cat") == "Session" && name == "model_run") end_run();
+    if (event.text("cat") == "Session" && name == "model_run") add_current_run();
     if (event.text("cat") != "Node" || !name.ends_with(kKernelTimeSuffix)) return;
     const std::int64_t time_us = event.integer("dur").value_or(-1);
     if (time_us < 0 || time_us > kLongest_us) return;
@@ -40,7 +40,7 @@ class RunSums {
   }
 
   std::vector<OpTime> finish() {
-    end_run();
+    add_current_run();
     std::vector<OpTime> shares;
     for (const auto& [scope, share] : later_runs_sums_.empty() ? first_run_sums_ : later_runs_sums_)
       shares.push_back(share);
@@ -48,7 +48,7 @@ class RunSums {
   }
 
  private:
-  void end_run() {
+  void add_current_run() {
     if (first_run_sums_.empty()) {
       first_run_sums_ = std::move(current_run_sums_);
     } else {
@@ -65,7 +65,7 @@ class RunSums {
 
 OpTimes read_onnxruntime_op_times(std::string_view json) {
   OpTimes result;
-  RunSums runs;
+  OnnxNodeTimeSums runs;
   const formats::JsonObjectsResult read =
       formats::for_each_json_object(json, [&](const formats::JsonFields& event) { runs.add_event(event); });
   if (!read.is_complete()) result.diagnostics.add({"damaged_trace", 1, "an ONNX Runtime profile is damaged", ""});

@@ -35,14 +35,14 @@ std::optional<std::int64_t> event_time_ns(const JsonFields& event, std::string_v
 }
 
 // Number of a member that is a string: "grid_x": "128"; 0 if it is missing.
-std::uint32_t number_member(const JsonFields& event, std::string_view member) {
+std::uint32_t parse_number_member(const JsonFields& event, std::string_view member) {
   std::uint32_t number = 0;
   const std::string_view text = event.text(member);
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
 }
 
-class TraceConverter {
+class OnnxTraceConverter {
  public:
   void add(const JsonFields& event) {
     if (event.text("ph") != "X") return builder_.add_skipped_events();
@@ -55,7 +55,7 @@ class TraceConverter {
     TraceEvent made;
     if (category == "Node" && name.ends_with(kKernelTimeNameSuffix)) {
       const std::string_view inputs = event.array("args.input_type_shape");
-      remember_inputs(name, inputs);
+      store_node_inputs(name, inputs);
       made.name_index = intern_node(name, event.text("args.op_name"), inputs);
       made.track_index = intern_thread_of(event);
     } else if (category == "Session" && name == "model_run") {
@@ -76,7 +76,7 @@ class TraceConverter {
   }
 
   Result<Trace> finish(const formats::JsonObjectsResult& read) && {
-    if (!read.object_count || !(are_events_from_onnxruntime_ || (event_count_ == 0 && read.damaged_count == 0))) {
+    if (!read.has_array || !(are_events_from_onnxruntime_ || (event_count_ == 0 && read.damaged_count == 0))) {
       return Error{ErrorCode::malformed, "not an ONNX Runtime profile",
                    "pass the file whose name session.end_profiling() returns"};
     }
@@ -117,7 +117,7 @@ class TraceConverter {
   }
 
   // The event of a kernel contains its node but not the node's inputs: they are known only if they never change.
-  void remember_inputs(std::string_view node, std::string_view inputs) {
+  void store_node_inputs(std::string_view node, std::string_view inputs) {
     const auto [slot, is_new] =
         inputs_by_node_.try_emplace(std::string(node.substr(0, node.size() - kKernelTimeNameSuffix.size())), inputs);
     if (!is_new && slot->second != inputs) slot->second.clear();
@@ -131,16 +131,16 @@ class TraceConverter {
   void set_kernel_details(const JsonFields& event, std::string_view name, TraceEvent& made) {
     const bool is_copy = name.starts_with("Memcpy") || name.starts_with("memcpy");
     const auto size = [&](const std::array<std::string_view, 3>& members) {
-      return std::array{number_member(event, members[0]), number_member(event, members[1]),
-                        number_member(event, members[2])};
+      return std::array{parse_number_member(event, members[0]), parse_number_member(event, members[1]),
+                        parse_number_member(event, members[2])};
     };
     made.kind = is_copy ? EventKind::copy : EventKind::kernel;
     made.name_index = is_copy ? builder_.intern_kernel_class(KernelKind::copy, parse_copy_direction(name))
                               : builder_.intern_kernel_class(KernelKind::kernel, name,
                                                              size({"args.grid_x", "args.grid_y", "args.grid_z"}),
                                                              size({"args.block_x", "args.block_y", "args.block_z"}));
-    made.track_index = builder_.intern_queue({.stream = number_member(event, "args.stream")});
-    made.correlation = number_member(event, "args.correlation_id");
+    made.track_index = builder_.intern_queue({.stream = parse_number_member(event, "args.stream")});
+    made.correlation = parse_number_member(event, "args.correlation_id");
     const std::string_view parent = event.text("args.parent_name");
     if (!parent.empty())
       made.external_id = intern_node(parent, event.text("args.op_name"), find_node_inputs(parent)) + 1;
@@ -159,7 +159,7 @@ class TraceConverter {
 }  // namespace
 
 Result<Trace> read_onnxruntime_trace_text(std::string_view json) {
-  TraceConverter reading;
+  OnnxTraceConverter reading;
   const formats::JsonObjectsResult read =
       formats::for_each_json_object(json, [&](const JsonFields& event) { reading.add(event); });
   return std::move(reading).finish(read);

@@ -21,7 +21,7 @@ std::string event(const std::string& category, const std::string& name, int star
 
 const std::string kNode =
     event("Node", "/fc/Gemm_kernel_time", 100, 7, R"("op_name" : "Gemm", "list": [{"float":[1]},{"float":[2]}])");
-const std::string kRun = event("Session", "model_run", 90, 30);
+const std::string kModelRunEvent = event("Session", "model_run", 90, 30);
 
 Trace trace_of(const std::string& text) {
   Result<Trace> trace = read_onnxruntime_trace_text(text);
@@ -31,7 +31,7 @@ Trace trace_of(const std::string& text) {
 
 TEST(OnnxRuntimeTrace, ANodeIsAnOperationInItsScope) {
   const Trace trace =
-      trace_of("[\n" + kNode + ",\n" + event("Node", "/fc/Gemm_fence_before", 99, 1) + "," + kRun + "\n]");
+      trace_of("[\n" + kNode + ",\n" + event("Node", "/fc/Gemm_fence_before", 99, 1) + "," + kModelRunEvent + "\n]");
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].kind, EventKind::op);
@@ -66,7 +66,7 @@ TEST(OnnxRuntimeTrace, ANodeAndItsKernelsHaveItsInputs) {
 }
 
 TEST(OnnxRuntimeTrace, ARunIsAStep) {
-  const Trace trace = trace_of("[" + kRun + "," + kRun + "]");
+  const Trace trace = trace_of("[" + kModelRunEvent + "," + kModelRunEvent + "]");
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[1].kind, EventKind::annotation);
@@ -93,7 +93,7 @@ TEST(OnnxRuntimeTrace, AKernelIdentifiesItsNode) {
 }
 
 TEST(OnnxRuntimeTrace, ATruncatedProfileGivesItsContent) {
-  const Trace trace = trace_of("[\n" + kNode + ",\n" + kRun.substr(0, 60));
+  const Trace trace = trace_of("[\n" + kNode + ",\n" + kModelRunEvent.substr(0, 60));
   EXPECT_EQ(events_of(trace).size(), 1u);
   EXPECT_TRUE(trace.diagnostics.contains("trace_cut"));
   EXPECT_EQ(trace.dropped_event_count, 1u);

@@ -71,7 +71,7 @@ struct SmiLayout {
 constexpr std::array<std::string_view, 6> kIdentityColumnNames = {"uuid",       "gpu_uuid", "pci.bus_id",
                                                                   "gpu_bus_id", "serial",   "gpu_serial"};
 
-std::optional<SmiLayout> layout_of_header(const std::vector<std::string>& header) {
+std::optional<SmiLayout> find_smi_columns(const std::vector<std::string>& header) {
   SmiLayout layout;
   std::size_t best_identity = kIdentityColumnNames.size();
   for (std::size_t i = 0; i < header.size(); ++i) {
@@ -98,7 +98,7 @@ const SmiColumn& find_smi_column(std::string_view name) {
 
 // Guesses the columns from a row; nullopt if it has no time or no power. Power is the first field with the unit W;
 // without units, the first number with two decimals, as only powers have them.
-std::optional<SmiLayout> layout_of_row(const std::vector<std::string>& row) {
+std::optional<SmiLayout> guess_smi_columns(const std::vector<std::string>& row) {
   SmiLayout layout;
   layout.is_guessed_from_row = true;
   std::optional<std::size_t> power;
@@ -122,15 +122,15 @@ std::optional<SmiLayout> layout_of_row(const std::vector<std::string>& row) {
   return layout;
 }
 
-class SmiReader {
+class NvidiaSmiLogReader {
  public:
-  SmiReader(std::string_view name, SmiLayout layout, std::optional<std::int64_t> utc_offset_s)
+  NvidiaSmiLogReader(std::string_view name, SmiLayout layout, std::optional<std::int64_t> utc_offset_s)
       : log_builder_(name), name_(name), layout_(std::move(layout)), utc_offset_s_(utc_offset_s) {}
 
-  void add_line(std::string_view line) {
-    const std::vector<std::string> fields = split_fields(line);
+  void add_log_line(std::string_view line) {
+    const std::vector<std::string> fields = split_csv_fields(line);
     // A repeated header: a second run was appended to the same file. It may have other columns.
-    if (std::optional<SmiLayout> appended = layout_of_header(fields)) {
+    if (std::optional<SmiLayout> appended = find_smi_columns(fields)) {
       layout_ = *std::move(appended);
       return;
     }
@@ -165,7 +165,7 @@ class SmiReader {
     if (layout_.is_guessed_from_row) {
       log_builder_.diagnostics().add({"columns_guessed", 1,
                                       fmt::format("{}: the log has no header; power is assumed in column {}{}", name_,
-                                                  layout_.value_columns.front().first + 1, column_of_gpu()),
+                                                  layout_.value_columns.front().first + 1, describe_gpu_column()),
                                       "log with --format=csv, without noheader"});
     }
     report_gpu_identification();
@@ -175,7 +175,7 @@ class SmiReader {
   }
 
  private:
-  std::string column_of_gpu() const {
+  std::string describe_gpu_column() const {
     if (layout_.index_column) return fmt::format(", the GPU index in column {}", *layout_.index_column + 1);
     return layout_.identity_column ? fmt::format(", the GPU in column {}", *layout_.identity_column + 1) : "";
   }
@@ -263,20 +263,20 @@ bool has_power_column(const std::vector<std::string>& fields) {
 
 Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view name,
                                       std::optional<std::int64_t> utc_offset_s) {
-  std::optional<SmiReader> reader;
+  std::optional<NvidiaSmiLogReader> reader;
   int lines = 0;
   bool has_power = false;
   for_each_line(text, [&](std::string_view line) {
-    if (reader) return reader->add_line(line);
+    if (reader) return reader->add_log_line(line);
     if (++lines > 10) return;  // messages of the tool may precede the log
-    const std::vector<std::string> fields = split_fields(line);
-    if (std::optional<SmiLayout> layout = layout_of_header(fields)) {
+    const std::vector<std::string> fields = split_csv_fields(line);
+    if (std::optional<SmiLayout> layout = find_smi_columns(fields)) {
       std::sort(layout->value_columns.begin(), layout->value_columns.end(),
                 [](const auto& a, const auto& b) { return a.second < b.second; });
       reader.emplace(name, *std::move(layout), utc_offset_s);
-    } else if (std::optional<SmiLayout> guessed = layout_of_row(fields)) {
+    } else if (std::optional<SmiLayout> guessed = guess_smi_columns(fields)) {
       reader.emplace(name, *std::move(guessed), utc_offset_s);
-      reader->add_line(line);
+      reader->add_log_line(line);
     } else {
       has_power = has_power || has_power_column(fields);
     }

@@ -27,12 +27,12 @@ std::optional<std::array<std::size_t, 4>> find_power_columns(const std::vector<s
   return columns;
 }
 
-class CsvReader {
+class PowerCsvReader {
  public:
-  CsvReader(std::string_view name, std::array<std::size_t, 4> columns) : log_builder_(name), columns_(columns) {}
+  PowerCsvReader(std::string_view name, std::array<std::size_t, 4> columns) : log_builder_(name), columns_(columns) {}
 
-  void add_line(std::string_view line) {
-    const std::vector<std::string> fields = split_fields(line);
+  void add_log_line(std::string_view line) {
+    const std::vector<std::string> fields = split_csv_fields(line);
     log_builder_.count_row();
     if (*std::max_element(columns_.begin(), columns_.end()) >= fields.size())
       return log_builder_.drop_row("the row is too short");
@@ -72,13 +72,13 @@ class CsvReader {
 
 Result<PowerLog> parse_power_log(std::string_view text, std::string_view name,
                                  std::optional<std::int64_t> utc_offset_s) {
-  std::optional<CsvReader> reader;
+  std::optional<PowerCsvReader> reader;
   bool is_first = true;
   for_each_line(text, [&](std::string_view line) {
     if (is_first) {
-      if (const auto columns = find_power_columns(split_fields(line))) reader.emplace(name, *columns);
+      if (const auto columns = find_power_columns(split_csv_fields(line))) reader.emplace(name, *columns);
     } else if (reader) {
-      reader->add_line(line);
+      reader->add_log_line(line);
     }
     is_first = false;
   });

@@ -17,13 +17,13 @@ namespace joulemap::ingest {
 namespace {
 
 // An interval longer than this many median intervals, and than a second, is a gap.
-constexpr std::int64_t kMinGapPeriods = 10;
+constexpr std::int64_t kMinGapMedianIntervals = 10;
 constexpr double kMinUpdatePeriod_s = 0.001;
 constexpr double kMaxRawValue = 9e18;
 // The year 2096: later times are damage and could overflow sums.
 constexpr std::int64_t kLatestUnixTime_ns = 4'000'000'000'000'000'000;
 
-std::string_view separator_of(std::string_view line) {
+std::string_view find_field_separator(std::string_view line) {
   for (const std::string_view separator : {", ", ";", "\t"}) {
     if (line.find(separator) != std::string_view::npos) return separator;
   }
@@ -43,8 +43,8 @@ void for_each_line(std::string_view text, const std::function<void(std::string_v
   }
 }
 
-std::vector<std::string> split_fields(std::string_view line) {
-  const std::string_view separator = separator_of(line);
+std::vector<std::string> split_csv_fields(std::string_view line) {
+  const std::string_view separator = find_field_separator(line);
   std::vector<std::string> fields;
   while (true) {
     // A quoted field may contain the separator.
@@ -127,7 +127,7 @@ void PowerLogBuilder::add_value(std::uint32_t channel, std::int64_t time_ns, dou
 
 void PowerLogBuilder::drop_row(std::string_view why) {
   ++log_.dropped_row_count;
-  ++dropped_by_reason_.try_emplace(std::string(why)).first->second;
+  ++drop_counts_by_reason_.try_emplace(std::string(why)).first->second;
 }
 
 void PowerLogBuilder::sort_by_time(std::vector<TimedRawValue>& values, bool allows_any_order) {
@@ -167,11 +167,11 @@ void PowerLogBuilder::estimate_update_period(Channel& channel, const std::vector
   channel.refresh_s = update_interval_ns - median_interval_ns > median_interval_ns / 2
                           ? std::max(seconds(update_interval_ns), kMinUpdatePeriod_s)
                           : kMinUpdatePeriod_s;
-  if (!measures_energy(channel) || channel.kind == ChannelKind::counter) return;
+  if (!measures_energy_or_power(channel) || channel.kind == ChannelKind::counter) return;
   std::uint64_t gaps = 0;
   std::int64_t missing_ns = 0;
   for (const std::int64_t interval_ns : intervals_ns) {
-    if (interval_ns / kMinGapPeriods <= median_interval_ns || interval_ns <= kNanosecondsPerSecond) continue;
+    if (interval_ns / kMinGapMedianIntervals <= median_interval_ns || interval_ns <= kNanosecondsPerSecond) continue;
     ++gaps;
     missing_ns += interval_ns - median_interval_ns;
   }
@@ -191,10 +191,10 @@ Result<PowerLog> PowerLogBuilder::finish(bool allows_any_order) {
     for (const TimedRawValue& value : values_by_channel_[i]) {
       log_.samples.push_back({i, {value.raw, value.time_ns, value.time_ns, ReadCode::ok}});
     }
-    has_energy = has_energy || (measures_energy(log_.channels[i]) && values_by_channel_[i].size() > 1);
+    has_energy = has_energy || (measures_energy_or_power(log_.channels[i]) && values_by_channel_[i].size() > 1);
     values_by_channel_[i] = {};
   }
-  for (const auto& [why, count] : dropped_by_reason_) {
+  for (const auto& [why, count] : drop_counts_by_reason_) {
     log_.diagnostics.add({"power_rows_dropped", count, fmt::format("{}: rows were skipped: {}", name_, why), {}});
   }
   if (out_of_order_rows_ > 0) {

@@ -21,7 +21,7 @@ void for_each_line(std::string_view text, const std::function<void(std::string_v
 
 // Returns the fields of a line, trimmed, without their quotes. The separator is the first of ", ", ";", tab and ","
 // that occurs in the line. So a decimal comma ("12,5 W") does not separate where blanks or semicolons do.
-std::vector<std::string> split_fields(std::string_view line);
+std::vector<std::string> split_csv_fields(std::string_view line);
 
 // Parses "12.5", "12,5", "1e3". Returns nullopt for other texts, negative and non-finite numbers.
 std::optional<double> parse_non_negative(std::string_view text);
@@ -67,7 +67,7 @@ class PowerLogBuilder {
   PowerLog log_;
   std::map<std::string, std::uint32_t, std::less<>> channel_indices_;
   std::vector<std::vector<TimedRawValue>> values_by_channel_;  // by channel
-  std::map<std::string, std::uint64_t, std::less<>> dropped_by_reason_;
+  std::map<std::string, std::uint64_t, std::less<>> drop_counts_by_reason_;
   std::uint64_t out_of_order_rows_ = 0;  // values earlier than the previous one of their channel
 };
 

@@ -63,30 +63,31 @@ std::optional<ParsedFileName> parse_measurement_file_name(std::string_view name)
 }
 
 // Paths of the two files of one execution; empty if missing.
-struct Execution {
+struct MeasurementFiles {
   std::string perf_path;
   std::string nvidia_smi_path;
 };
-using ExecutionKey =
+using MeasurementKey =
     std::tuple<std::string, std::string, std::string, std::size_t>;  // phase, model, framework, repetition
-using ExecutionsByKey = std::map<ExecutionKey, Execution>;
+using MeasurementFilesByKey = std::map<MeasurementKey, MeasurementFiles>;
 
-Status collect_measurement_files(const std::string& folder, const std::string& phase, ExecutionsByKey& executions) {
+Status collect_measurement_files(const std::string& folder, const std::string& phase,
+                                 MeasurementFilesByKey& executions) {
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
   for (const std::string& name : *names) {
     const std::optional<ParsedFileName> parsed = parse_measurement_file_name(name);
     if (!parsed) continue;
-    Execution& execution = executions[{phase, parsed->model, parsed->framework, parsed->repetition}];
+    MeasurementFiles& execution = executions[{phase, parsed->model, parsed->framework, parsed->repetition}];
     (parsed->is_perf ? execution.perf_path : execution.nvidia_smi_path) = folder + "/" + name;
   }
   return Done{};
 }
 
-Result<ExecutionsByKey> find_executions(const std::string& folder) {
+Result<MeasurementFilesByKey> find_measurement_files(const std::string& folder) {
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
-  ExecutionsByKey executions;
+  MeasurementFilesByKey executions;
   for (const std::string& name : *names) {
     if (!name.starts_with(kMeasurementFolderPrefix)) continue;
     if (Status found =
@@ -167,7 +168,7 @@ void read_gpu_samples(const std::string& path, ExperimentRow& row) {
   row.domains.push_back(std::move(gpu));
 }
 
-ExperimentRow read_execution_row(const Execution& execution) {
+ExperimentRow read_measurement_row(const MeasurementFiles& execution) {
   ExperimentRow row;
   read_perf_counters(execution.perf_path, row);
   read_gpu_samples(execution.nvidia_smi_path, row);
@@ -215,13 +216,13 @@ PowerSamples parse_power_samples(std::string_view text) {
 Result<ExperimentData> read_prengdl(const std::string& folder) {
   std::string path = folder;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  const Result<ExecutionsByKey> executions = find_executions(path);
+  const Result<MeasurementFilesByKey> executions = find_measurement_files(path);
   if (!executions) return executions.error();
   ExperimentData data;
   data.name = "prengdl";
   data.factors = {{"phase", {}, false}, {"model", {}, false}, {"framework", {}, true}};
   for (const auto& [key, execution] : *executions) {
-    ExperimentRow row = read_execution_row(execution);
+    ExperimentRow row = read_measurement_row(execution);
     row.number = data.rows.size();
     row.levels = {find_or_add_factor_level(data.factors[0], std::get<0>(key)),
                   find_or_add_factor_level(data.factors[1], std::get<1>(key)),

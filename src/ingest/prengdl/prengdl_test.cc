@@ -15,7 +15,7 @@ constexpr std::string_view kPerfText =
     "         25,541.41 Joules power/energy-ram/                \n\n"
     "    2575.763113276 seconds time elapsed\n\n";
 
-class Prengdl : public testing::Test {
+class PrengdlTest : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -28,7 +28,7 @@ class Prengdl : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(Prengdl, ReadsNumbersOfAnyLocale) {
+TEST_F(PrengdlTest, ReadsNumbersOfAnyLocale) {
   const PerfEnergies english = parse_perf_energies(kPerfText);
   EXPECT_EQ(english.package_j, 188'753.25);
   EXPECT_EQ(english.dram_j, 25'541.41);
@@ -37,7 +37,7 @@ TEST_F(Prengdl, ReadsNumbersOfAnyLocale) {
   EXPECT_FALSE(parse_perf_energies("<not supported> Joules power/energy-pkg/").package_j);
 }
 
-TEST_F(Prengdl, ParsesModelFrameworkAndRepetitionFromNames) {
+TEST_F(PrengdlTest, ParsesModelFrameworkAndRepetitionFromNames) {
   write("mask_rcnn_PyTorch_perf_1.txt", kPerfText);
   write("mask_rcnn_PyTorch_nvidia_smi_1.txt", "100.00 W\n200.00 W\n");
   write("mask_rcnn_TensorFlow_perf_10.txt", kPerfText);
@@ -54,7 +54,7 @@ TEST_F(Prengdl, ParsesModelFrameworkAndRepetitionFromNames) {
   EXPECT_TRUE(data->rows[1].diagnostics.contains("samples_dropped"));
 }
 
-TEST_F(Prengdl, IntegratesGpuEnergyAndStoresThePublishedSumAsACheck) {
+TEST_F(PrengdlTest, IntegratesGpuEnergyAndStoresThePublishedSumAsACheck) {
   write("ncf_PyTorch_perf_1.txt",
         "10 Joules power/energy-pkg/\n1 Joules power/energy-ram/\n4.0 seconds time elapsed\n");
   write("ncf_PyTorch_nvidia_smi_1.txt", "100.00 W\n200.00 W\n300.00 W\n");
@@ -68,7 +68,7 @@ TEST_F(Prengdl, IntegratesGpuEnergyAndStoresThePublishedSumAsACheck) {
   EXPECT_EQ(row.first.measured, MeasuredWatts(100));
 }
 
-TEST_F(Prengdl, AMissingFileIsReportedAndLeavesTheRowWithoutEnergy) {
+TEST_F(PrengdlTest, AMissingFileIsReportedAndLeavesTheRowWithoutEnergy) {
   write("ncf_PyTorch_perf_1.txt", kPerfText);
   const Result<ExperimentData> data = read_prengdl(folder_);
   ASSERT_TRUE(data);
@@ -77,7 +77,7 @@ TEST_F(Prengdl, AMissingFileIsReportedAndLeavesTheRowWithoutEnergy) {
   EXPECT_TRUE(data->rows.front().diagnostics.contains("missing_file"));
 }
 
-TEST_F(Prengdl, AFolderWithoutSuchFilesIsAnError) {
+TEST_F(PrengdlTest, AFolderWithoutSuchFilesIsAnError) {
   EXPECT_FALSE(read_prengdl(folder_));
   EXPECT_FALSE(read_prengdl(folder_ / "not there"));
 }

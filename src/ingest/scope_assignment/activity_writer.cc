@@ -24,8 +24,8 @@ void ActivityWriter::add(Activity activity) {
   Lock lock(mutex_);
   slices_.push_back({std::move(activity), {}});
   const std::size_t most = worker_.joinable() ? kSlicesPerFlush : 0;
-  while (slices_.size() - slices_taken_ > most) encode_next_slice(lock, encoder_);
-  const bool may_sleep = slices_.size() - slices_taken_ == 1;
+  while (slices_.size() - claimed_slice_count_ > most) encode_next_slice(lock, encoder_);
+  const bool may_sleep = slices_.size() - claimed_slice_count_ == 1;
   lock.unlock();
   if (may_sleep) work_available_.notify_one();
 }
@@ -43,19 +43,19 @@ void ActivityWriter::run_worker() {
 
 // Encodes the first slice that no thread has started. Returns false if there is none. Releases the lock meanwhile.
 bool ActivityWriter::encode_next_slice(Lock& lock, recording::ActivityEncoder& encoder) {
-  if (slices_taken_ == slices_.size()) return false;
-  Slice& slice = slices_[slices_taken_++];
+  if (claimed_slice_count_ == slices_.size()) return false;
+  Slice& slice = slices_[claimed_slice_count_++];
   lock.unlock();
   slice.encoded_activity = encoder.encode(std::move(slice.activity));
   lock.lock();
   slice.is_encoded = true;
-  write_encoded();
+  write_encoded_slices();
   return true;
 }
 
 // Writes the encoded slices at the front of the queue, in order.
-void ActivityWriter::write_encoded() {
-  for (; !slices_.empty() && slices_.front().is_encoded; --slices_taken_) {
+void ActivityWriter::write_encoded_slices() {
+  for (; !slices_.empty() && slices_.front().is_encoded; --claimed_slice_count_) {
     recording_writer_.add(std::move(slices_.front().encoded_activity));
     slices_.pop_front();
     if (recording_writer_.pending() < kSlicesPerFlush) continue;

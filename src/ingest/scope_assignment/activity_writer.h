@@ -50,15 +50,15 @@ class ActivityWriter {
 
   void run_worker();
   bool encode_next_slice(Lock& lock, recording::ActivityEncoder& encoder);
-  void write_encoded();
+  void write_encoded_slices();
   void stop();
 
   recording::RecordingWriter& recording_writer_;
   recording::ActivityEncoder encoder_;  // used by the caller's thread
   std::mutex mutex_;                    // guards everything below, and the part
   std::condition_variable work_available_;
-  std::deque<Slice> slices_;      // not yet written, in time order; a slice stays here while it is encoded
-  std::size_t slices_taken_ = 0;  // count of slices, at the front, that are encoded or being encoded
+  std::deque<Slice> slices_;             // not yet written, in time order; a slice stays here while it is encoded
+  std::size_t claimed_slice_count_ = 0;  // count of slices, at the front, that are encoded or being encoded
   bool is_stopping_ = false;
   Status status_ = Done{};
   std::thread worker_;

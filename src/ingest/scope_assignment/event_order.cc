@@ -15,14 +15,14 @@ int nesting_depth_of(EventKind kind) {
   return kDepths[static_cast<std::size_t>(kind)];
 }
 
-bool sorts_as_enclosing(const TraceEvent& a, const TraceEvent& b) {
+bool is_outer_event(const TraceEvent& a, const TraceEvent& b) {
   if (a.duration_ns != b.duration_ns) return a.duration_ns > b.duration_ns;
   if (a.kind != b.kind) return nesting_depth_of(a.kind) < nesting_depth_of(b.kind);
   return a.external_id < b.external_id;
 }
 
-inline bool comes_before(const TraceEvent& a, const TraceEvent& b) {
-  return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : sorts_as_enclosing(a, b);
+inline bool is_event_before(const TraceEvent& a, const TraceEvent& b) {
+  return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : is_outer_event(a, b);
 }
 
 }  // namespace
@@ -30,12 +30,12 @@ inline bool comes_before(const TraceEvent& a, const TraceEvent& b) {
 EventOrder::EventOrder(Trace& trace) {
   threads_.resize(trace.threads.size());
   queues_.resize(trace.kernel_queues.size());
-  find_blocks(trace);
+  index_event_blocks(trace);
   count_events(trace);
   group_by_track(trace);
 }
 
-void EventOrder::find_blocks(Trace& trace) {
+void EventOrder::index_event_blocks(Trace& trace) {
   std::uint32_t events = 0;
   for (std::vector<TraceEvent>& block : trace.event_blocks) {
     if (block.empty()) continue;
@@ -95,7 +95,7 @@ void EventOrder::group_by_track(const Trace& trace) {
   for (const std::vector<TraceEvent>& block : trace.event_blocks) {
     for (const TraceEvent& event : block) {
       TrackState& track = track_of(event);
-      if (track.last_event != nullptr && comes_before(event, *track.last_event) &&
+      if (track.last_event != nullptr && is_event_before(event, *track.last_event) &&
           track.run_begins.size() <= kMaxSortedRuns) {
         if (insert_late_event(track, event, number)) {
           ++number;
@@ -114,7 +114,7 @@ void EventOrder::group_by_track(const Trace& trace) {
 bool EventOrder::insert_late_event(TrackState& track, const TraceEvent& late, std::uint32_t number) {
   const std::size_t first = std::max(track.run_begins.back(), track.end - std::min(track.end, kMaxInsertionDistance));
   std::size_t at = track.end - 1;  // the last one comes after `late`
-  while (at > first && comes_before(late, event(sorted_event_numbers_[at - 1]))) --at;
+  while (at > first && is_event_before(late, event(sorted_event_numbers_[at - 1]))) --at;
   if (at == first && first > track.run_begins.back()) return false;
   const auto position = sorted_event_numbers_.begin() + static_cast<std::ptrdiff_t>(at);
   const auto end = sorted_event_numbers_.begin() + static_cast<std::ptrdiff_t>(track.end++);
@@ -132,7 +132,7 @@ void EventOrder::sort(std::size_t begin, std::vector<TrackState>& tracks) {
       sort_outer_first(track_events, scratch);
       find_runs(begin, track);
       if (runs.size() > kMaxSortedRuns) {
-        const auto before = [this](std::uint32_t a, std::uint32_t b) { return comes_before(event(a), event(b)); };
+        const auto before = [this](std::uint32_t a, std::uint32_t b) { return is_event_before(event(a), event(b)); };
         std::sort(track_events.begin(), track_events.end(), before);
         runs.resize(1);
       }
@@ -155,7 +155,7 @@ void EventOrder::sort(std::size_t begin, std::vector<TrackState>& tracks) {
 void EventOrder::find_runs(std::size_t begin, TrackState& track) const {
   track.run_begins = {begin};
   for (std::size_t i = begin + 1; i < track.end && track.run_begins.size() <= kMaxSortedRuns; ++i) {
-    if (comes_before(event(sorted_event_numbers_[i]), event(sorted_event_numbers_[i - 1])))
+    if (is_event_before(event(sorted_event_numbers_[i]), event(sorted_event_numbers_[i - 1])))
       track.run_begins.push_back(i);
   }
 }
@@ -164,17 +164,17 @@ void EventOrder::find_runs(std::size_t begin, TrackState& track) const {
 // function. An event that sorts before the preceding ones in the file encloses them and is moved before them. Linked
 // lists hold the order, which is written out at the end.
 void EventOrder::sort_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& scratch) const {
-  struct Enclosed {  // the events from `first` to `last`; `first` encloses the others
+  struct EnclosedEvents {  // the events from `first` to `last`; `first` encloses the others
     std::uint32_t first;
     std::uint32_t last;
   };
-  std::vector<Enclosed> outermost;
+  std::vector<EnclosedEvents> outermost;
   scratch.resize(track.size());  // for each event, the position of the next one in the track
   for (std::uint32_t i = 0; i < track.size(); ++i) {
-    Enclosed some{i, i};
+    EnclosedEvents some{i, i};
     const TraceEvent& latest = event(track[i]);
     std::size_t from = outermost.size();
-    while (from > 0 && comes_before(latest, event(track[outermost[from - 1].first]))) --from;
+    while (from > 0 && is_event_before(latest, event(track[outermost[from - 1].first]))) --from;
     for (std::size_t inner = from; inner < outermost.size(); ++inner) {
       scratch[some.last] = outermost[inner].first;
       some.last = outermost[inner].last;
@@ -184,7 +184,7 @@ void EventOrder::sort_outer_first(std::span<std::uint32_t> track, std::vector<st
   }
   std::vector<std::uint32_t> ordered;
   ordered.reserve(track.size());
-  for (const Enclosed& some : outermost) {
+  for (const EnclosedEvents& some : outermost) {
     for (std::uint32_t at = some.first; at != some.last; at = scratch[at]) ordered.push_back(track[at]);
     ordered.push_back(track[some.last]);
   }
@@ -200,7 +200,7 @@ void EventOrder::merge_sorted_runs(std::span<std::uint32_t> two_runs, std::size_
   const TraceEvent* first = &event(scratch[0]);
   const TraceEvent* second = &event(two_runs[second_run_begin]);
   for (std::size_t to = 0; left < scratch.size(); ++to) {
-    if (second != nullptr && comes_before(*second, *first)) {
+    if (second != nullptr && is_event_before(*second, *first)) {
       two_runs[to] = two_runs[right++];
       second = right < two_runs.size() ? &event(two_runs[right]) : nullptr;
     } else {

@@ -44,7 +44,7 @@ class EventOrder {
   void sort_threads() { sort(0, threads_); }
   void sort_queues() { sort(threads_.empty() ? 0 : threads_.back().end, queues_); }
 
-  const TimeExtent& extent() const { return extent_; }
+  const TimeExtent& time_extent() const { return extent_; }
 
   using Track = std::span<const std::uint32_t>;  // event numbers
   std::size_t thread_count() const { return threads_.size(); }
@@ -89,7 +89,7 @@ class EventOrder {
   TrackState& track_of(const TraceEvent& event) {
     return (is_on_gpu(event.kind) ? queues_ : threads_)[event.track_index];
   }
-  void find_blocks(Trace& trace);
+  void index_event_blocks(Trace& trace);
   void count_events(const Trace& trace);
   void group_by_track(const Trace& trace);
   bool insert_late_event(TrackState& track, const TraceEvent& late, std::uint32_t number);

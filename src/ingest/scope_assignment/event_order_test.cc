@@ -71,14 +71,14 @@ TEST(EventOrder, SortsByTimeFromAnyPermutation) {
 
 TEST(EventOrder, ReturnsTheFirstBeginAndTheLastEnd) {
   Trace trace;
-  EXPECT_EQ(EventOrder(trace).extent().end_ns, 0);
+  EXPECT_EQ(EventOrder(trace).time_extent().end_ns, 0);
   trace.threads.resize(1);
   trace.event_blocks = {{{.start_ns = 50, .duration_ns = 7}, {.start_ns = 20, .duration_ns = 100}, {.start_ns = 60}}};
   const EventOrder order(trace);
-  EXPECT_EQ(order.extent().first_start_ns, 20);
-  EXPECT_EQ(order.extent().last_start_ns, 60);
-  EXPECT_EQ(order.extent().end_ns, 120);
-  EXPECT_EQ(order.extent().longest_duration_ns, 100);
+  EXPECT_EQ(order.time_extent().first_start_ns, 20);
+  EXPECT_EQ(order.time_extent().last_start_ns, 60);
+  EXPECT_EQ(order.time_extent().end_ns, 120);
+  EXPECT_EQ(order.time_extent().longest_duration_ns, 100);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr std::uint32_t kMaxModuleDepth = 256;
 
 }  // namespace
 
-ModulePaths::ModuleCallName& ModulePaths::cached_call_name(std::uint32_t name) {
+ModulePaths::ModuleCallName& ModulePaths::find_or_parse_call_name(std::uint32_t name) {
   if (name >= call_name_indices_.size())
     call_name_indices_.resize(std::max<std::size_t>(name + std::size_t{1}, texts_.size()));
   std::uint32_t& number = call_name_indices_[name];
@@ -41,18 +41,18 @@ ModulePaths::ModuleCallName ModulePaths::parse_call_name(std::uint32_t name) con
     kind.is_numbered = error == std::errc() && end == digits.data() + digits.size() && !digits.empty();
     if (kind.is_numbered) kind.class_name = text.substr(0, underscore);
   }
-  kind.is_loss = kind.class_name.ends_with("Loss");
-  kind.is_wrapper = std::find(kWrapperModuleClasses.begin(), kWrapperModuleClasses.end(), kind.class_name) !=
-                    kWrapperModuleClasses.end();
+  kind.is_loss_module = kind.class_name.ends_with("Loss");
+  kind.is_wrapper_module = std::find(kWrapperModuleClasses.begin(), kWrapperModuleClasses.end(), kind.class_name) !=
+                           kWrapperModuleClasses.end();
   return kind;
 }
 
-bool ModulePaths::is_loss(std::uint32_t name) { return cached_call_name(name).is_loss; }
+bool ModulePaths::is_loss_module(std::uint32_t name) { return find_or_parse_call_name(name).is_loss_module; }
 
-bool ModulePaths::is_wrapper(std::uint32_t name) { return cached_call_name(name).is_wrapper; }
+bool ModulePaths::is_wrapper_module(std::uint32_t name) { return find_or_parse_call_name(name).is_wrapper_module; }
 
-std::string ModulePaths::path_of(const Layer& parent, bool is_root, std::uint32_t name) {
-  const ModuleCallName& kind = cached_call_name(name);
+std::string ModulePaths::make_layer_path(const Layer& parent, bool is_root, std::uint32_t name) {
+  const ModuleCallName& kind = find_or_parse_call_name(name);
   const auto named = names_.find(kind.class_name);
   if (kind.is_numbered && named != names_.end() && kind.number < named->second.size()) {
     return named->second[kind.number];
@@ -62,18 +62,18 @@ std::string ModulePaths::path_of(const Layer& parent, bool is_root, std::uint32_
     if (kind.number > 0) path += "#" + std::to_string(kind.number + 1);
     return path;
   }
-  if (has_module_names()) ++calls_without_path_count_;
+  if (has_module_names()) ++pathless_call_count_;
   std::string_view text = texts_.text(name);
   if (text.starts_with(kModulePrefix)) text.remove_prefix(kModulePrefix.size());
   return parent.is_root ? std::string(text) : parent.path + "." + std::string(text);
 }
 
 ModulePaths::LayerId ModulePaths::find_layer(LayerId parent, std::uint32_t name) {
-  ModuleCallName& kind = cached_call_name(name);
+  ModuleCallName& kind = find_or_parse_call_name(name);
   LayerId& known = kind.is_numbered ? kind.layer : unnumbered_layers_[std::uint64_t{parent} << 32 | name];
   if (known != 0) return known;
   if (layers_[parent].depth >= kMaxModuleDepth) {
-    ++calls_too_deep_;
+    ++too_deep_call_count_;
     return parent;
   }
   const bool is_root = parent == 0;
@@ -81,7 +81,7 @@ ModulePaths::LayerId ModulePaths::find_layer(LayerId parent, std::uint32_t name)
   layer.parent = parent;
   layer.depth = layers_[parent].depth + 1;
   layer.is_root = is_root;
-  layer.path = path_of(layers_[parent], is_root, name);
+  layer.path = make_layer_path(layers_[parent], is_root, name);
   layer.path_text = scope_interner_.intern_text(layer.path);
   layers_.push_back(std::move(layer));
   return known = static_cast<LayerId>(layers_.size() - 1);

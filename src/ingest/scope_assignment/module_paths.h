@@ -30,15 +30,15 @@ class ModulePaths {
   // Returns the layer of a call of the module `name` inside `parent`.
   LayerId find_layer(LayerId parent, std::uint32_t name);
   // Whether the class in the name is a loss, or a wrapper of a model.
-  bool is_loss(std::uint32_t name);
-  bool is_wrapper(std::uint32_t name);
+  bool is_loss_module(std::uint32_t name);
+  bool is_wrapper_module(std::uint32_t name);
 
   // Returns the scope of a layer inside the scope `phase`; `phase` itself outside of every layer.
   std::uint32_t find_or_add_scope(LayerId node, std::uint32_t phase);
   bool has_module_names() const { return !names_.empty(); }
-  std::uint64_t calls_without_path() const { return calls_without_path_count_; }
+  std::uint64_t pathless_call_count() const { return pathless_call_count_; }
   // Number of calls nested too deeply, which are counted with the enclosing module.
-  std::uint64_t calls_too_deep() const { return calls_too_deep_; }
+  std::uint64_t too_deep_call_count() const { return too_deep_call_count_; }
 
  private:
   struct Layer {
@@ -53,13 +53,13 @@ class ModulePaths {
     std::string_view class_name;
     std::uint64_t number = 0;
     bool is_numbered = false;
-    bool is_loss = false;
-    bool is_wrapper = false;
+    bool is_loss_module = false;
+    bool is_wrapper_module = false;
     LayerId layer = 0;  // of a numbered name, once seen: the number identifies one module, wherever it is called
   };
-  ModuleCallName& cached_call_name(std::uint32_t name);
+  ModuleCallName& find_or_parse_call_name(std::uint32_t name);
   ModuleCallName parse_call_name(std::uint32_t name) const;
-  std::string path_of(const Layer& parent, bool is_root, std::uint32_t name);
+  std::string make_layer_path(const Layer& parent, bool is_root, std::uint32_t name);
 
   const scopes::ModuleNames& names_;
   const TraceNames& texts_;
@@ -69,8 +69,8 @@ class ModulePaths {
       unnumbered_layers_;                         // layers of names without a number, by parent and name
   std::vector<ModuleCallName> call_names_;        // parsed names of modules seen so far
   std::vector<std::uint32_t> call_name_indices_;  // by name: index in call_names_ + 1
-  std::uint64_t calls_without_path_count_ = 0;
-  std::uint64_t calls_too_deep_ = 0;
+  std::uint64_t pathless_call_count_ = 0;
+  std::uint64_t too_deep_call_count_ = 0;
 };
 
 }  // namespace joulemap::ingest

@@ -11,10 +11,10 @@
 #include "base/clock.h"
 #include "base/scoped_signal_block.h"
 #include "ingest/scope_assignment/event_order.h"
-#include "ingest/scope_assignment/kernel_sums.h"
+#include "ingest/scope_assignment/kernel_time_sums.h"
 #include "ingest/scope_assignment/launch_index.h"
 #include "ingest/scope_assignment/module_paths.h"
-#include "ingest/scope_assignment/scope_sums.h"
+#include "ingest/scope_assignment/scope_time_sums.h"
 #include "ingest/scope_assignment/thread_scope_tracker.h"
 #include "ingest/scope_assignment/trace_names.h"
 #include "ingest/scope_assignment/trace_survey.h"
@@ -62,7 +62,7 @@ std::int64_t median_start_ns(const Trace& trace) {
   return *median;
 }
 
-void drop_implausible_times(Trace& trace, std::int64_t median_ns, Diagnostics& diagnostics) {
+void drop_implausible_events(Trace& trace, std::int64_t median_ns, Diagnostics& diagnostics) {
   std::uint64_t left_out = 0;
   for (std::vector<TraceEvent>& block : trace.event_blocks) {
     left_out += std::erase_if(block, [&](const TraceEvent& event) {
@@ -77,18 +77,18 @@ void drop_implausible_times(Trace& trace, std::int64_t median_ns, Diagnostics& d
 // are grouped first, and again only if some must be removed.
 EventOrder make_event_order(Trace& trace, Diagnostics& diagnostics) {
   EventOrder order(trace);
-  const TimeExtent& extent = order.extent();
+  const TimeExtent& time_extent = order.time_extent();
   const std::int64_t median_ns = median_start_ns(trace);
   const bool are_all_plausible =
-      has_plausible_times({.start_ns = extent.first_start_ns, .duration_ns = extent.shortest_duration_ns}) &&
-      has_plausible_times({.start_ns = extent.last_start_ns, .duration_ns = extent.longest_duration_ns}) &&
-      median_ns - extent.first_start_ns <= kFarthest_ns && extent.last_start_ns - median_ns <= kFarthest_ns;
+      has_plausible_times({.start_ns = time_extent.first_start_ns, .duration_ns = time_extent.shortest_duration_ns}) &&
+      has_plausible_times({.start_ns = time_extent.last_start_ns, .duration_ns = time_extent.longest_duration_ns}) &&
+      median_ns - time_extent.first_start_ns <= kFarthest_ns && time_extent.last_start_ns - median_ns <= kFarthest_ns;
   if (are_all_plausible) return order;
-  drop_implausible_times(trace, median_ns, diagnostics);
+  drop_implausible_events(trace, median_ns, diagnostics);
   return EventOrder(trace);
 }
 
-std::int64_t slice_length_for(const TraceSurvey& survey) {
+std::int64_t choose_slice_length_ns(const TraceSurvey& survey) {
   // Halves: in a damaged trace the difference of two times may overflow.
   const std::int64_t half_ns = survey.end_ns() / 2 - survey.begin_ns() / 2;
   return std::max(kMinSliceLength_ns, half_ns / (kMaxActivitySlices / 2));
@@ -124,13 +124,13 @@ class BackgroundTask {
 // Sums the time of threads in scopes by time slice, and passes each slice to the sink.
 class HostTimePass {
  public:
-  HostTimePass(const TraceSurvey& survey, ThreadScopeTracker& scopes, ScopeSums& sums, ScopeInterner& tree,
+  HostTimePass(const TraceSurvey& survey, ThreadScopeTracker& scopes, ScopeTimeSums& sums, ScopeInterner& tree,
                const ActivitySink& sink)
       : scopes_(scopes),
         sums_(sums),
         scope_interner_(tree),
         sink_(sink),
-        slice_length_ns_(slice_length_for(survey)),
+        slice_length_ns_(choose_slice_length_ns(survey)),
         slice_begin_ns_(survey.begin_ns()) {}
 
   void run(EventOrder& order, std::int64_t end_ns) {
@@ -168,7 +168,7 @@ class HostTimePass {
   }
 
   ThreadScopeTracker& scopes_;
-  ScopeSums& sums_;
+  ScopeTimeSums& sums_;
   ScopeInterner& scope_interner_;
   const ActivitySink& sink_;
   std::int64_t slice_length_ns_;
@@ -201,7 +201,7 @@ class KernelTimePass {
     std::vector<EventOrder::Track> tracks;
     for (std::size_t queue = 0; queue < order.queue_count(); ++queue) tracks.push_back(order.queue(queue));
     TrackMerger merge(order, std::move(tracks));
-    const std::int64_t length_ns = slice_length_for(survey_);
+    const std::int64_t length_ns = choose_slice_length_ns(survey_);
     activity_.classes = std::move(trace_.kernel_classes);
     activity_.queues = trace_.kernel_queues;
     activity_.begin_ns = survey_.begin_ns();
@@ -291,12 +291,12 @@ class KernelTimePass {
   const ActivitySink& sink_;
   Activity activity_;
   std::vector<RunningKernel> running_kernels_;
-  KernelSums sums_;
+  KernelTimeSums sums_;
   std::vector<StepRecord> steps_;
 };
 
-void describe_assignment(const TraceSurvey& survey, const ThreadScopeTracker& scopes, const ModulePaths& modules,
-                         const ScopeInterner& tree, ScopedTrace& placed) {
+void add_marks_and_diagnostics(const TraceSurvey& survey, const ThreadScopeTracker& scopes, const ModulePaths& modules,
+                               const ScopeInterner& tree, ScopedTrace& placed) {
   for (const TraceStep& step : survey.steps()) {
     placed.marks.push_back(
         {step.begin_ns, MarkKind::step, step.number, step.thread, step.is_inferred ? "inferred" : ""});
@@ -304,7 +304,7 @@ void describe_assignment(const TraceSurvey& survey, const ThreadScopeTracker& sc
   const auto note = [&](std::string_view code, std::uint64_t count, std::string message, std::string remedy = {}) {
     if (count > 0) placed.diagnostics.add({std::string(code), count, std::move(message), std::move(remedy)});
   };
-  note("events_cut", scopes.truncated_events(),
+  note("events_cut", scopes.truncated_event_count(),
        "overlapping events of a thread were cut where the other event begins or ends");
   note("backward_without_forward", scopes.backward_ops_without_forward(),
        "backward operations without their forward operation in the trace: their layer is unknown");
@@ -312,11 +312,11 @@ void describe_assignment(const TraceSurvey& survey, const ThreadScopeTracker& sc
        fmt::format("kernels ({:.1f} % of kernel time) without a launch in the trace: they have no layer or phase",
                    100 * static_cast<double>(placed.kernel_time_without_scope_ns) /
                        static_cast<double>(std::max<std::int64_t>(placed.kernel_time_ns, 1))));
-  note("modules_without_path", modules.calls_without_path(),
+  note("modules_without_path", modules.pathless_call_count(),
        "modules that are not in the --modules file are named by class and number");
-  note("nested_too_deep", scopes.regions_too_deep() + modules.calls_too_deep(),
+  note("nested_too_deep", scopes.too_deep_region_count() + modules.too_deep_call_count(),
        "regions nested deeper than 64 and modules nested deeper than 256 are counted with the enclosing ones");
-  note("too_many_places", tree.refused_count(), "scopes beyond one million are counted with the enclosing ones");
+  note("too_many_places", tree.refused_scope_count(), "scopes beyond one million are counted with the enclosing ones");
 }
 
 }  // namespace
@@ -335,7 +335,7 @@ ScopedTrace assign_scopes(Trace& trace, const scopes::ModuleNames& module_names,
   order.sort_threads();
   const TraceSurvey survey(trace, order, names);
   ModulePaths modules(module_names, names, tree);
-  ScopeSums sums;
+  ScopeTimeSums sums;
   ThreadScopeTracker scopes(survey, names, modules, tree, sums, order.thread_count());
   placed.begin_ns = survey.begin_ns();
   placed.end_ns = survey.end_ns();
@@ -350,7 +350,7 @@ ScopedTrace assign_scopes(Trace& trace, const scopes::ModuleNames& module_names,
          "the trace contains no layers: everything outside backward, optimizer and data loading counts as forward",
          "profile with with_stack=True"});
   }
-  describe_assignment(survey, scopes, modules, tree, placed);
+  add_marks_and_diagnostics(survey, scopes, modules, tree, placed);
   return placed;
 }
 

@@ -24,8 +24,8 @@ TEST(ScopeAssignment, ClipsAndCountsOverlappingSiblings) {
   EXPECT_EQ(outcome.time_us("inference/forward/first"), 90);
   EXPECT_EQ(outcome.time_us("inference/forward/second"), 100);
   EXPECT_EQ(outcome.time_us("inference/forward/outer"), 100);
-  ASSERT_TRUE(outcome.placed.diagnostics.contains("events_cut"));
-  EXPECT_EQ(outcome.placed.diagnostics.list().back().count, 2U);
+  ASSERT_TRUE(outcome.scoped_trace.diagnostics.contains("events_cut"));
+  EXPECT_EQ(outcome.scoped_trace.diagnostics.list().back().count, 2U);
 }
 
 TEST(ScopeAssignment, AnAnnotationOverlapsTheFunctionsThatBeginAndEndIt) {
@@ -35,7 +35,7 @@ TEST(ScopeAssignment, AnAnnotationOverlapsTheFunctionsThatBeginAndEndIt) {
   program.add(kFunction, "exit", 100, 20);
   program.add(kFunction, "within exit", 104, 12);
   const AssignmentOutcome outcome = assign_program_scopes(program);
-  EXPECT_FALSE(outcome.placed.diagnostics.contains("events_cut"));
+  EXPECT_FALSE(outcome.scoped_trace.diagnostics.contains("events_cut"));
   EXPECT_EQ(outcome.count("mine"), 1U);
 }
 
@@ -62,10 +62,10 @@ TEST(ScopeAssignment, AKernelWithoutACallBelongsToTheOperationOfItsExternalId) {
   program.kernel("lost", 60, 10, 12345);
   const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/aten::mm"), 30);
-  EXPECT_EQ(outcome.placed.kernels_without_scope, 1U);
-  EXPECT_EQ(outcome.placed.kernel_time_without_scope_ns, 10'000);
+  EXPECT_EQ(outcome.scoped_trace.kernels_without_scope, 1U);
+  EXPECT_EQ(outcome.scoped_trace.kernel_time_without_scope_ns, 10'000);
   EXPECT_EQ(outcome.kernel_us.at(""), 10);  // kept although unattributed
-  EXPECT_TRUE(outcome.placed.diagnostics.contains("kernels_without_place"));
+  EXPECT_TRUE(outcome.scoped_trace.diagnostics.contains("kernels_without_place"));
 }
 
 TEST(ScopeAssignment, LongEventsHaveTimeInEveryInterval) {
@@ -82,7 +82,7 @@ TEST(ScopeAssignment, LongEventsHaveTimeInEveryInterval) {
 
 TEST(ScopeAssignment, AcceptsAnEmptyTrace) {
   Program program;
-  EXPECT_EQ(assign_program_scopes(program).placed.end_ns, 0);
+  EXPECT_EQ(assign_program_scopes(program).scoped_trace.end_ns, 0);
 }
 
 // For arbitrary events, no time is lost, invented or negative.
@@ -120,8 +120,8 @@ TEST(ScopeAssignment, TimesSumToTheTotalForAnyEvents) {
       EXPECT_GE(tally.wall_ns, 0) << path;
       thread_ns += tally.wall_ns;
     }
-    EXPECT_EQ(thread_ns, outcome.placed.thread_time_in_scopes_ns);
-    EXPECT_LE(thread_ns, 3 * (outcome.placed.end_ns - outcome.placed.begin_ns));
+    EXPECT_EQ(thread_ns, outcome.scoped_trace.thread_time_in_scopes_ns);
+    EXPECT_LE(thread_ns, 3 * (outcome.scoped_trace.end_ns - outcome.scoped_trace.begin_ns));
   }
 }
 

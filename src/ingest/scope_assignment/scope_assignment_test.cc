@@ -54,7 +54,7 @@ TEST(ScopeAssignment, PhasesAndLayersMatchALiveCapture) {
   EXPECT_EQ(outcome.time_us("train/dataloader/aten::stack"), 30);
   EXPECT_EQ(outcome.time_us("train/optimizer/SGD"), 80);
   EXPECT_EQ(outcome.count("train/zero_grad"), 1U);
-  EXPECT_TRUE(outcome.placed.diagnostics.empty()) << outcome.placed.diagnostics.list()[0].message;
+  EXPECT_TRUE(outcome.scoped_trace.diagnostics.empty()) << outcome.scoped_trace.diagnostics.list()[0].message;
 }
 
 TEST(ScopeAssignment, AGraphNodeHasTheInputsOfTheNodeInTheAutogradCall) {
@@ -87,8 +87,8 @@ TEST(ScopeAssignment, WithoutStepMarksStepsEndWithTheParameterUpdate) {
   EXPECT_EQ(outcome.steps[1].end_ns, 1'900'000);
   EXPECT_EQ(outcome.steps[1].number, 1);
   EXPECT_EQ(outcome.steps[1].kernels, 1U);
-  ASSERT_EQ(outcome.placed.marks.size(), 3U);
-  EXPECT_EQ(outcome.placed.marks[0].name, "inferred");
+  ASSERT_EQ(outcome.scoped_trace.marks.size(), 3U);
+  EXPECT_EQ(outcome.scoped_trace.marks[0].name, "inferred");
 }
 
 TEST(ScopeAssignment, BackwardBelongsToTheForwardOperationsLayer) {
@@ -112,12 +112,12 @@ TEST(ScopeAssignment, KernelsBelongToTheScopeAndStepOfTheirLaunch) {
   EXPECT_EQ(outcome.steps[0].number, 5);
   EXPECT_EQ(outcome.steps[0].kernels, 2U);  // the second one ran after the step ended
   EXPECT_EQ(outcome.steps[0].gpu_ns, 100'000);
-  ASSERT_EQ(outcome.placed.marks.size(), 1U);
-  EXPECT_EQ(outcome.placed.marks[0].id, 5U);
+  ASSERT_EQ(outcome.scoped_trace.marks.size(), 1U);
+  EXPECT_EQ(outcome.scoped_trace.marks[0].id, 5U);
   ASSERT_EQ(outcome.kernels.size(), 2U);
   EXPECT_EQ(outcome.kernels[1].start_ns, 1'200'000);
   EXPECT_EQ(outcome.kernels[1].end_ns, 1'270'000);
-  EXPECT_EQ(outcome.placed.kernels_without_scope, 0U);
+  EXPECT_EQ(outcome.scoped_trace.kernels_without_scope, 0U);
 }
 
 TEST(ScopeAssignment, WithoutNamesLayersAreNamedByClassAndIndex) {
@@ -214,7 +214,7 @@ TEST(ScopeAssignment, WithoutModulesTheRemainingTimeIsForward) {
   EXPECT_EQ(outcome.time_us("train/backward/ConvolutionBackward0"), 50);
   EXPECT_EQ(outcome.time_us("my region/train/forward/aten::relu"), 20);
   EXPECT_EQ(outcome.time_us("my region"), 80);
-  EXPECT_TRUE(outcome.placed.diagnostics.contains("no_modules"));
+  EXPECT_TRUE(outcome.scoped_trace.diagnostics.contains("no_modules"));
 }
 
 TEST(ScopeAssignment, CommunicationBelongsToThePhaseWhereItRuns) {

@@ -14,12 +14,12 @@ constexpr std::int64_t kTimestampRounding_ns = kNanosecondsPerMicrosecond;
 }  // namespace
 
 ThreadScopeTracker::ThreadScopeTracker(const TraceSurvey& survey, const TraceNames& names, ModulePaths& modules,
-                                       ScopeInterner& tree, ScopeSums& sums, std::size_t threads)
+                                       ScopeInterner& tree, ScopeTimeSums& sums, std::size_t threads)
     : trace_survey_(survey),
       trace_names_(names),
       module_paths_(modules),
       scope_interner_(tree),
-      scope_sums_(sums),
+      scope_time_sums_(sums),
       threads_(threads),
       last_scopes_(names.size()),
       phase_texts_{tree.intern_text("train"),     tree.intern_text("inference"), tree.intern_text("forward"),
@@ -42,12 +42,12 @@ std::uint32_t ThreadScopeTracker::phase_scope(std::uint32_t enclosing_region, bo
   const std::uint32_t mode = scope_interner_.child_scope(enclosing_region, ScopeKind::mode,
                                                          is_training ? phase_texts_.train : phase_texts_.inference);
   const std::uint32_t phase = scope_interner_.child_scope(mode, ScopeKind::phase, phase_text);
-  if (scope_interner_.refused_count() == 0) last_phase_ = {enclosing_region, phase_text, phase, is_training};
+  if (scope_interner_.refused_scope_count() == 0) last_phase_ = {enclosing_region, phase_text, phase, is_training};
   return phase;
 }
 
 // The loss phase ends when a backward pass begins on any thread.
-std::uint32_t ThreadScopeTracker::gap_scope(const Thread& thread, const Context& context) {
+std::uint32_t ThreadScopeTracker::gap_phase_scope(const Thread& thread, const Context& context) {
   if (thread.gap_phase == GapPhase::none) return 0;
   const bool is_input = thread.gap_phase == GapPhase::input;
   const std::uint32_t after_forward =
@@ -55,9 +55,9 @@ std::uint32_t ThreadScopeTracker::gap_scope(const Thread& thread, const Context&
   return phase_scope(context.container, true, is_input ? phase_texts_.input : after_forward);
 }
 
-std::uint32_t ThreadScopeTracker::gap_or_function_scope(const Thread& thread) {
+std::uint32_t ThreadScopeTracker::gap_phase_or_function_scope(const Thread& thread) {
   const Context& context = thread.stack.back().context;
-  const std::uint32_t between = gap_scope(thread, context);
+  const std::uint32_t between = gap_phase_scope(thread, context);
   if (between == 0) return context.scope;
   return context.function == 0 ? between
                                : scope_interner_.child_scope(between, ScopeKind::function, context.function - 1);
@@ -67,14 +67,14 @@ std::uint32_t ThreadScopeTracker::gap_or_function_scope(const Thread& thread) {
 inline std::uint32_t ThreadScopeTracker::current_scope(const Thread& thread) {
   const Context& context = thread.stack.back().context;
   const bool is_known = thread.gap_phase == GapPhase::none || context.phase != 0 || context.is_in_op;
-  return is_known ? context.scope : gap_or_function_scope(thread);
+  return is_known ? context.scope : gap_phase_or_function_scope(thread);
 }
 
 inline void ThreadScopeTracker::add_time_until(Thread& thread, std::int64_t until_ns) {
   if (until_ns <= thread.attributed_until_ns) return;
   if (!thread.stack.empty()) {
     if (const std::uint32_t scope = current_scope(thread))
-      scope_sums_.add_time(scope, until_ns - thread.attributed_until_ns);
+      scope_time_sums_.add_time(scope, until_ns - thread.attributed_until_ns);
   }
   thread.attributed_until_ns = until_ns;
 }
@@ -86,8 +86,8 @@ void ThreadScopeTracker::pop_frames_until(Thread& thread, std::int64_t time_ns) 
     if (frame.gap_phase_after != GapPhase::none) {
       thread.gap_phase = frame.gap_phase_after;
       thread.backward_passes_before_gap = backward_pass_count_;
-      scope_sums_.count_call(gap_scope(thread, Context{}));
-    } else if (frame.ends_gap) {
+      scope_time_sums_.count_call(gap_phase_scope(thread, Context{}));
+    } else if (frame.ends_gap_phase) {
       thread.gap_phase = GapPhase::none;
     }
     thread.stack.pop_back();
@@ -107,13 +107,14 @@ void ThreadScopeTracker::advance_time_to(std::int64_t until_ns) {
 // Shortens the event, or closes open frames early, so that all frames left open enclose the event. Returns true if it
 // shortened the event; then `end_ns` is the new end. Counts each overlap, with two exceptions: an annotation may overlap
 // the functions that begin and end it, and an overlap with a frame that was shortened before is counted already.
-bool ThreadScopeTracker::fit_into_frames(Thread& thread, const TraceEvent& event, std::int64_t& end_ns) {
+bool ThreadScopeTracker::truncate_to_enclosing_frames(Thread& thread, const TraceEvent& event, std::int64_t& end_ns) {
   while (!thread.stack.empty() && end_ns > thread.stack.back().end_ns) {
     Frame& outer = thread.stack.back();
     const std::int64_t overhang_ns = end_ns - outer.end_ns;
     const bool is_begun_by_it = event.kind == EventKind::annotation && outer.kind == EventKind::function;
     const bool ends_it = event.kind == EventKind::function && outer.kind == EventKind::annotation;
-    if (overhang_ns > kTimestampRounding_ns && !is_begun_by_it && !ends_it && !outer.is_truncated) ++truncated_events_;
+    if (overhang_ns > kTimestampRounding_ns && !is_begun_by_it && !ends_it && !outer.is_truncated)
+      ++truncated_event_count_;
     const bool is_within = overhang_ns <= kTimestampRounding_ns || overhang_ns < outer.end_ns - event.start_ns;
     if (ends_it || (is_within && !is_begun_by_it)) {
       end_ns = outer.end_ns;
@@ -134,7 +135,7 @@ void ThreadScopeTracker::add(TraceEvent& event) {
     return;
   }
   std::int64_t end_ns = end_ns_of(event);
-  const bool is_truncated = fit_into_frames(thread, event, end_ns);
+  const bool is_truncated = truncate_to_enclosing_frames(thread, event, end_ns);
   Frame& frame = thread.stack.emplace_back();
   if (thread.stack.size() > 1) frame.context = thread.stack.end()[-2].context;
   frame.kind = event.kind;
@@ -185,7 +186,7 @@ std::uint32_t ThreadScopeTracker::cached_scope(const TraceEvent& event, std::uin
   CachedScope& known = last_scopes_[event.name_index];
   if (known.scope != 0 && known.container == container && known.kind == event.kind) return known.scope;
   const std::uint32_t scope = find();
-  if (scope_interner_.refused_count() == 0) known = {container, scope, event.kind};
+  if (scope_interner_.refused_scope_count() == 0) known = {container, scope, event.kind};
   return scope;
 }
 
@@ -199,8 +200,8 @@ void ThreadScopeTracker::enter_phase(Frame& frame, std::uint32_t phase, std::uin
   context.scope = context.container = scope;
   context.function = 0;
   context.is_in_op = context.is_in_backward = context.is_in_communication = false;
-  frame.ends_gap = true;
-  scope_sums_.count_call(scope);
+  frame.ends_gap_phase = true;
+  scope_time_sums_.count_call(scope);
 }
 
 // Returns false if the annotation does not change the scope of its thread.
@@ -210,12 +211,12 @@ bool ThreadScopeTracker::enter_annotation(const TraceEvent& event, Frame& frame)
   const bool is_training = trace_survey_.is_training_at(event.start_ns);
   switch (name.role) {
     case NameRole::step:
-      ++pass_count_;
+      ++pass_boundary_count_;
       return true;
     case NameRole::redundant:
       return false;
     case NameRole::optimizer: {
-      ++pass_count_;
+      ++pass_boundary_count_;
       const std::uint32_t phase = phase_scope(context.enclosing_region, true, phase_texts_.optimizer);
       enter_phase(frame, phase, scope_interner_.child_scope(phase, ScopeKind::module, name.text));
       return true;
@@ -239,14 +240,14 @@ bool ThreadScopeTracker::enter_annotation(const TraceEvent& event, Frame& frame)
   }
   if (context.is_in_op) return false;
   if (context.region_depth >= kMaxRegionDepth) {
-    ++regions_too_deep_;
+    ++too_deep_region_count_;
     return false;
   }
   ++context.region_depth;
   context.scope = context.container = scope_interner_.child_scope(context.container, ScopeKind::region, name.text);
   if (context.phase == 0) context.enclosing_region = context.scope;
   context.function = 0;
-  scope_sums_.count_call(context.scope);
+  scope_time_sums_.count_call(context.scope);
   return true;
 }
 
@@ -257,25 +258,25 @@ void ThreadScopeTracker::enter_module(const TraceEvent& event, Frame& frame) {
   if (is_outermost || recomputes) {
     const bool keeps_graph = event.detail_index != 0 || !trace_survey_.has_sequence_numbers();
     const bool is_training = recomputes || (trace_survey_.is_training_at(event.start_ns) && keeps_graph);
-    const bool is_loss = module_paths_.is_loss(event.name_index);
+    const bool is_loss_module = module_paths_.is_loss_module(event.name_index);
     context.phase = phase_scope(context.enclosing_region, is_training,
-                                recomputes ? phase_texts_.recompute
-                                : is_loss  ? phase_texts_.loss
-                                           : phase_texts_.forward);
+                                recomputes       ? phase_texts_.recompute
+                                : is_loss_module ? phase_texts_.loss
+                                                 : phase_texts_.forward);
     if (!recomputes) {
-      ++pass_count_;
-      frame.ends_gap = true;
+      ++pass_boundary_count_;
+      frame.ends_gap_phase = true;
       if (is_training) frame.gap_phase_after = GapPhase::loss;
     }
   }
   context.is_in_op = context.is_in_backward = context.is_in_communication = false;
   context.function = 0;
-  context.module_call = ++module_call_count_;
+  context.module_call_number = ++module_call_count_;
   // A recomputed layer is the same layer as in the forward pass, and so are those around it.
-  if (!module_paths_.is_wrapper(event.name_index))
+  if (!module_paths_.is_wrapper_module(event.name_index))
     context.layer = module_paths_.find_layer(context.layer, event.name_index);
   context.scope = context.container = module_paths_.find_or_add_scope(context.layer, context.phase);
-  scope_sums_.count_call(context.scope);
+  scope_time_sums_.count_call(context.scope);
 }
 
 void ThreadScopeTracker::enter_function(const TraceEvent& event, Frame& frame) {
@@ -289,7 +290,7 @@ void ThreadScopeTracker::enter_function(const TraceEvent& event, Frame& frame) {
     return scope_interner_.child_scope(context.container, ScopeKind::function, text);
   });
   if (context.phase == 0) context.function = text + 1;
-  scope_sums_.count_call(context.scope);
+  scope_time_sums_.count_call(context.scope);
 }
 
 void ThreadScopeTracker::enter_communication(const TraceEvent& event, Frame& frame) {
@@ -300,26 +301,26 @@ void ThreadScopeTracker::enter_communication(const TraceEvent& event, Frame& fra
   const std::uint32_t module = scope_interner_.child_scope(within, ScopeKind::module, phase_texts_.comm);
   context.scope = trace_names_.op_scope(module, event.name_index);
   context.is_in_op = context.is_in_communication = true;
-  scope_sums_.count_call(context.scope);
+  scope_time_sums_.count_call(context.scope);
 }
 
-void ThreadScopeTracker::enter_reported_scope(const TraceEvent& event, Frame& frame) {
+void ThreadScopeTracker::enter_scope_from_name(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   context.scope = trace_names_.scope(event.name_index, context.enclosing_region, context.phase);
   context.is_in_op = true;
-  scope_sums_.count_call(context.scope);
+  scope_time_sums_.count_call(context.scope);
 }
 
 // Returns the parent scope of an operation that is in no phase.
-std::uint32_t ThreadScopeTracker::phase_of_op(Thread& thread, const TraceEvent& event, const Context& context) {
-  if (const std::uint32_t between = gap_scope(thread, context)) return between;
+std::uint32_t ThreadScopeTracker::parent_scope_of_op(Thread& thread, const TraceEvent& event, const Context& context) {
+  if (const std::uint32_t between = gap_phase_scope(thread, context)) return between;
   if (trace_survey_.has_modules()) return context.container;
   const std::uint32_t phase =
       phase_scope(context.container, trace_survey_.is_training_at(event.start_ns), phase_texts_.forward);
-  if (thread.outer_op_phase != phase || thread.outer_op_pass != pass_count_) {
-    thread.outer_op_phase = phase;
-    thread.outer_op_pass = pass_count_;
-    scope_sums_.count_call(phase);
+  if (thread.last_counted_op_phase != phase || thread.last_counted_op_pass != pass_boundary_count_) {
+    thread.last_counted_op_phase = phase;
+    thread.last_counted_op_pass = pass_boundary_count_;
+    scope_time_sums_.count_call(phase);
   }
   return phase;
 }
@@ -327,21 +328,21 @@ std::uint32_t ThreadScopeTracker::phase_of_op(Thread& thread, const TraceEvent& 
 void ThreadScopeTracker::enter_op(Thread& thread, const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   const NameMeaning& name = trace_names_[event.name_index];
-  if (name.has_scope) return enter_reported_scope(event, frame);
+  if (name.has_scope) return enter_scope_from_name(event, frame);
   const bool runs_node =
       name.role == NameRole::autograd_engine || name.role == NameRole::gradient_accumulation || event.is_backward;
   const bool is_nested_node = context.is_in_op && context.is_in_backward && name.role != NameRole::autograd_engine;
   if (runs_node && !is_nested_node) return enter_backward(thread, event, frame);
   if (event.detail_index > 0 && !event.is_backward && !(context.is_in_backward && context.is_in_op)) {
     // Of operations with the same sequence number, the last one created the autograd node.
-    forward_calls_.insert_or_assign(event.detail_index, ForwardCall{context.layer, context.module_call});
+    forward_calls_.insert_or_assign(event.detail_index, ForwardCall{context.layer, context.module_call_number});
   }
   if (name.role == NameRole::communication) return enter_communication(event, frame);
   if (context.is_in_op) return add_tensors_to_engine_op(thread, event, frame);
-  const std::uint32_t container = context.phase != 0 ? context.container : phase_of_op(thread, event, context);
+  const std::uint32_t container = context.phase != 0 ? context.container : parent_scope_of_op(thread, event, context);
   context.scope = op_scope(container, event);
   context.is_in_op = true;
-  scope_sums_.count_call(context.scope);
+  scope_time_sums_.count_call(context.scope);
 }
 
 // The autograd engine's event lacks the inputs of its node; the nested event of the node has them. Both are one
@@ -351,7 +352,7 @@ void ThreadScopeTracker::add_tensors_to_engine_op(Thread& thread, const TraceEve
   if (thread.stack.size() < 2 || name.tensors == 0 || frame.context.autograd_node_text != name.text + 1) return;
   Frame& engine = thread.stack.end()[-2];
   const std::uint32_t scope = scope_interner_.child_scope(engine.context.scope, ScopeKind::tensors, name.tensors - 1);
-  scope_sums_.move_call_to_scope(engine.context.scope, scope, event.start_ns - engine.begin_ns);
+  scope_time_sums_.move_call_to_scope(engine.context.scope, scope, event.start_ns - engine.begin_ns);
   for (Context* const context : {&engine.context, &frame.context}) {
     context->scope = scope;
     context->autograd_node_text = 0;
@@ -361,31 +362,32 @@ void ThreadScopeTracker::add_tensors_to_engine_op(Thread& thread, const TraceEve
 void ThreadScopeTracker::enter_backward(Thread& thread, const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   const std::uint32_t phase = phase_scope(context.enclosing_region, true, phase_texts_.backward);
-  const bool is_new_pass = thread.last_backward_pass != pass_count_;
+  const bool is_new_pass = thread.last_backward_pass != pass_boundary_count_;
   if (is_new_pass) {
-    thread.last_backward_pass = pass_count_;
+    thread.last_backward_pass = pass_boundary_count_;
     ++backward_pass_count_;
-    scope_sums_.count_call(phase);
+    scope_time_sums_.count_call(phase);
     if (trace_survey_.has_modules())
-      scope_sums_.count_call(phase_scope(context.enclosing_region, true, phase_texts_.gradients));
+      scope_time_sums_.count_call(phase_scope(context.enclosing_region, true, phase_texts_.gradients));
   }
   const auto forward = event.detail_index > 0 ? forward_calls_.find(event.detail_index) : forward_calls_.end();
   // A gradient is accumulated right after the node that produced it, so it belongs to that node's layer.
   const bool is_gradient = trace_names_[event.name_index].role == NameRole::gradient_accumulation;
   if (forward == forward_calls_.end() && !is_gradient) ++backward_ops_without_forward_;
-  ForwardCall at{thread.last_backward_layer, thread.last_backward_call};
+  ForwardCall at{thread.last_backward_layer, thread.last_backward_call_number};
   if (forward != forward_calls_.end()) {
     at = forward->second;
   } else if (!is_gradient) {
     at = {};
   }
   const std::uint32_t container = module_paths_.find_or_add_scope(at.layer, phase);
-  if (at.layer != 0 && (is_new_pass || at.module_call != thread.last_backward_call)) scope_sums_.count_call(container);
+  if (at.layer != 0 && (is_new_pass || at.module_call_number != thread.last_backward_call_number))
+    scope_time_sums_.count_call(container);
   thread.last_backward_layer = at.layer;
-  thread.last_backward_call = at.module_call;
+  thread.last_backward_call_number = at.module_call_number;
   context.phase = phase;
   context.layer = at.layer;
-  context.module_call = at.module_call;
+  context.module_call_number = at.module_call_number;
   context.container = container;
   context.scope = op_scope(container, event);
   context.autograd_node_text =
@@ -393,7 +395,7 @@ void ThreadScopeTracker::enter_backward(Thread& thread, const TraceEvent& event,
   context.function = 0;
   context.is_in_op = context.is_in_backward = true;
   context.is_in_communication = false;
-  scope_sums_.count_call(context.scope);
+  scope_time_sums_.count_call(context.scope);
 }
 
 }  // namespace joulemap::ingest

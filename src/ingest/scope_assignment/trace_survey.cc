@@ -22,7 +22,7 @@ std::uint64_t thread_id_of(const Trace& trace, const TraceEvent& event) {
 }  // namespace
 
 TraceSurvey::TraceSurvey(const Trace& trace, EventOrder& order, const TraceNames& names)
-    : begin_ns_(order.extent().first_start_ns), end_ns_(order.extent().end_ns) {
+    : begin_ns_(order.time_extent().first_start_ns), end_ns_(order.time_extent().end_ns) {
   bool has_annotations = false;
   for (std::size_t thread = 0; thread < order.thread_count(); ++thread) {
     has_annotations = has_annotations || order.thread_has_kind(thread, EventKind::annotation);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "formats/protobuf.h"
-#include "ingest/tensorflow/step_rows.h"
+#include "ingest/tensorflow/node_executions.h"
 
 namespace joulemap::ingest {
 namespace {
@@ -72,7 +72,7 @@ std::string read_shape_text(std::string_view shape) {
   return sizes;
 }
 
-void read_output(std::string_view bytes, std::string_view node, StepTensors& tensors) {
+void read_node_output(std::string_view bytes, std::string_view node, NodeInputTensors& tensors) {
   std::int64_t slot = 0;
   std::uint64_t type = 0;
   std::string sizes;
@@ -99,7 +99,7 @@ struct NodeLabel {
 };
 
 // Parses the label of a row on a device: "node = Op(input, input)".
-NodeLabel node_label(std::string_view name, std::string_view text) {
+NodeLabel parse_node_label(std::string_view name, std::string_view text) {
   NodeLabel label{.node = name};
   const std::size_t equals = text.find(" = ");
   if (equals == std::string_view::npos) return label;
@@ -111,7 +111,7 @@ NodeLabel node_label(std::string_view name, std::string_view text) {
 }
 
 // Parses the label of a row on a stream: "kernel (its sizes) @@node:Op#...", or the node's name itself is "node:Op".
-NodeLabel kernel_label(std::string_view name, std::string_view text) {
+NodeLabel parse_kernel_label(std::string_view name, std::string_view text) {
   NodeLabel label{.kernel = text.substr(0, text.find("@@"))};
   const std::size_t mark = text.find("@@");
   if (mark != std::string_view::npos) {
@@ -130,13 +130,14 @@ bool is_gpu_tracer_device(std::string_view device) {
   return device.find("/stream:") != std::string_view::npos || device.find("/memcpy") != std::string_view::npos;
 }
 
-void read_node_stats(std::string_view bytes, std::string_view device, StepRows& result, StepTensors& tensors) {
+void read_node_stats(std::string_view bytes, std::string_view device, NodeExecutions& result,
+                     NodeInputTensors& tensors) {
   std::string_view name, text;
   std::int64_t start_us = 0, end_us = 0, start_ns = 0, end_ns = 0;
   ProtobufReader fields(bytes);
   while (fields.next()) {
     if (fields.field() == kNodeNameField) name = fields.bytes();
-    if (fields.field() == kNodeOutputField) read_output(fields.bytes(), name, tensors);
+    if (fields.field() == kNodeOutputField) read_node_output(fields.bytes(), name, tensors);
     if (fields.field() == kNodeLabelField) text = fields.bytes();
     if (fields.field() == kNodeStartField_us) start_us = fields.signed_number();
     if (fields.field() == kNodeEndField_us) end_us = fields.signed_number();
@@ -156,16 +157,16 @@ void read_node_stats(std::string_view bytes, std::string_view device, StepRows& 
     ++result.rows_without_time;
     return;
   }
-  const NodeLabel label = is_gpu_tracer_device(device) ? kernel_label(name, text) : node_label(name, text);
+  const NodeLabel label = is_gpu_tracer_device(device) ? parse_kernel_label(name, text) : parse_node_label(name, text);
   if (label.inputs) tensors.add_inputs(label.node, *label.inputs);
   result.rows.push_back({start_ns, end_ns, result.interned_texts.intern(device),
                          result.interned_texts.intern(label.node), result.interned_texts.intern(label.op),
                          result.interned_texts.intern(label.kernel), 0, result.steps});
 }
 
-void read_step_stats(std::string_view bytes, StepRows& result) {
+void read_step_stats(std::string_view bytes, NodeExecutions& result) {
   const std::size_t first = result.rows.size();
-  StepTensors tensors;
+  NodeInputTensors tensors;
   const bool is_whole = for_each_message(bytes, kStepStatsDevicesField, [&](std::string_view stats) {
     const std::string_view device = read_device_name(stats);
     const bool has_all_nodes = for_each_message(
@@ -179,7 +180,7 @@ void read_step_stats(std::string_view bytes, StepRows& result) {
 
 }  // namespace
 
-bool read_run_metadata(std::string_view bytes, StepRows& result) {
+bool read_run_metadata(std::string_view bytes, NodeExecutions& result) {
   if (is_step_stats(bytes)) {
     read_step_stats(bytes, result);
     return true;

@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "ingest/kernel_details.h"
-#include "ingest/tensorflow/step_rows.h"
+#include "ingest/tensorflow/node_executions.h"
 #include "ingest/trace_builder.h"
 #include "ingest/trace_file.h"
 #include "scopes/tensor_text.h"
@@ -25,35 +25,36 @@ constexpr std::string_view kForwardPhase = "forward";
 constexpr std::string_view kAllStreamsName = "all";
 constexpr std::string_view kStepName = "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
 
-enum class DeviceKind : std::uint8_t { host, stream, all_streams, copies, unknown };
+enum class TensorFlowDeviceKind : std::uint8_t { host, stream, all_streams_device, memcpy_device, unknown };
 
-struct DeviceName {
-  DeviceKind kind = DeviceKind::unknown;
-  std::string gpu_number;            // ".../device:GPU:0"
+struct ParsedDeviceName {
+  TensorFlowDeviceKind kind = TensorFlowDeviceKind::unknown;
+  std::string device_path;           // ".../device:GPU:0"
   std::uint32_t device_ordinal = 0;  // number of the GPU
   std::uint32_t stream_number = 0;
 };
 
 // Parses the name of a device: ".../device:GPU:0/stream:13", "/gpu:0/memcpy", ".../device:CPU:0".
-DeviceName parse_device_name(std::string_view name) {
-  DeviceName device;
+ParsedDeviceName parse_device_name(std::string_view name) {
+  ParsedDeviceName device;
   const std::size_t stream = name.find("/stream:");
   const std::size_t copies = name.find("/memcpy");
-  device.gpu_number = name.substr(0, std::min(stream, copies));
+  device.device_path = name.substr(0, std::min(stream, copies));
   for (const std::string_view key : {"device:GPU:", "/gpu:", "GPU:"}) {
-    const std::size_t at = device.gpu_number.rfind(key);
+    const std::size_t at = device.device_path.rfind(key);
     if (at == std::string::npos) continue;
-    device.device_ordinal = parse_leading_number(std::string_view(device.gpu_number).substr(at + key.size()));
+    device.device_ordinal = parse_leading_number(std::string_view(device.device_path).substr(at + key.size()));
     break;
   }
   if (stream != std::string_view::npos) {
     const std::string_view which = name.substr(stream + std::string_view("/stream:").size());
-    device.kind = which.starts_with(kAllStreamsName) ? DeviceKind::all_streams : DeviceKind::stream;
+    device.kind =
+        which.starts_with(kAllStreamsName) ? TensorFlowDeviceKind::all_streams_device : TensorFlowDeviceKind::stream;
     device.stream_number = parse_leading_number(which);
   } else if (copies != std::string_view::npos) {
-    device.kind = DeviceKind::copies;
+    device.kind = TensorFlowDeviceKind::memcpy_device;
   } else {
-    device.kind = DeviceKind::host;
+    device.kind = TensorFlowDeviceKind::host;
   }
   return device;
 }
@@ -73,25 +74,25 @@ bool is_fill_kernel(std::string_view name) {
 }
 
 // The kernel name without its launch details: "volta_sgemm_128x64" from "volta_sgemm_128x64 regs:...".
-std::string_view kernel_name(std::string_view text) {
+std::string_view remove_launch_details(std::string_view text) {
   text = trim(text);
   const std::size_t sizes = std::min(text.find(" regs"), text.find(" grid"));
   return trim(text.substr(0, sizes));
 }
 
-class TraceConversion {
+class TensorFlowTraceConverter {
  public:
-  explicit TraceConversion(const StepRows& rows) : rows_(rows) {}
+  explicit TensorFlowTraceConverter(const NodeExecutions& rows) : rows_(rows) {}
 
   Trace run() {
-    std::vector<StepRow> ordered = rows_.rows;
+    std::vector<NodeExecution> ordered = rows_.rows;
     std::stable_sort(ordered.begin(), ordered.end(),
-                     [](const StepRow& a, const StepRow& b) { return a.start_ns < b.start_ns; });
-    for (const StepRow& row : ordered) {
-      const DeviceName& device = device_of_row(row);
-      if (device.kind == DeviceKind::stream) devices_with_streams_.insert(device.gpu_number);
+                     [](const NodeExecution& a, const NodeExecution& b) { return a.start_ns < b.start_ns; });
+    for (const NodeExecution& row : ordered) {
+      const ParsedDeviceName& device = device_of_row(row);
+      if (device.kind == TensorFlowDeviceKind::stream) devices_with_streams_.insert(device.device_path);
     }
-    for (const StepRow& row : ordered) add(row);
+    for (const NodeExecution& row : ordered) add(row);
     add_steps(ordered);
     builder_.trace().gpu_events_identify_ops = true;
     // The median: a damaged time must not decide.
@@ -110,10 +111,10 @@ class TraceConversion {
   };
 
   // Each step lasts from its first to its last row. Steps are numbered in order of time: files may come in any order.
-  void add_steps(const std::vector<StepRow>& ordered) {
+  void add_steps(const std::vector<NodeExecution>& ordered) {
     std::vector<TraceEvent> steps(rows_.steps);
     std::vector<std::uint32_t> in_order;
-    for (const StepRow& row : ordered) {
+    for (const NodeExecution& row : ordered) {
       TraceEvent& step = steps[row.step];
       if (step.kind != EventKind::annotation) {
         step = {.start_ns = row.start_ns, .kind = EventKind::annotation};
@@ -133,37 +134,38 @@ class TraceConversion {
     }
   }
 
-  const DeviceName& device_of_row(const StepRow& row) {
+  const ParsedDeviceName& device_of_row(const NodeExecution& row) {
     const auto [slot, is_new] = devices_.try_emplace(row.device);
     if (is_new) slot->second = parse_device_name(rows_.interned_texts[row.device]);
     return slot->second;
   }
 
-  void add(const StepRow& row) {
-    const DeviceName& device = device_of_row(row);
+  void add(const NodeExecution& row) {
+    const ParsedDeviceName& device = device_of_row(row);
     if (!is_operation_name(rows_.interned_texts[row.node], rows_.interned_texts[row.op]))
       return builder_.add_skipped_events();
-    if (device.kind == DeviceKind::host) return add_on_host(row);
-    const bool is_duplicate = device.kind != DeviceKind::stream && devices_with_streams_.contains(device.gpu_number);
+    if (device.kind == TensorFlowDeviceKind::host) return add_host_row(row);
+    const bool is_duplicate =
+        device.kind != TensorFlowDeviceKind::stream && devices_with_streams_.contains(device.device_path);
     if (is_duplicate) return builder_.add_skipped_events();
-    add_on_gpu(row, device);
+    add_gpu_row(row, device);
   }
 
-  void add_on_host(const StepRow& row) {
+  void add_host_row(const NodeExecution& row) {
     TraceEvent made{.start_ns = row.start_ns, .duration_ns = row.duration_ns, .name_index = intern_node_scope(row)};
     made.track_index = find_free_lane(row);
     builder_.add_event(made);
   }
 
-  void add_on_gpu(const StepRow& row, const DeviceName& device) {
+  void add_gpu_row(const NodeExecution& row, const ParsedDeviceName& device) {
     TraceEvent made{
         .start_ns = row.start_ns, .duration_ns = row.duration_ns, .external_id = intern_node_scope(row) + 1};
     const std::string_view text = rows_.interned_texts[row.kernel];
     const std::string_view op =
         rows_.interned_texts[row.op].empty() ? rows_.interned_texts[row.node] : rows_.interned_texts[row.op];
-    const std::string_view name = text.empty() ? op : kernel_name(text);
+    const std::string_view name = text.empty() ? op : remove_launch_details(text);
     made.track_index = builder_.intern_queue({.ordinal = device.device_ordinal, .stream = device.stream_number});
-    if (device.kind == DeviceKind::copies || is_copy_kernel(op) || is_copy_kernel(name)) {
+    if (device.kind == TensorFlowDeviceKind::memcpy_device || is_copy_kernel(op) || is_copy_kernel(name)) {
       made.kind = EventKind::copy;
       made.name_index =
           builder_.intern_kernel_class(KernelKind::copy, parse_copy_direction(is_copy_kernel(op) ? op : name));
@@ -174,13 +176,13 @@ class TraceConversion {
       made.detail_index = builder_.intern_byte_count(parse_byte_count(text));
     } else {
       made.kind = EventKind::kernel;
-      made.name_index = builder_.intern_kernel_class(KernelKind::kernel, name, parse_dimensions(text, "grid"),
-                                                     parse_dimensions(text, "block"));
+      made.name_index = builder_.intern_kernel_class(KernelKind::kernel, name, parse_launch_dimensions(text, "grid"),
+                                                     parse_launch_dimensions(text, "block"));
     }
     builder_.add_event(made);
   }
 
-  std::uint32_t intern_node_scope(const StepRow& row) {
+  std::uint32_t intern_node_scope(const NodeExecution& row) {
     const auto [slot, is_new] = scope_by_node_.try_emplace({row.node, row.op, row.tensors}, 0);
     if (!is_new) return slot->second;
     const std::string& name = rows_.interned_texts[row.node];
@@ -188,11 +190,12 @@ class TraceConversion {
     scopes::OpScope scope = scopes::scope_of_tensorflow_op(name, op == "unknown" ? std::string_view() : op, {});
     // Names with a leading underscore are internal to the runtime: arguments, results, transfers.
     if (scope.phase.empty() && !name.starts_with('_')) scope.phase = kForwardPhase;
-    scope.tensors = scopes::append_tensors_to_node(scopes::remove_call_parts(name), rows_.interned_texts[row.tensors]);
+    scope.tensors =
+        scopes::append_tensors_to_node(scopes::remove_call_name_parts(name), rows_.interned_texts[row.tensors]);
     return slot->second = builder_.intern_name(name, scope);
   }
 
-  std::uint32_t find_free_lane(const StepRow& row) {
+  std::uint32_t find_free_lane(const NodeExecution& row) {
     std::vector<HostLane>& lanes = host_lanes_[row.device];
     const std::int64_t end_ns = row.start_ns + std::max<std::int64_t>(row.duration_ns, 0);
     for (HostLane& known : lanes) {
@@ -216,9 +219,9 @@ class TraceConversion {
     if (rows_.is_truncated) builder_.add_diagnostic("trace_cut", "tensorflow: the end of the trace is missing");
   }
 
-  const StepRows& rows_;
+  const NodeExecutions& rows_;
   TraceBuilder builder_{"tensorflow"};
-  std::map<std::uint32_t, DeviceName> devices_;
+  std::map<std::uint32_t, ParsedDeviceName> devices_;
   std::set<std::string> devices_with_streams_;  // GPUs with individual streams
   std::map<std::uint32_t, std::vector<HostLane>> host_lanes_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t>
@@ -230,7 +233,7 @@ class TraceConversion {
 
 namespace {
 
-Status read_trace_rows(std::string_view bytes, StepRows& rows) {
+Status read_tensorflow_rows(std::string_view bytes, NodeExecutions& rows) {
   if (read_run_metadata(bytes, rows) || read_timeline(bytes, rows)) return Done{};
   return Error{ErrorCode::malformed, "neither a timeline nor a RunMetadata of TensorFlow",
                "pass the output of Timeline(...).generate_chrome_trace_format() or run_metadata.SerializeToString(); "
@@ -240,21 +243,22 @@ Status read_trace_rows(std::string_view bytes, StepRows& rows) {
 }  // namespace
 
 Result<Trace> read_tensorflow_trace_bytes(std::string_view bytes) {
-  StepRows rows;
-  if (Status read = read_trace_rows(bytes, rows); !read) return std::move(read).error();
-  return TraceConversion(rows).run();
+  NodeExecutions rows;
+  if (Status read = read_tensorflow_rows(bytes, rows); !read) return std::move(read).error();
+  return TensorFlowTraceConverter(rows).run();
 }
 
 Result<Trace> read_tensorflow_traces(std::span<const std::string> paths) {
-  StepRows rows;
+  NodeExecutions rows;
   Diagnostics damage;
   for (const std::string& path : paths) {
     Result<TraceBytes> bytes = read_trace_file(path);
     if (!bytes) return std::move(bytes).error();
-    if (Status read = read_trace_rows(bytes->view(), rows); !read) return std::move(read).error().with_context(path);
+    if (Status read = read_tensorflow_rows(bytes->view(), rows); !read)
+      return std::move(read).error().with_context(path);
     bytes->report_damage(damage);
   }
-  Trace trace = TraceConversion(rows).run();
+  Trace trace = TensorFlowTraceConverter(rows).run();
   trace.diagnostics.add_all(damage);
   return trace;
 }

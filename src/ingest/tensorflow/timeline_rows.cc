@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "formats/json_objects.h"
-#include "ingest/tensorflow/step_rows.h"
+#include "ingest/tensorflow/node_executions.h"
 
 namespace joulemap::ingest {
 namespace {
@@ -43,7 +43,7 @@ std::string timeline_inputs_of(const JsonFields& event) {
 }
 
 // Parses the text form of a TensorDescription, with show_memory=True: dtype: DT_FLOAT shape { dim { size: 256 } ... }
-void add_tensor(std::string_view name, std::string_view text, StepTensors& tensors) {
+void add_tensor_description(std::string_view name, std::string_view text, NodeInputTensors& tensors) {
   constexpr std::string_view kType = "dtype: DT_", kSize = "size: ", kAllocation = "allocation_description";
   const std::size_t at = text.find(kType);
   if (name.empty() || at == std::string_view::npos) return;
@@ -64,10 +64,10 @@ void add_tensor(std::string_view name, std::string_view text, StepTensors& tenso
 }  // namespace
 
 // A device's name may follow its rows, so `device` of a row is the process id until all events are read.
-bool read_timeline(std::string_view json, StepRows& result) {
+bool read_timeline(std::string_view json, NodeExecutions& result) {
   const std::size_t first = result.rows.size();
   std::unordered_map<std::string, std::string> devices;
-  StepTensors tensors;
+  NodeInputTensors tensors;
   const auto add_row = [&](const JsonFields& event) {
     const std::optional<std::int64_t> start_ns = timeline_time_ns(event, "ts");
     const std::optional<std::int64_t> duration_ns = timeline_time_ns(event, "dur");
@@ -86,7 +86,7 @@ bool read_timeline(std::string_view json, StepRows& result) {
     if (event.text("ph") == "X") return add_row(event);
     ++result.skipped_event_count;
     if (event.text("ph") == "O")
-      add_tensor(event.text("name"), event.text("args.snapshot.tensor_description"), tensors);
+      add_tensor_description(event.text("name"), event.text("args.snapshot.tensor_description"), tensors);
     if (event.text("ph") == "M" && event.text("name") == "process_name") {
       std::string_view name = event.text("args.name");
       const bool is_compute = name.ends_with(kComputeProcessSuffix);
@@ -98,12 +98,12 @@ bool read_timeline(std::string_view json, StepRows& result) {
       }
     }
   });
-  if (!read.object_count || devices.empty()) return false;
+  if (!read.has_array || devices.empty()) return false;
   result.damaged_message_count += read.damaged_count;
   result.is_truncated |= !read.has_array_ended;
   std::size_t named = first;
   for (std::size_t i = first; i < result.rows.size(); ++i) {
-    StepRow row = result.rows[i];
+    NodeExecution row = result.rows[i];
     const auto device = devices.find(result.interned_texts[row.device]);
     if (device == devices.end()) {
       ++result.rows_of_unnamed_device;

@@ -15,15 +15,15 @@ class ScheduleMatcher {
   ScheduleMatcher(std::span<const std::string_view> kernels, std::span<const std::string_view> schedule)
       : scheduled_names_(schedule) {
     std::set<std::string> of_kernels;
-    for (const std::string_view kernel : kernels) of_kernels.insert(kernel_stem(kernel));
+    for (const std::string_view kernel : kernels) of_kernels.insert(name_without_number(kernel));
     std::set<std::string> of_schedule;
     for (const std::string_view name : schedule) {
-      schedule_stems_.push_back(kernel_stem(name));
+      schedule_stems_.push_back(name_without_number(name));
       of_schedule.insert(schedule_stems_.back());
       has_kernel_of_same_stem_.push_back(of_kernels.contains(schedule_stems_.back()));
     }
     for (const std::string_view kernel : kernels) {
-      kernel_stems_.push_back(kernel_stem(kernel));
+      kernel_stems_.push_back(name_without_number(kernel));
       is_library_kernel_.push_back(!of_schedule.contains(kernel_stems_.back()));
     }
   }
@@ -61,7 +61,7 @@ class ScheduleMatcher {
 
 }  // namespace
 
-std::string kernel_stem(std::string_view name) {
+std::string name_without_number(std::string_view name) {
   const std::size_t digits = name.find_last_not_of("0123456789");
   if (digits != std::string_view::npos && digits > 0 && (name[digits] == '.' || name[digits] == '_')) {
     name = name.substr(0, digits);
@@ -73,8 +73,8 @@ std::string kernel_stem(std::string_view name) {
   return stem;
 }
 
-std::optional<KernelGraphMatch> match_graph(std::span<const std::string_view> kernels,
-                                            std::span<const std::string_view> schedule, std::size_t from) {
+std::optional<KernelGraphMatch> match_graph_to_schedule(std::span<const std::string_view> kernels,
+                                                        std::span<const std::string_view> schedule, std::size_t from) {
   if (kernels.empty() || kernels.size() > kMaxMatchAttempts || schedule.size() > kMaxMatchAttempts) return std::nullopt;
   ScheduleMatcher match(kernels, schedule);
   for (std::size_t begin = from; begin < schedule.size(); ++begin) {

@@ -16,7 +16,7 @@
 namespace joulemap::ingest {
 
 // A name without its number: "gemm_fusion_dot" for gemm_fusion_dot.8 and for the kernel gemm_fusion_dot_8.
-std::string kernel_stem(std::string_view name);
+std::string name_without_number(std::string_view name);
 
 struct KernelGraphMatch {
   std::vector<std::string_view> instruction_by_kernel;  // one per kernel
@@ -27,7 +27,7 @@ struct KernelGraphMatch {
 // `kernels` and `schedule` are names. Library kernels (cuDNN) have arbitrary names: each belongs to an instruction that
 // no kernel is named after, or to the instruction before it. Returns nullopt if no kernel is named after an
 // instruction, or the kernels are not a contiguous part of the schedule at or after `from`.
-std::optional<KernelGraphMatch> match_graph(std::span<const std::string_view> kernels,
-                                            std::span<const std::string_view> schedule, std::size_t from);
+std::optional<KernelGraphMatch> match_graph_to_schedule(std::span<const std::string_view> kernels,
+                                                        std::span<const std::string_view> schedule, std::size_t from);
 
 }  // namespace joulemap::ingest

@@ -12,14 +12,14 @@ namespace {
 
 // Sort key by graph, launch and node. Graphs of a program are in the order of their numbers, as in its schedule.
 auto launch_sort_key(const GraphKernel& kernel) {
-  const std::size_t digits = kernel.graph_id.name.find_last_not_of("0123456789") + 1;
-  return std::tuple(kernel.graph_id.program, kernel.graph_id.module,
-                    parse_leading_number(kernel.graph_id.name.substr(digits)), kernel.graph_id.name,
-                    kernel.event_index.correlation, kernel.node_id);
+  const std::size_t digits = kernel.cuda_graph.name.find_last_not_of("0123456789") + 1;
+  return std::tuple(kernel.cuda_graph.program, kernel.cuda_graph.module,
+                    parse_leading_number(kernel.cuda_graph.name.substr(digits)), kernel.cuda_graph.name,
+                    kernel.kernel_event.correlation, kernel.node_id);
 }
 
 bool is_same_launch(const GraphKernel& a, const GraphKernel& b) {
-  return a.graph_id == b.graph_id && a.event_index.correlation == b.event_index.correlation;
+  return a.cuda_graph == b.cuda_graph && a.kernel_event.correlation == b.kernel_event.correlation;
 }
 
 }  // namespace
@@ -29,15 +29,15 @@ std::uint64_t assign_graph_operations(std::vector<GraphKernel>& kernels, XPlaneO
   std::stable_sort(kernels.begin(), kernels.end(),
                    [](const GraphKernel& a, const GraphKernel& b) { return launch_sort_key(a) < launch_sort_key(b); });
   using OperationsOfLaunch = std::optional<std::vector<std::uint32_t>>;
-  std::map<std::pair<XPlaneOperations::KernelGraph, std::vector<std::string_view>>, OperationsOfLaunch> known;
+  std::map<std::pair<XPlaneOperations::CudaGraphKey, std::vector<std::string_view>>, OperationsOfLaunch> known;
   std::uint64_t unknown = 0;
   for (std::size_t begin = 0, end = 0; begin < kernels.size(); begin = end) {
     std::vector<std::string_view> names;
     for (; end < kernels.size() && is_same_launch(kernels[begin], kernels[end]); ++end) {
       names.push_back(kernels[end].name);
     }
-    const auto [slot, is_new] = known.try_emplace({kernels[begin].graph_id, names});
-    if (is_new) slot->second = operations.operations_of_graph(kernels[begin].graph_id, names);
+    const auto [slot, is_new] = known.try_emplace({kernels[begin].cuda_graph, names});
+    if (is_new) slot->second = operations.operations_of_graph(kernels[begin].cuda_graph, names);
     if (!slot->second) unknown += names.size();
     for (std::size_t i = begin; slot->second && i < end; ++i) kernels[i].operation_index = (*slot->second)[i - begin];
   }

@@ -15,10 +15,10 @@
 namespace joulemap::ingest {
 
 struct GraphKernel {
-  XPlaneOperations::KernelGraph graph_id;
+  XPlaneOperations::CudaGraphKey cuda_graph;
   std::int64_t node_id = 0;  // id of the kernel's node in the graph
   std::string_view name;
-  TraceEvent event_index;
+  TraceEvent kernel_event;
   std::optional<std::uint32_t>
       operation_index;  // number in XPlaneOperations; assign_graph_operations() sets it if known
 };

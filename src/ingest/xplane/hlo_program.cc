@@ -43,7 +43,7 @@ void append_shape_text(std::string_view bytes, scopes::TensorText& text) {
       type = number < kXlaTypeNames.size() ? kXlaTypeNames[number] : std::string_view();
     }
     if (fields.field() != kShapeDimensionsField) continue;
-    for (const std::uint64_t size : formats::packed_numbers(fields.bytes())) {
+    for (const std::uint64_t size : formats::decode_packed_varints(fields.bytes())) {
       dimensions += (dimensions.empty() ? "" : ",") + std::to_string(size);
     }
   }
@@ -65,10 +65,11 @@ HloProgram::Instruction HloProgram::read_instruction(std::string_view bytes) {
       instruction.is_executed = std::find(kNotExecutedOpcodes.begin(), kNotExecutedOpcodes.end(), fields.bytes()) ==
                                 kNotExecutedOpcodes.end();
     }
-    if (fields.field() == kInstructionShapeField) instruction.shape_text = fields.bytes();
-    if (fields.field() == kInstructionOperandsField) instruction.operand_ids = formats::packed_numbers(fields.bytes());
+    if (fields.field() == kInstructionShapeField) instruction.shape_proto = fields.bytes();
+    if (fields.field() == kInstructionOperandsField)
+      instruction.operand_ids = formats::decode_packed_varints(fields.bytes());
     if (fields.field() == kInstructionCalleesField)
-      instruction.called_computations = formats::packed_numbers(fields.bytes());
+      instruction.called_computation_ids = formats::decode_packed_varints(fields.bytes());
     if (fields.field() != kInstructionMetadataField) continue;
     ProtobufReader metadata(fields.bytes());
     while (metadata.next()) {
@@ -90,28 +91,28 @@ void HloProgram::add_computation(std::string_view bytes) {
     Instruction& instruction = instructions.emplace_back(read_instruction(fields.bytes()));
     const std::string_view op_name = instruction.origin.op_name;
     if (instruction.is_executed && instruction.id != 0)
-      executed_names_.insert_or_assign(instruction.id, instruction.name);
+      executed_instruction_names_.insert_or_assign(instruction.id, instruction.name);
     computes_gradients_ = computes_gradients_ || scopes::is_gradient_op(op_name);
     if (has_module_path(op_name)) {
       ++names[op_name];
       origin_by_instruction_.insert_or_assign(instruction.name, instruction.origin);
-    } else if (!instruction.called_computations.empty()) {
-      callees_of_unnamed_.push_back(instruction);
+    } else if (!instruction.called_computation_ids.empty()) {
+      instructions_without_path_.push_back(instruction);
     } else if (!op_name.empty()) {
       origin_by_instruction_.insert_or_assign(instruction.name, instruction.origin);
     }
   }
   op_name_counts_.insert_or_assign(id, std::move(names));
-  add_inputs(instructions);
+  add_operand_shapes(instructions);
 }
 
-void HloProgram::add_inputs(const std::vector<Instruction>& instructions) {
+void HloProgram::add_operand_shapes(const std::vector<Instruction>& instructions) {
   std::unordered_map<std::uint64_t, std::string_view> shapes;
   for (const Instruction& some : instructions)
-    shapes.insert_or_assign(static_cast<std::uint64_t>(some.id), some.shape_text);
+    shapes.insert_or_assign(static_cast<std::uint64_t>(some.id), some.shape_proto);
   for (const Instruction& some : instructions) {
-    if (!some.is_executed || some.shape_text.empty()) continue;
-    std::vector<std::string_view>& inputs = inputs_by_instruction_[some.name];
+    if (!some.is_executed || some.shape_proto.empty()) continue;
+    std::vector<std::string_view>& inputs = operand_shapes_by_instruction_[some.name];
     inputs.clear();
     for (const std::uint64_t operand : some.operand_ids) {
       if (const auto known = shapes.find(operand); known != shapes.end()) inputs.push_back(known->second);
@@ -119,9 +120,9 @@ void HloProgram::add_inputs(const std::vector<Instruction>& instructions) {
   }
 }
 
-std::string HloProgram::tensors_of(std::string_view instruction) const {
-  const auto known = inputs_by_instruction_.find(instruction);
-  if (known == inputs_by_instruction_.end()) return {};
+std::string HloProgram::input_tensors_of(std::string_view instruction) const {
+  const auto known = operand_shapes_by_instruction_.find(instruction);
+  if (known == operand_shapes_by_instruction_.end()) return {};
   scopes::TensorText text;
   for (const std::string_view shape : known->second) append_shape_text(shape, text);
   return text.text();
@@ -130,10 +131,10 @@ std::string HloProgram::tensors_of(std::string_view instruction) const {
 // An instruction without a path of its own, such as a fusion, takes the most frequent op_name in the computations that
 // it calls.
 void HloProgram::inherit_names_from_callees() {
-  for (const Instruction& instruction : callees_of_unnamed_) {
+  for (const Instruction& instruction : instructions_without_path_) {
     HloOrigin origin = instruction.origin;
     std::size_t most = 0;
-    for (const std::uint64_t computation : instruction.called_computations) {
+    for (const std::uint64_t computation : instruction.called_computation_ids) {
       const auto names = op_name_counts_.find(computation);
       if (names == op_name_counts_.end()) continue;
       for (const auto& [name, count] : names->second) {
@@ -144,7 +145,7 @@ void HloProgram::inherit_names_from_callees() {
     }
     if (!origin.op_name.empty()) origin_by_instruction_.insert_or_assign(instruction.name, origin);
   }
-  callees_of_unnamed_.clear();
+  instructions_without_path_.clear();
   op_name_counts_.clear();
 }
 
@@ -153,9 +154,9 @@ void HloProgram::add_schedule(std::string_view sequence) {
   ProtobufReader fields(sequence);
   while (fields.next()) {
     if (fields.field() != kSequenceIdsField) continue;
-    for (const std::uint64_t id : formats::packed_numbers(fields.bytes())) {
-      const auto known = executed_names_.find(static_cast<std::int64_t>(id));
-      if (known != executed_names_.end()) names.push_back(known->second);
+    for (const std::uint64_t id : formats::decode_packed_varints(fields.bytes())) {
+      const auto known = executed_instruction_names_.find(static_cast<std::int64_t>(id));
+      if (known != executed_instruction_names_.end()) names.push_back(known->second);
     }
   }
   if (!names.empty()) schedules_.push_back(std::move(names));
@@ -184,7 +185,7 @@ HloProgram HloProgram::read(std::string_view hlo_proto) {
     }
   }
   program.inherit_names_from_callees();
-  program.executed_names_.clear();
+  program.executed_instruction_names_.clear();
   return program;
 }
 

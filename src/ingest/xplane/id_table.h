@@ -24,7 +24,7 @@ class IdTable {
     return entries_[number - 1];
   }
   // Returns the number of the id's entry, counted from 1; 0 if there is none.
-  std::uint32_t find_or_add_number(std::int64_t id) const {
+  std::uint32_t find_number(std::int64_t id) const {
     if (id >= 0 && id < kDenseIdLimit)
       return static_cast<std::size_t>(id) < dense_numbers_.size() ? dense_numbers_[static_cast<std::size_t>(id)] : 0;
     const auto known = sparse_numbers_.find(id);

@@ -16,7 +16,7 @@ constexpr std::string_view kStepName = "ProfilerStep#";  // PyTorch's name of a 
 
 }  // namespace
 
-XPlaneAssembly::XPlaneAssembly(TraceBuilder& builder, std::vector<XPlaneEvents>& readers)
+XPlaneAssembly::XPlaneAssembly(TraceBuilder& builder, std::vector<XPlaneEventConverter>& readers)
     : builder_(builder), readers_(readers), index_maps_(readers.size()) {}
 
 void XPlaneAssembly::add(std::size_t number, std::size_t reader, XSegmentEvents events, Diagnostics damage) {
@@ -47,7 +47,7 @@ void XPlaneAssembly::map_new_entries(const Segment& segment) {
   }
 }
 
-void XPlaneAssembly::renumber(TraceEvent& event, const IndexMaps& numbers) const {
+void XPlaneAssembly::remap_indices(TraceEvent& event, const IndexMaps& numbers) const {
   if (!is_on_gpu(event.kind)) {
     event.name_index = numbers.names[event.name_index];
     return;
@@ -58,11 +58,11 @@ void XPlaneAssembly::renumber(TraceEvent& event, const IndexMaps& numbers) const
   if (event.external_id > 0) event.external_id = numbers.names[event.external_id - 1] + 1;
 }
 
-void XPlaneAssembly::renumber_events(std::size_t first, std::size_t stride) {
+void XPlaneAssembly::remap_event_indices(std::size_t first, std::size_t stride) {
   for (std::size_t i = first; i < segments_.size(); i += stride) {
     const IndexMaps& numbers = index_maps_[segments_[i].reader];
     for (std::vector<TraceEvent>& block : segments_[i].events.blocks) {
-      for (TraceEvent& event : block) renumber(event, numbers);
+      for (TraceEvent& event : block) remap_indices(event, numbers);
     }
   }
 }
@@ -72,9 +72,9 @@ Diagnostics XPlaneAssembly::finish(std::size_t threads) {
   std::vector<std::thread> workers;
   {
     const ScopedSignalBlock signals_are_for_the_program;
-    for (std::size_t i = 1; i < threads; ++i) workers.emplace_back([=, this] { renumber_events(i, threads); });
+    for (std::size_t i = 1; i < threads; ++i) workers.emplace_back([=, this] { remap_event_indices(i, threads); });
   }
-  renumber_events(0, threads);
+  remap_event_indices(0, threads);
   for (std::thread& worker : workers) worker.join();
 
   Diagnostics damage;
@@ -82,7 +82,7 @@ Diagnostics XPlaneAssembly::finish(std::size_t threads) {
   for (Segment& segment : segments_) {
     const IndexMaps& numbers = index_maps_[segment.reader];
     damage.add_all(segment.damage);
-    builder_.add_blocks(std::move(segment.events.blocks));
+    builder_.add_event_blocks(std::move(segment.events.blocks));
     for (XSegmentEvents::OperationBegin begun : segment.events.open_operations) {
       begun.name = numbers.names[begun.name];
       rest.open_operations.push_back(begun);
@@ -91,12 +91,12 @@ Diagnostics XPlaneAssembly::finish(std::size_t threads) {
                                segment.events.operation_ends.end());
     rest.steps.insert(rest.steps.end(), segment.events.steps.begin(), segment.events.steps.end());
     for (GraphKernel& kernel : segment.events.graph_kernels) {
-      renumber(kernel.event_index, numbers);
+      remap_indices(kernel.kernel_event, numbers);
       rest.graph_kernels.push_back(kernel);
     }
   }
   segments_.clear();
-  for (XPlaneEvents& reader : readers_) builder_.add_counts(reader.builder());
+  for (XPlaneEventConverter& reader : readers_) builder_.merge_event_counts(reader.builder());
   add_cross_thread_ends(rest);
   add_graph_kernels(std::move(rest.graph_kernels));
   add_steps(std::move(rest.steps));
@@ -104,7 +104,7 @@ Diagnostics XPlaneAssembly::finish(std::size_t threads) {
 }
 
 void XPlaneAssembly::add_steps(std::vector<XStep> candidates) {
-  const XSteps found = select_steps(std::move(candidates));
+  const XSteps found = select_profile_steps(std::move(candidates));
   for (const XStep& step : found.steps) {
     builder_.add_event({.start_ns = step.start_ns,
                         .duration_ns = std::max<std::int64_t>(step.end_ns - step.start_ns, 0),
@@ -139,8 +139,8 @@ void XPlaneAssembly::add_graph_kernels(std::vector<GraphKernel> kernels) {
     names.push_back(builder_.intern_name(operations[i].name, operations[i].scope));
   }
   for (GraphKernel& kernel : kernels) {
-    if (kernel.operation_index) kernel.event_index.external_id = names[*kernel.operation_index] + 1;
-    builder_.add_event(kernel.event_index);
+    if (kernel.operation_index) kernel.kernel_event.external_id = names[*kernel.operation_index] + 1;
+    builder_.add_event(kernel.kernel_event);
   }
   if (unknown == 0) return;
   builder_.trace().diagnostics.add({"graph_kernels_by_name", unknown,

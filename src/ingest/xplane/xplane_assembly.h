@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ingest/trace_builder.h"
-#include "ingest/xplane/xplane_events.h"
+#include "ingest/xplane/xplane_event_converter.h"
 #include "model/diagnostics.h"
 
 namespace joulemap::ingest {
@@ -19,7 +19,7 @@ namespace joulemap::ingest {
 class XPlaneAssembly {
  public:
   // `builder`: of the whole trace. `readers`: the readers of the segments.
-  XPlaneAssembly(TraceBuilder& builder, std::vector<XPlaneEvents>& readers);
+  XPlaneAssembly(TraceBuilder& builder, std::vector<XPlaneEventConverter>& readers);
 
   // `number`: index of the segment in the file, from 0.
   void add(std::size_t number, std::size_t reader, XSegmentEvents events, Diagnostics damage);
@@ -47,14 +47,14 @@ class XPlaneAssembly {
   };
 
   void map_new_entries(const Segment& segment);
-  void renumber(TraceEvent& event, const IndexMaps& numbers) const;
-  void renumber_events(std::size_t first, std::size_t stride);
+  void remap_indices(TraceEvent& event, const IndexMaps& numbers) const;
+  void remap_event_indices(std::size_t first, std::size_t stride);
   void add_cross_thread_ends(const XSegmentEvents& events);
   void add_graph_kernels(std::vector<GraphKernel> kernels);
   void add_steps(std::vector<XStep> candidates);
 
   TraceBuilder& builder_;
-  std::vector<XPlaneEvents>& readers_;
+  std::vector<XPlaneEventConverter>& readers_;
   std::vector<IndexMaps> index_maps_;  // by reader
   std::vector<Segment> segments_;
 };

@@ -14,10 +14,11 @@ using formats::ProtobufReader;
 
 constexpr std::uint32_t kLineEventsField = 4;
 namespace event_field {
-constexpr std::uint32_t kMetadata = 1, kOffset_ps = 2, kDuration_ps = 3, kStats = 4;
+constexpr std::uint32_t kMetadataField = 1, kOffsetField_ps = 2, kDurationField_ps = 3, kStatsField = 4;
 }
 namespace stat_field {
-constexpr std::uint32_t kMetadata = 1, kUnsigned = 3, kSigned = 4, kText = 5, kBytes = 6, kReference = 7;
+constexpr std::uint32_t kMetadataField = 1, kUnsignedField = 3, kSignedField = 4, kTextField = 5, kBytesField = 6,
+                        kReferenceField = 7;
 }
 // The one-byte protobuf tags of a varint field and of a length-delimited field.
 constexpr unsigned char varint_field_tag(std::uint32_t field) { return static_cast<unsigned char>(field << 3); }
@@ -36,7 +37,7 @@ std::int64_t add_picoseconds(std::int64_t time_ns, std::int64_t offset_ps) {
 }  // namespace
 
 void XEventReader::read(const XSegment& segment, Diagnostics& damage) {
-  ProtobufReader fields(segment.plane_bytes);
+  ProtobufReader fields(segment.line_bytes);
   while (fields.next()) {
     if (fields.field() == kLineEventsField) read_event(fields.bytes(), segment, damage);
   }
@@ -47,13 +48,13 @@ void XEventReader::read_event(std::string_view bytes, const XSegment& segment, D
   const XPlaneTables& tables = *segment.tables;
   EventFields fields;
   clear_stats();
-  ParseOutcome seen = read_fast(bytes, segment.plane_bytes.data() + segment.plane_bytes.size(), tables, fields);
+  ParseOutcome seen = try_read_event_fast(bytes, segment.line_bytes.data() + segment.line_bytes.size(), tables, fields);
   if (seen == ParseOutcome::needs_slow_path) {
     fields = {};
     clear_stats();
-    seen = read_general(bytes, tables, fields, damage);
+    seen = read_event_by_field(bytes, tables, fields, damage);
   }
-  if (seen == ParseOutcome::unwanted) return visitor_.on_skipped_event();
+  if (seen == ParseOutcome::unselected) return visitor_.on_skipped_event();
   if (fields.duration_ps < 0 || fields.duration_ps > kLongest_ps) {
     damage.add({"damaged_trace", 1, "a trace of the framework's profiler contains an event of impossible length", ""});
     return visitor_.on_damaged_event();
@@ -71,8 +72,8 @@ void XEventReader::read_event(std::string_view bytes, const XSegment& segment, D
   visitor_.on_event(event_);
 }
 
-XEventReader::ParseOutcome XEventReader::read_fast(std::string_view bytes, const char* readable,
-                                                   const XPlaneTables& tables, EventFields& fields) {
+XEventReader::ParseOutcome XEventReader::try_read_event_fast(std::string_view bytes, const char* readable,
+                                                             const XPlaneTables& tables, EventFields& fields) {
   const char* at = bytes.data();
   const char* const end = at + bytes.size();
   while (at != end) {
@@ -81,20 +82,20 @@ XEventReader::ParseOutcome XEventReader::read_fast(std::string_view bytes, const
     at = decode_varint(at + 1, end, readable, number);
     if (at == nullptr) return ParseOutcome::needs_slow_path;
     switch (tag) {
-      case varint_field_tag(event_field::kMetadata):
+      case varint_field_tag(event_field::kMetadataField):
         fields.event_name = tables.event_name(static_cast<std::int64_t>(number), fields.name_number);
         if (fields.event_name == nullptr) return ParseOutcome::needs_slow_path;
-        if (!fields.event_name->is_recorded) return ParseOutcome::unwanted;
+        if (!fields.event_name->is_selected) return ParseOutcome::unselected;
         break;
-      case varint_field_tag(event_field::kOffset_ps):
+      case varint_field_tag(event_field::kOffsetField_ps):
         fields.offset_ps = static_cast<std::int64_t>(number);
         break;
-      case varint_field_tag(event_field::kDuration_ps):
+      case varint_field_tag(event_field::kDurationField_ps):
         fields.duration_ps = static_cast<std::int64_t>(number);
         break;
-      case bytes_field_tag(event_field::kStats): {
+      case bytes_field_tag(event_field::kStatsField): {
         if (number > static_cast<std::uint64_t>(end - at)) return ParseOutcome::needs_slow_path;
-        if (!read_fast_stat({at, static_cast<std::size_t>(number)}, readable, tables))
+        if (!try_read_stat_fast({at, static_cast<std::size_t>(number)}, readable, tables))
           return ParseOutcome::needs_slow_path;
         at += number;
         break;
@@ -107,10 +108,10 @@ XEventReader::ParseOutcome XEventReader::read_fast(std::string_view bytes, const
 }
 
 // Reads a stat that consists of an id and a value, in this order. Returns false if it must be read field by field.
-bool XEventReader::read_fast_stat(std::string_view bytes, const char* readable, const XPlaneTables& tables) {
+bool XEventReader::try_read_stat_fast(std::string_view bytes, const char* readable, const XPlaneTables& tables) {
   const char* at = bytes.data();
   const char* const end = at + bytes.size();
-  if (at == end || static_cast<unsigned char>(*at) != varint_field_tag(stat_field::kMetadata)) return false;
+  if (at == end || static_cast<unsigned char>(*at) != varint_field_tag(stat_field::kMetadataField)) return false;
   std::uint64_t number = 0;
   at = decode_varint(at + 1, end, readable, number);
   if (at == nullptr || at == end) return false;
@@ -123,19 +124,19 @@ bool XEventReader::read_fast_stat(std::string_view bytes, const char* readable, 
   stat.name = name->name;
   stat.stat_name = name->known_name;
   switch (tag) {
-    case varint_field_tag(stat_field::kUnsigned):
+    case varint_field_tag(stat_field::kUnsignedField):
       stat.value = number;
       break;
-    case varint_field_tag(stat_field::kSigned):
+    case varint_field_tag(stat_field::kSignedField):
       stat.value = static_cast<std::int64_t>(number);
       break;
-    case varint_field_tag(stat_field::kReference): {
+    case varint_field_tag(stat_field::kReferenceField): {
       const XPlaneTables::StatName* const text = tables.stat_name(static_cast<std::int64_t>(number));
       stat.value = text == nullptr ? std::string_view() : text->name;
       break;
     }
-    case bytes_field_tag(stat_field::kText):
-    case bytes_field_tag(stat_field::kBytes):
+    case bytes_field_tag(stat_field::kTextField):
+    case bytes_field_tag(stat_field::kBytesField):
       if (number > static_cast<std::uint64_t>(end - at)) return false;
       stat.value = std::string_view(at, static_cast<std::size_t>(number));
       at += number;
@@ -147,27 +148,27 @@ bool XEventReader::read_fast_stat(std::string_view bytes, const char* readable, 
   return at == end;
 }
 
-XEventReader::ParseOutcome XEventReader::read_general(std::string_view bytes, const XPlaneTables& tables,
-                                                      EventFields& event, Diagnostics& damage) {
+XEventReader::ParseOutcome XEventReader::read_event_by_field(std::string_view bytes, const XPlaneTables& tables,
+                                                             EventFields& event, Diagnostics& damage) {
   ProtobufReader fields(bytes);
   while (fields.next()) {
     switch (fields.field()) {
-      case event_field::kMetadata: {
+      case event_field::kMetadataField: {
         std::uint32_t number = 0;
         const XPlaneTables::EventName* const known = tables.event_name(fields.signed_number(), number);
         if (known == nullptr) break;
         event.event_name = known;
         event.name_number = number;
-        if (!known->is_recorded) return ParseOutcome::unwanted;
+        if (!known->is_selected) return ParseOutcome::unselected;
         break;
       }
-      case event_field::kOffset_ps:
+      case event_field::kOffsetField_ps:
         event.offset_ps = fields.signed_number();
         break;
-      case event_field::kDuration_ps:
+      case event_field::kDurationField_ps:
         event.duration_ps = fields.signed_number();
         break;
-      case event_field::kStats:
+      case event_field::kStatsField:
         add_stat(fields.bytes(), tables, damage);
         break;
       default:

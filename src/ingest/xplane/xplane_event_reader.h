@@ -29,13 +29,14 @@ class XEventReader {
     std::int64_t offset_ps = 0;
     std::int64_t duration_ps = 0;
   };
-  enum class ParseOutcome : std::uint8_t { complete, unwanted, needs_slow_path };
+  enum class ParseOutcome : std::uint8_t { complete, unselected, needs_slow_path };
 
   void read_event(std::string_view bytes, const XSegment& segment, Diagnostics& damage);
-  ParseOutcome read_fast(std::string_view bytes, const char* readable, const XPlaneTables& tables, EventFields& fields);
-  bool read_fast_stat(std::string_view bytes, const char* readable, const XPlaneTables& tables);
-  ParseOutcome read_general(std::string_view bytes, const XPlaneTables& tables, EventFields& fields,
-                            Diagnostics& damage);
+  ParseOutcome try_read_event_fast(std::string_view bytes, const char* readable, const XPlaneTables& tables,
+                                   EventFields& fields);
+  bool try_read_stat_fast(std::string_view bytes, const char* readable, const XPlaneTables& tables);
+  ParseOutcome read_event_by_field(std::string_view bytes, const XPlaneTables& tables, EventFields& fields,
+                                   Diagnostics& damage);
   void add_stat(std::string_view bytes, const XPlaneTables& tables, Diagnostics& damage);
 
   void clear_stats();

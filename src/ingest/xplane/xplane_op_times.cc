@@ -31,7 +31,7 @@ class OpTimeVisitor : public XPlaneVisitor {
   bool on_plane(const XPlane& plane) override { return plane.kind == XPlaneKind::host; }
 
   bool on_line(const XLine& line) override {
-    end_line();
+    sum_line_operations();
     is_input_pipeline_ = XPlaneOperations::is_input_pipeline(line.name);
     return true;
   }
@@ -49,7 +49,7 @@ class OpTimeVisitor : public XPlaneVisitor {
   }
 
   std::vector<OpTime> finish() {
-    end_line();
+    sum_line_operations();
     for (const auto& [producer, started] : started_operations_) {
       const auto end = end_by_producer_ns_.find(producer);
       std::int64_t late_ns = 0;
@@ -81,7 +81,7 @@ class OpTimeVisitor : public XPlaneVisitor {
   }
 
   // Events of a thread nest: subtracts the time of nested operations from the enclosing one.
-  void end_line() {
+  void sum_line_operations() {
     std::sort(operations_.begin(), operations_.end(), [](const TimedOperation& a, const TimedOperation& b) {
       return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
     });

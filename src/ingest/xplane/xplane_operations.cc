@@ -16,13 +16,13 @@ constexpr std::string_view kDataStagePrefix = "Iterator::";
 constexpr std::string_view kInputPhase = "dataloader";
 constexpr std::string_view kInputLayerName = "tf.data";
 // Replaces the module in the key of an operation that is not an instruction of a program.
-constexpr std::string_view kNodeNamespace = "node", kInputsKey = "input";
+constexpr std::string_view kNodeKeyModule = "node", kInputPipelineKeyModule = "input";
 // A callback of a stream looks like a node, "ThenExecuteCallback:Name", but only waits.
-constexpr std::string_view kCallbackPrefix = "ThenExecuteCallback:";
+constexpr std::string_view kStreamCallbackPrefix = "ThenExecuteCallback:";
 // Prefix of the names of CUDA graphs, which XLA writes instead of the instructions of their kernels.
 constexpr std::string_view kCommandBufferPrefix = "command_buffer";
 // Part of the type of an operation that TensorFlow made of several: _FusedMatMul, _MklNativeFusedMatMul.
-constexpr std::string_view kFusedPrefix = "Fused";
+constexpr std::string_view kFusedTypePart = "Fused";
 constexpr std::string_view kOptimizerPhase = "optimizer";
 
 // Stages that only pass on what another thread produces: their time is waiting.
@@ -35,7 +35,7 @@ const Value* find_value(const std::map<std::string, Value, std::less<>>& table, 
 }
 
 // Whether the type of an event is a function, "__inference_train_step_95": the event only encloses its operations.
-bool is_function(std::string_view type) {
+bool is_function_type(std::string_view type) {
   return type.starts_with("__inference_") || type.starts_with("__forward_") || type.starts_with("__backward_");
 }
 
@@ -76,17 +76,18 @@ std::optional<std::uint32_t> XPlaneOperations::operation_of_host_event(const XEv
   if (event.name.starts_with(kDataStagePrefix)) {
     const std::string_view stage = event.name.substr(event.name.rfind(':') + 1);
     if (is_waiting_stage(stage)) return std::nullopt;
-    return find_or_add_operation({0, kInputsKey, stage, {}, {}}, [&] { return make_input_operation(stage); });
+    return find_or_add_operation({0, kInputPipelineKeyModule, stage, {}, {}},
+                                 [&] { return make_input_operation(stage); });
   }
   const std::size_t colon = event.name.rfind(':');
   const bool has_type = colon != std::string_view::npos && !event.display_name.empty() &&
                         event.name.substr(colon + 1) == event.display_name;
   // Node names contain no blank; "HLO Transforms:jit_step" is the compiler.
   const bool is_node = has_type && event.name.find(' ') == std::string_view::npos &&
-                       !event.name.starts_with(kCallbackPrefix) && !is_function(event.display_name);
+                       !event.name.starts_with(kStreamCallbackPrefix) && !is_function_type(event.display_name);
   if (!is_node) return std::nullopt;
   if (is_input_pipeline)
-    return find_or_add_operation({0, kInputsKey, event.display_name, {}, {}},
+    return find_or_add_operation({0, kInputPipelineKeyModule, event.display_name, {}, {}},
                                  [&] { return make_input_operation(event.display_name); });
   return find_or_add_tensorflow_node(event.name.substr(0, colon), event.display_name,
                                      event.find_text(XStatName::shape));
@@ -114,8 +115,8 @@ std::optional<std::uint32_t> XPlaneOperations::parse_tensorflow_op(std::string_v
 
 std::uint32_t XPlaneOperations::find_or_add_tensorflow_node(std::string_view name, std::string_view type,
                                                             std::string_view tensors) {
-  return find_or_add_operation({0, kNodeNamespace, name, type, tensors},
-                               [&] { return make_node(name, type, tensors); });
+  return find_or_add_operation({0, kNodeKeyModule, name, type, tensors},
+                               [&] { return make_node_operation(name, type, tensors); });
 }
 
 scopes::OpScope XPlaneOperations::scope_of_node(std::string_view node, std::string_view type) const {
@@ -127,13 +128,14 @@ scopes::OpScope XPlaneOperations::scope_of_node(std::string_view node, std::stri
 }
 
 // The tensors of a node are those of the trace, else those of the program's graph.
-XOperation XPlaneOperations::make_node(std::string_view name, std::string_view type, std::string_view tensors) const {
+XOperation XPlaneOperations::make_node_operation(std::string_view name, std::string_view type,
+                                                 std::string_view tensors) const {
   // "tf_op" of a GPU event may also be a name of JAX, without a type.
   const bool is_jax = type.empty() && name.find('(') != std::string_view::npos;
   if (is_jax) return {std::string(name), scopes::scope_of_xla_op(name, scopes::is_gradient_op(name))};
-  const std::string node = scopes::remove_call_parts(name);
+  const std::string node = scopes::remove_call_name_parts(name);
   const auto fused = find_value(graph_names_.fused_operations,
-                                type.find(kFusedPrefix) == std::string_view::npos ? std::string() : node);
+                                type.find(kFusedTypePart) == std::string_view::npos ? std::string() : node);
   XOperation operation{std::string(name), scope_of_node(fused != nullptr ? fused->first_operation : node, type)};
   std::string text = scopes::parse_tensorflow_tensors(tensors);
   if (text.empty() && fused != nullptr) text = fused->tensors;
@@ -145,16 +147,16 @@ XOperation XPlaneOperations::make_node(std::string_view name, std::string_view t
 
 std::uint32_t XPlaneOperations::find_or_add_instruction(const Key& key) {
   return instruction_cache_.find_or_compute({{key.name, key.module, key.kernel}, key.program}, [&] {
-    return find_or_add_operation(key, [&] { return make_operation(key); });
+    return find_or_add_operation(key, [&] { return make_instruction_operation(key); });
   });
 }
 
 // TensorFlow's names pass through XLA unchanged; JAX's names contain functions: jit(step).
-XOperation XPlaneOperations::make_operation(const Key& key) {
+XOperation XPlaneOperations::make_instruction_operation(const Key& key) {
   const HloProgram& program = find_hlo_program(key.program, key.module);
   const std::string name = key.kernel.empty() ? std::string(key.name) : instruction_of_kernel(key.kernel);
   const HloOrigin* const origin = program.find_instruction_origin(name);
-  const std::string tensors = program.tensors_of(name);
+  const std::string tensors = program.input_tensors_of(name);
   if (origin == nullptr) return {name, {{}, {}, name.substr(0, name.find('.')), tensors}};
   const bool is_jax = origin->op_name.find('(') != std::string_view::npos;
   if (is_jax) {
@@ -162,7 +164,7 @@ XOperation XPlaneOperations::make_operation(const Key& key) {
     operation.scope.tensors = tensors;
     return operation;
   }
-  const std::string node = scopes::remove_call_parts(origin->op_name);
+  const std::string node = scopes::remove_call_name_parts(origin->op_name);
   XOperation operation{name, scope_of_node(node, origin->op_type)};
   operation.scope.tensors = scopes::append_tensors_to_node(node, tensors);
   return operation;
@@ -183,15 +185,15 @@ const HloProgram& XPlaneOperations::find_hlo_program(std::int64_t number, std::s
   return slot->second;
 }
 
-std::optional<XPlaneOperations::KernelGraph> XPlaneOperations::find_kernel_graph(const XEvent& event) {
+std::optional<XPlaneOperations::CudaGraphKey> XPlaneOperations::find_graph_of_kernel(const XEvent& event) {
   const std::string_view name = event.find_text(XStatName::hlo_op);
   if (!name.starts_with(kCommandBufferPrefix) || !event.has_stat(XStatName::graph_node_id)) return std::nullopt;
-  return KernelGraph{event.find_integer(XStatName::program_id).value_or(0), event.find_text(XStatName::hlo_module),
-                     name};
+  return CudaGraphKey{event.find_integer(XStatName::program_id).value_or(0), event.find_text(XStatName::hlo_module),
+                      name};
 }
 
 std::optional<std::vector<std::uint32_t>> XPlaneOperations::operations_of_graph(
-    const KernelGraph& graph, std::span<const std::string_view> kernels) {
+    const CudaGraphKey& graph, std::span<const std::string_view> kernels) {
   const HloProgram& program = find_hlo_program(graph.program, graph.module);
   std::vector<std::size_t>& after = schedule_positions_[{graph.module, graph.program}];
   after.resize(program.schedules().size());
@@ -199,7 +201,7 @@ std::optional<std::vector<std::uint32_t>> XPlaneOperations::operations_of_graph(
   std::optional<KernelGraphMatch> best;
   std::size_t of = 0;
   for (std::size_t i = 0; i < after.size(); ++i) {
-    std::optional<KernelGraphMatch> match = match_graph(kernels, program.schedules()[i], after[i]);
+    std::optional<KernelGraphMatch> match = match_graph_to_schedule(kernels, program.schedules()[i], after[i]);
     if (!match || (best && best->name_match_count >= match->name_match_count)) continue;
     best = std::move(match);
     of = i;

@@ -17,7 +17,7 @@
 
 #include "ingest/graph_names.h"
 #include "ingest/xplane/hlo_program.h"
-#include "ingest/xplane/view_cache.h"
+#include "ingest/xplane/string_view_cache.h"
 #include "ingest/xplane/xplane_reader.h"
 #include "scopes/op_names.h"
 
@@ -42,20 +42,20 @@ class XPlaneOperations {
   std::optional<std::uint32_t> operation_of_kernel(const XEvent& event);
 
   // A CUDA graph of a program.
-  struct KernelGraph {
+  struct CudaGraphKey {
     std::int64_t program = 0;
     std::string_view module;
     std::string_view name;  // "command_buffer_3"
-    friend bool operator==(const KernelGraph&, const KernelGraph&) = default;
-    friend bool operator<(const KernelGraph& a, const KernelGraph& b) {
+    friend bool operator==(const CudaGraphKey&, const CudaGraphKey&) = default;
+    friend bool operator<(const CudaGraphKey& a, const CudaGraphKey& b) {
       return std::tie(a.program, a.module, a.name) < std::tie(b.program, b.module, b.name);
     }
   };
   // Returns the graph that the event is part of; nullopt if it is in none.
-  static std::optional<KernelGraph> find_kernel_graph(const XEvent& event);
+  static std::optional<CudaGraphKey> find_graph_of_kernel(const XEvent& event);
   // Returns the operation of each kernel. `kernels`: names, in graph order. Call it for the graphs of a program in the
   // order of their numbers. Returns nullopt if the kernels do not match the program: then only their names are known.
-  std::optional<std::vector<std::uint32_t>> operations_of_graph(const KernelGraph& graph,
+  std::optional<std::vector<std::uint32_t>> operations_of_graph(const CudaGraphKey& graph,
                                                                 std::span<const std::string_view> kernels);
 
   const XOperation& operator[](std::uint32_t number) const { return operations_[number]; }
@@ -79,9 +79,9 @@ class XPlaneOperations {
   std::uint32_t find_or_add_instruction(const Key& key);
   std::uint32_t find_or_add_tensorflow_node(std::string_view name, std::string_view type, std::string_view tensors);
   std::optional<std::uint32_t> parse_tensorflow_op(std::string_view name_and_type, std::string_view tensors);
-  XOperation make_operation(const Key& key);
+  XOperation make_instruction_operation(const Key& key);
   scopes::OpScope scope_of_node(std::string_view node, std::string_view type) const;
-  XOperation make_node(std::string_view name, std::string_view type, std::string_view tensors) const;
+  XOperation make_node_operation(std::string_view name, std::string_view type, std::string_view tensors) const;
   const HloProgram& find_hlo_program(std::int64_t number, std::string_view module);
 
   template <class Make>
@@ -93,7 +93,7 @@ class XPlaneOperations {
   // By program: where each schedule continues after the graphs matched so far.
   std::map<std::pair<std::string_view, std::int64_t>, std::vector<std::size_t>> schedule_positions_;
   std::unordered_map<Key, std::uint32_t, KeyHash> operation_numbers_;
-  ViewCache<3> instruction_cache_;  // instructions, by name, module and kernel
+  StringViewCache<3> instruction_cache_;  // instructions, by name, module and kernel
   std::vector<XOperation> operations_;
 };
 

@@ -60,7 +60,7 @@ enum class XStatName : std::uint8_t {
   is_root,           // "_r": the event is the root of a step
   memory_details,    // of an allocation, which no kernel does
 };
-inline constexpr std::size_t kXStatNames = static_cast<std::size_t>(XStatName::memory_details) + 1;
+inline constexpr std::size_t kXStatNameCount = static_cast<std::size_t>(XStatName::memory_details) + 1;
 
 XStatName parse_xstat_name(std::string_view name);
 
@@ -93,7 +93,7 @@ struct XEvent {
   std::string_view display_name;
   std::uint32_t name_number = 0;      // equal for events of the same name in a plane, counted from 1; 0: no name
   std::uint32_t known_stat_bits = 0;  // bit set of 1 << XStatName that the event has
-  std::array<std::uint32_t, kXStatNames> stat_index{};  // index in `stats` of the first value of each XStatName
+  std::array<std::uint32_t, kXStatNameCount> stat_index{};  // index in `stats` of the first value of each XStatName
   std::int64_t begin_ns = 0;
   std::int64_t duration_ps = 0;
   std::span<const XStat> stats;  // with a known name: those of the event, then those shared by all events of its name

@@ -20,7 +20,7 @@ ProtobufWriter named(std::int64_t id, std::string_view name) {
 }
 
 // A host plane with one thread, whose operation is named by a reference, and a GPU with a stream and a derived line.
-std::string space() {
+std::string xspace_bytes() {
   ProtobufWriter event;
   event.add(1, 1).add(2, std::int64_t{5'000'000}).add(3, std::int64_t{2'500'000});
   event.add(4, ProtobufWriter().add(1, 10).add(7, 12)).add(4, ProtobufWriter().add(1, 11).add(4, std::int64_t{-3}));
@@ -41,7 +41,7 @@ std::string space() {
   return all.bytes();
 }
 
-class ListedContents : public XPlaneVisitor {
+class CollectingVisitor : public XPlaneVisitor {
  public:
   bool on_plane(const XPlane& plane) override {
     planes.emplace_back(plane.name);
@@ -68,8 +68,8 @@ class ListedContents : public XPlaneVisitor {
 };
 
 TEST(XPlaneReader, ReadsNameTimeAndValuesOfEachEvent) {
-  const std::string bytes = space();
-  ListedContents seen;
+  const std::string bytes = xspace_bytes();
+  CollectingVisitor seen;
   const Diagnostics diagnostics = read_xplane(bytes, seen);
   ASSERT_GE(seen.names.size(), 1u);
   EXPECT_EQ(seen.names[0], "MatMul");
@@ -82,8 +82,8 @@ TEST(XPlaneReader, ReadsNameTimeAndValuesOfEachEvent) {
 }
 
 TEST(XPlaneReader, DistinguishesHostDeviceAndDerivedLines) {
-  const std::string bytes = space();
-  ListedContents seen;
+  const std::string bytes = xspace_bytes();
+  CollectingVisitor seen;
   read_xplane(bytes, seen);
   EXPECT_EQ(seen.planes, (std::vector<std::string>{"/host:CPU", "/device:GPU:0"}));
   EXPECT_EQ(seen.kinds, (std::vector<XPlaneKind>{XPlaneKind::host, XPlaneKind::device}));
@@ -93,31 +93,31 @@ TEST(XPlaneReader, DistinguishesHostDeviceAndDerivedLines) {
 }
 
 TEST(XPlaneReader, SkipsUnwantedPlanes) {
-  class NoPlanes : public ListedContents {
+  class PlaneSkippingVisitor : public CollectingVisitor {
     bool on_plane(const XPlane&) override { return false; }
   };
-  const std::string bytes = space();
-  NoPlanes seen;
+  const std::string bytes = xspace_bytes();
+  PlaneSkippingVisitor seen;
   read_xplane(bytes, seen);
   EXPECT_TRUE(seen.lines.empty());
 }
 
 TEST(XPlaneReader, AFileCutAnywhereGivesADiagnosticAndItsContent) {
-  const std::string bytes = space();
+  const std::string bytes = xspace_bytes();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    ListedContents seen;
+    CollectingVisitor seen;
     read_xplane(std::string_view(bytes).substr(0, size), seen);
     EXPECT_LE(seen.names.size(), 2u);
   }
-  ListedContents seen;
+  CollectingVisitor seen;
   EXPECT_TRUE(read_xplane(std::string_view(bytes).substr(0, bytes.size() / 2), seen).contains("damaged_trace"));
 }
 
 TEST(XPlaneReader, DamageInANameTableDoesNotAffectOtherPlanes) {
-  std::string bytes = space();
+  std::string bytes = xspace_bytes();
   const std::size_t name = bytes.find("matrix product");
   bytes[name - 1] = static_cast<char>(0x7F);  // the display name's length now exceeds its message
-  ListedContents seen;
+  CollectingVisitor seen;
   const Diagnostics diagnostics = read_xplane(bytes, seen);
   EXPECT_TRUE(diagnostics.contains("damaged_trace"));
   EXPECT_EQ(seen.planes.size(), 2u);
@@ -129,7 +129,7 @@ TEST(XPlaneReader, TimesBeyondAllBoundsDoNotOverflow) {
   ProtobufWriter plane;
   plane.add(2, "/host:CPU").add(3, ProtobufWriter().add(3, INT64_MAX).add(4, event));
   const std::string bytes = ProtobufWriter().add(1, plane).bytes();
-  ListedContents seen;
+  CollectingVisitor seen;
   read_xplane(bytes, seen);
   ASSERT_EQ(seen.begins_ns.size(), 1u);
   EXPECT_EQ(seen.begins_ns[0], INT64_MAX);
@@ -140,14 +140,14 @@ TEST(XPlaneReader, DropsAnEventOfImpossibleLength) {
     ProtobufWriter plane;
     plane.add(2, "/host:CPU").add(3, ProtobufWriter().add(4, ProtobufWriter().add(1, 1).add(3, duration_ps)));
     const std::string bytes = ProtobufWriter().add(1, plane).bytes();
-    ListedContents seen;
+    CollectingVisitor seen;
     EXPECT_TRUE(read_xplane(bytes, seen).contains("damaged_trace"));
     EXPECT_TRUE(seen.names.empty());
   }
 }
 
 TEST(XPlaneReader, ReturnsProgramsBeforePlanes) {
-  class Programs : public ListedContents {
+  class ProgramVisitor : public CollectingVisitor {
     void on_program(std::string_view name, std::string_view proto) override {
       EXPECT_TRUE(planes.empty());
       names.push_back(std::string(name) + "=" + std::string(proto));
@@ -157,8 +157,8 @@ TEST(XPlaneReader, ReturnsProgramsBeforePlanes) {
   program.add(1, 4).add(2, "jit_step(182)").add(5, ProtobufWriter().add(1, 3).add(6, "proto"));
   ProtobufWriter metadata;
   metadata.add(2, "/host:metadata").add(4, ProtobufWriter().add(1, 4).add(2, program)).add(5, named(3, "Hlo Proto"));
-  const std::string bytes = space() + ProtobufWriter().add(1, metadata).bytes();
-  Programs seen;
+  const std::string bytes = xspace_bytes() + ProtobufWriter().add(1, metadata).bytes();
+  ProgramVisitor seen;
   read_xplane(bytes, seen);
   ASSERT_FALSE(seen.names.empty());
   EXPECT_EQ(seen.names[0], "jit_step(182)=proto");

@@ -14,13 +14,13 @@ namespace {
 using formats::ProtobufReader;
 
 namespace space_field {
-constexpr std::uint32_t kSpacePlanes = 1, kSpaceErrors = 2, kSpaceWarnings = 3;
+constexpr std::uint32_t kSpacePlanesField = 1, kSpaceErrorsField = 2, kSpaceWarningsField = 3;
 }
 namespace plane_field {
-constexpr std::uint32_t kName = 2, kLines = 3;
+constexpr std::uint32_t kTarNameField = 2, kLinesField = 3;
 }
 namespace line_field {
-constexpr std::uint32_t kId = 1, kName = 2, kTimestamp_ns = 3, kEvents = 4;
+constexpr std::uint32_t kIdField = 1, kTarNameField = 2, kTimestampField_ns = 3, kEventsField = 4;
 }
 
 // Lines that the profiler derives from a GPU's streams. Reading them, too, would count the time of the streams twice.
@@ -37,7 +37,7 @@ constexpr std::size_t kMaxProfilerDiagnostics = 16;
 std::string_view read_plane_name(std::string_view bytes) {
   ProtobufReader fields(bytes);
   while (fields.next()) {
-    if (fields.field() == plane_field::kName) return fields.bytes();
+    if (fields.field() == plane_field::kTarNameField) return fields.bytes();
   }
   return {};
 }
@@ -47,10 +47,10 @@ XLine read_line_header(std::string_view bytes, const XPlane& plane) {
   XLine line;
   ProtobufReader fields(bytes);
   while (fields.next()) {
-    if (fields.field() == line_field::kEvents && line.begin_ns != 0 && !line.name.empty()) break;
-    if (fields.field() == line_field::kId) line.id = fields.signed_number();
-    if (fields.field() == line_field::kName) line.name = fields.bytes();
-    if (fields.field() == line_field::kTimestamp_ns) line.begin_ns = fields.signed_number();
+    if (fields.field() == line_field::kEventsField && line.begin_ns != 0 && !line.name.empty()) break;
+    if (fields.field() == line_field::kIdField) line.id = fields.signed_number();
+    if (fields.field() == line_field::kTarNameField) line.name = fields.bytes();
+    if (fields.field() == line_field::kTimestampField_ns) line.begin_ns = fields.signed_number();
   }
   line.is_derived = plane.name.starts_with(kGpuPlaneNamePrefix) &&
                     std::find(kDerivedLineNames.begin(), kDerivedLineNames.end(), line.name) != kDerivedLineNames.end();
@@ -62,14 +62,14 @@ void report_events_without_names(std::string_view plane, XLineVisitor& visitor) 
   const auto report_events_of = [&](std::string_view line) {
     ProtobufReader fields(line);
     while (fields.next()) {
-      if (fields.field() == line_field::kEvents) visitor.on_event_without_names();
+      if (fields.field() == line_field::kEventsField) visitor.on_event_without_names();
     }
   };
   ProtobufReader fields(plane);
   while (fields.next()) {
-    if (fields.field() == plane_field::kLines) report_events_of(fields.bytes());
+    if (fields.field() == plane_field::kLinesField) report_events_of(fields.bytes());
   }
-  if (fields.field() == plane_field::kLines) report_events_of(fields.truncated_field());
+  if (fields.field() == plane_field::kLinesField) report_events_of(fields.truncated_field());
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ XPlaneSegments::XPlaneSegments(std::string_view bytes, XLineVisitor& visitor, st
   ProtobufReader planes(bytes);
   while (planes.next()) {
     const bool has_programs =
-        planes.field() == space_field::kSpacePlanes && read_plane_name(planes.bytes()) == kProgramsPlane;
+        planes.field() == space_field::kSpacePlanesField && read_plane_name(planes.bytes()) == kProgramsPlane;
     if (has_programs) visit_programs(planes.bytes());
   }
 }
@@ -100,18 +100,18 @@ std::optional<XSegment> XPlaneSegments::next() {
     if (is_at_end_) return std::nullopt;
     if (next_line() || next_plane()) continue;
     is_at_end_ = true;
-    add_end_diagnostics();
+    add_truncation_diagnostics();
   }
   return cut_segment();
 }
 
 // Advances to the next selected line of the current plane.
 bool XPlaneSegments::next_line() {
-  while (current_plane_.next()) {
-    if (current_plane_.field() != plane_field::kLines) continue;
-    current_line_ = read_line_header(current_plane_.bytes(), plane_messages_.back()->plane());
+  while (current_plane_fields_.next()) {
+    if (current_plane_fields_.field() != plane_field::kLinesField) continue;
+    current_line_ = read_line_header(current_plane_fields_.bytes(), plane_tables_.back()->plane());
     if (!visitor_.on_line(current_line_)) continue;
-    unread_line_ = current_plane_.bytes();
+    unread_line_ = current_plane_fields_.bytes();
     return true;
   }
   return false;
@@ -119,25 +119,25 @@ bool XPlaneSegments::next_line() {
 
 bool XPlaneSegments::next_plane() {
   while (space_fields_.next()) {
-    const bool is_note =
-        space_fields_.field() == space_field::kSpaceErrors || space_fields_.field() == space_field::kSpaceWarnings;
-    if (is_note && ++profiler_diagnostics_ <= kMaxProfilerDiagnostics) {
+    const bool is_note = space_fields_.field() == space_field::kSpaceErrorsField ||
+                         space_fields_.field() == space_field::kSpaceWarningsField;
+    if (is_note && ++profiler_diagnostic_count_ <= kMaxProfilerDiagnostics) {
       damage_.add({"framework_profiler", 1, "the framework's profiler reports: " + quoted(space_fields_.bytes()), ""});
     }
-    if (space_fields_.field() != space_field::kSpacePlanes) continue;
-    plane_messages_.push_back(std::make_unique<XPlaneTables>(space_fields_.bytes(), damage_));
-    XPlaneTables& tables = *plane_messages_.back();
+    if (space_fields_.field() != space_field::kSpacePlanesField) continue;
+    plane_tables_.push_back(std::make_unique<XPlaneTables>(space_fields_.bytes(), damage_));
+    XPlaneTables& tables = *plane_tables_.back();
     if (!visitor_.on_plane(tables.plane())) continue;
-    for (XPlaneTables::EventName& event : tables.events()) event.is_recorded = visitor_.on_event_name(event.name);
-    current_plane_ = ProtobufReader(tables.bytes());
+    for (XPlaneTables::EventName& event : tables.events()) event.is_selected = visitor_.on_event_name(event.name);
+    current_plane_fields_ = ProtobufReader(tables.bytes());
     return true;
   }
   return false;
 }
 
-void XPlaneSegments::add_end_diagnostics() {
+void XPlaneSegments::add_truncation_diagnostics() {
   if (!space_fields_.damaged()) return;
-  if (space_fields_.field() == space_field::kSpacePlanes)
+  if (space_fields_.field() == space_field::kSpacePlanesField)
     report_events_without_names(space_fields_.truncated_field(), visitor_);
   damage_.add({"damaged_trace", 1,
                "a trace of the framework's profiler is truncated: its end is missing, including the whole last plane",
@@ -146,13 +146,13 @@ void XPlaneSegments::add_end_diagnostics() {
 
 // Takes the next segment from unread_line_. It ends with a field; after damage, it is the whole rest of the line.
 XSegment XPlaneSegments::cut_segment() {
-  XSegment segment{plane_messages_.back().get(), current_line_, unread_line_, 0, take_damage()};
+  XSegment segment{plane_tables_.back().get(), current_line_, unread_line_, 0, take_damage()};
   if (unread_line_.size() > segment_bytes_) {
     ProtobufReader fields(unread_line_);
     while (unread_line_.size() - fields.bytes_left() < segment_bytes_ && fields.next()) ++segment.line_field_count;
-    segment.plane_bytes = unread_line_.substr(0, unread_line_.size() - fields.bytes_left());
+    segment.line_bytes = unread_line_.substr(0, unread_line_.size() - fields.bytes_left());
   }
-  unread_line_.remove_prefix(segment.plane_bytes.size());
+  unread_line_.remove_prefix(segment.line_bytes.size());
   return segment;
 }
 

@@ -24,8 +24,8 @@ namespace joulemap::ingest {
 struct XSegment {
   const XPlaneTables* tables = nullptr;  // lives as long as the XPlaneSegments
   XLine line;
-  std::string_view plane_bytes;      // fields of the line, nearly all of them events
-  std::size_t line_field_count = 0;  // count of fields in `plane_bytes`; 0 if not counted, at the end of a line
+  std::string_view line_bytes;       // fields of the line, nearly all of them events
+  std::size_t line_field_count = 0;  // count of fields in `line_bytes`; 0 if not counted, at the end of a line
   Diagnostics damage;                // found in the file between the previous segment and this one
 };
 
@@ -43,18 +43,18 @@ class XPlaneSegments {
   void visit_programs(std::string_view bytes);
   bool next_line();
   bool next_plane();
-  void add_end_diagnostics();
+  void add_truncation_diagnostics();
   XSegment cut_segment();
 
   XLineVisitor& visitor_;
   std::size_t segment_bytes_;
   formats::ProtobufReader space_fields_;
-  std::vector<std::unique_ptr<XPlaneTables>> plane_messages_;
-  formats::ProtobufReader current_plane_{{}};  // reads plane_messages_.back()
+  std::vector<std::unique_ptr<XPlaneTables>> plane_tables_;
+  formats::ProtobufReader current_plane_fields_{{}};  // reads plane_tables_.back()
   XLine current_line_;
   std::string_view unread_line_;  // part of the current line that is in no segment yet
   Diagnostics damage_;
-  std::size_t profiler_diagnostics_ = 0;  // count of errors and warnings that the profiler itself wrote
+  std::size_t profiler_diagnostic_count_ = 0;  // count of errors and warnings that the profiler itself wrote
   bool is_at_end_ = false;
 };
 

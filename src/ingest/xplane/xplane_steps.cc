@@ -19,7 +19,7 @@ void keep_outermost_steps(std::vector<XStep>& steps) {
 }
 
 // Keeps the events of the name with the largest total time.
-void keep_steps_of_longest_name(std::vector<XStep>& steps) {
+void keep_steps_of_dominant_name(std::vector<XStep>& steps) {
   std::map<std::string_view, std::int64_t> times_ns;
   for (const XStep& step : steps) times_ns[step.name] += step.end_ns - step.start_ns;
   const auto longest = std::max_element(times_ns.begin(), times_ns.end(),
@@ -31,7 +31,7 @@ void keep_steps_of_longest_name(std::vector<XStep>& steps) {
 
 }  // namespace
 
-XSteps select_steps(std::vector<XStep> candidates) {
+XSteps select_profile_steps(std::vector<XStep> candidates) {
   XSteps result;
   if (candidates.empty()) return result;
   const auto source = std::min_element(candidates.begin(), candidates.end(), [](const XStep& a, const XStep& b) {
@@ -46,7 +46,7 @@ XSteps select_steps(std::vector<XStep> candidates) {
                                         : a.end_ns > b.end_ns;
     });
     keep_outermost_steps(candidates);
-    keep_steps_of_longest_name(candidates);
+    keep_steps_of_dominant_name(candidates);
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const XStep& a, const XStep& b) { return a.start_ns < b.start_ns; });

@@ -33,6 +33,6 @@ struct XSteps {
   bool are_inferred = false;
 };
 
-XSteps select_steps(std::vector<XStep> candidates);
+XSteps select_profile_steps(std::vector<XStep> candidates);
 
 }  // namespace joulemap::ingest

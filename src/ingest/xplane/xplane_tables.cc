@@ -9,13 +9,15 @@ namespace {
 using formats::ProtobufReader;
 
 namespace plane_field {
-constexpr std::uint32_t kId = 1, kName = 2, kEventMetadata = 4, kStatMetadata = 5, kStats = 6;
+constexpr std::uint32_t kIdField = 1, kTarNameField = 2, kEventMetadataField = 4, kStatMetadataField = 5,
+                        kStatsField = 6;
 }
 namespace stat_field {
-constexpr std::uint32_t kMetadata = 1, kDouble = 2, kUnsigned = 3, kSigned = 4, kText = 5, kBytes = 6, kReference = 7;
+constexpr std::uint32_t kMetadataField = 1, kDoubleField = 2, kUnsignedField = 3, kSignedField = 4, kTextField = 5,
+                        kBytesField = 6, kReferenceField = 7;
 }
 namespace metadata_field {
-constexpr std::uint32_t kName = 2, kDisplayName = 4, kStats = 5;
+constexpr std::uint32_t kTarNameField = 2, kDisplayNameField = 4, kStatsField = 5;
 }
 constexpr std::uint32_t kMapKeyField = 1, kMapValueField = 2;
 
@@ -54,11 +56,11 @@ XPlaneTables::XPlaneTables(std::string_view plane, Diagnostics& damage) : bytes_
   std::vector<std::string_view> stats;
   ProtobufReader fields(bytes_);
   while (fields.next()) {
-    if (fields.field() == plane_field::kId) plane_.id = fields.signed_number();
-    if (fields.field() == plane_field::kName) plane_.name = fields.bytes();
-    if (fields.field() == plane_field::kEventMetadata) add_event_name(fields.bytes(), damage);
-    if (fields.field() == plane_field::kStatMetadata) add_stat_name(fields.bytes(), damage);
-    if (fields.field() == plane_field::kStats) stats.push_back(fields.bytes());
+    if (fields.field() == plane_field::kIdField) plane_.id = fields.signed_number();
+    if (fields.field() == plane_field::kTarNameField) plane_.name = fields.bytes();
+    if (fields.field() == plane_field::kEventMetadataField) add_event_name(fields.bytes(), damage);
+    if (fields.field() == plane_field::kStatMetadataField) add_stat_name(fields.bytes(), damage);
+    if (fields.field() == plane_field::kStatsField) stats.push_back(fields.bytes());
   }
   report_xplane_damage(fields, "a plane", damage);
   plane_.kind = plane_kind_of(plane_.name);
@@ -71,9 +73,9 @@ void XPlaneTables::add_event_name(std::string_view bytes, Diagnostics& damage) {
   EventName& event = event_names_[entry.key];
   ProtobufReader fields(entry.value);
   while (fields.next()) {
-    if (fields.field() == metadata_field::kName) event.name = fields.bytes();
-    if (fields.field() == metadata_field::kDisplayName) event.display_name = fields.bytes();
-    if (fields.field() == metadata_field::kStats) event.stats.push_back(fields.bytes());
+    if (fields.field() == metadata_field::kTarNameField) event.name = fields.bytes();
+    if (fields.field() == metadata_field::kDisplayNameField) event.display_name = fields.bytes();
+    if (fields.field() == metadata_field::kStatsField) event.stats.push_back(fields.bytes());
   }
   report_xplane_damage(fields, "the name of an event", damage);
 }
@@ -82,7 +84,7 @@ void XPlaneTables::add_stat_name(std::string_view bytes, Diagnostics& damage) {
   const MapEntry entry = read_map_entry(bytes, damage);
   ProtobufReader fields(entry.value);
   while (fields.next()) {
-    if (fields.field() == metadata_field::kName) {
+    if (fields.field() == metadata_field::kTarNameField) {
       stat_names_[entry.key] = {fields.bytes(), parse_xstat_name(fields.bytes())};
     }
   }
@@ -93,27 +95,27 @@ bool XPlaneTables::read_stat(std::string_view bytes, StatFilter which, XStat& st
   ProtobufReader fields(bytes);
   while (fields.next()) {
     switch (fields.field()) {
-      case stat_field::kMetadata: {
+      case stat_field::kMetadataField: {
         const StatName* const name = this->stat_name(fields.signed_number());
         if (which == StatFilter::known && (name == nullptr || name->known_name == XStatName::other)) return false;
         stat.name = name == nullptr ? std::string_view() : name->name;
         stat.stat_name = name == nullptr ? XStatName::other : name->known_name;
         break;
       }
-      case stat_field::kDouble:
+      case stat_field::kDoubleField:
         stat.value = fields.double_value();
         break;
-      case stat_field::kUnsigned:
+      case stat_field::kUnsignedField:
         stat.value = fields.unsigned_number();
         break;
-      case stat_field::kSigned:
+      case stat_field::kSignedField:
         stat.value = fields.signed_number();
         break;
-      case stat_field::kText:
-      case stat_field::kBytes:
+      case stat_field::kTextField:
+      case stat_field::kBytesField:
         stat.value = fields.bytes();
         break;
-      case stat_field::kReference: {
+      case stat_field::kReferenceField: {
         const StatName* const text = this->stat_name(fields.signed_number());
         stat.value = text == nullptr ? std::string_view() : text->name;
         break;

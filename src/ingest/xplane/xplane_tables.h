@@ -26,7 +26,7 @@ class XPlaneTables {
     std::string_view name;
     std::string_view display_name;
     std::vector<std::string_view> stats;
-    bool is_recorded = true;
+    bool is_selected = true;
   };
   struct StatName {
     std::string_view name;
@@ -36,13 +36,13 @@ class XPlaneTables {
   const XPlane& plane() const { return plane_; }
   std::string_view bytes() const { return bytes_; }
   std::vector<EventName>& events() { return event_names_.entries(); }
-  // The name of this id; null if there is none. `find_or_add_number`: its number, counted from 1; 0 if there is none.
+  // The name of this id; null if there is none. `find_number`: its number, counted from 1; 0 if there is none.
   const EventName* event_name(std::int64_t id, std::uint32_t& number) const {
-    number = event_names_.find_or_add_number(id);
+    number = event_names_.find_number(id);
     return number == 0 ? nullptr : &event_names_.at(number - 1);
   }
   const StatName* stat_name(std::int64_t id) const {
-    const std::uint32_t number = stat_names_.find_or_add_number(id);
+    const std::uint32_t number = stat_names_.find_number(id);
     return number == 0 ? nullptr : &stat_names_.at(number - 1);
   }
 

@@ -10,9 +10,9 @@
 #include "base/scoped_signal_block.h"
 #include "ingest/trace_builder.h"
 #include "ingest/xplane/xplane_assembly.h"
+#include "ingest/xplane/xplane_event_converter.h"
 #include "ingest/xplane/xplane_event_reader.h"
-#include "ingest/xplane/xplane_events.h"
-#include "ingest/xplane/xplane_lines.h"
+#include "ingest/xplane/xplane_line_selector.h"
 #include "ingest/xplane/xplane_segments.h"
 
 namespace joulemap::ingest {
@@ -36,7 +36,7 @@ class SegmentReaders {
         segments_(bytes, lines_, reading.segment_bytes),
         readers_(xplane_thread_count(reading, bytes.size())),
         assembly_(builder, readers_) {
-    for (XPlaneEvents& reader : readers_) {
+    for (XPlaneEventConverter& reader : readers_) {
       for (const auto& [name, hlo_proto] : lines_.programs()) reader.add_program(name, hlo_proto);
     }
   }
@@ -54,11 +54,11 @@ class SegmentReaders {
     damage.add_all(segments_.take_damage());
     return damage;
   }
-  const XPlaneLines& lines() const { return lines_; }
+  const XPlaneLineSelector& lines() const { return lines_; }
 
  private:
   void read_segments_on_thread(std::size_t number) {
-    XPlaneEvents& reader = readers_[number];
+    XPlaneEventConverter& reader = readers_[number];
     XEventReader events(reader);
     std::unique_lock lock(mutex_);
     while (std::optional<XSegment> segment = segments_.next()) {
@@ -73,15 +73,15 @@ class SegmentReaders {
     }
   }
 
-  XPlaneLines lines_;
+  XPlaneLineSelector lines_;
   XPlaneSegments segments_;
-  std::vector<XPlaneEvents> readers_;
+  std::vector<XPlaneEventConverter> readers_;
   XPlaneAssembly assembly_;
   std::mutex mutex_;  // guards everything but the readers, each of which one thread owns
   std::size_t taken_segment_count_ = 0;
 };
 
-void set_xplane_clock(std::optional<std::int64_t> start_ns, TraceBuilder& builder) {
+void apply_profile_start_time(std::optional<std::int64_t> start_ns, TraceBuilder& builder) {
   const std::vector<std::vector<TraceEvent>>& blocks = builder.trace().event_blocks;
   // The majority of timestamps decides whether they are relative: single ones may be damaged.
   std::int64_t relative = 0;
@@ -105,15 +105,15 @@ Result<Trace> read_xplane_trace_bytes(std::string_view bytes, const XPlaneReadOp
   SegmentReaders readers(bytes, builder, reading);
   const Diagnostics damage = readers.read_segments();
   Trace& trace = builder.trace();
-  if (readers.lines().recognized_planes() == 0 && trace.dropped_event_count > 0) {
+  if (readers.lines().recognized_plane_count() == 0 && trace.dropped_event_count > 0) {
     return Error{ErrorCode::malformed, "the profile is truncated before the names of its events",
                  "profile again, and stop the profiler before the program ends"};
   }
-  if (readers.lines().recognized_planes() == 0) {
+  if (readers.lines().recognized_plane_count() == 0) {
     return Error{ErrorCode::malformed, "not a TensorFlow or JAX profile",
                  "pass the *.xplane.pb file, or the log folder of the profiler"};
   }
-  set_xplane_clock(readers.lines().start_ns(), builder);
+  apply_profile_start_time(readers.lines().start_ns(), builder);
   trace.process = readers.lines().process();
   trace.gpu_events_identify_ops = true;
   trace.diagnostics.add_all(damage);

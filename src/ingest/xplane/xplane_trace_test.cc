@@ -25,31 +25,31 @@ constexpr std::int64_t kProfile_ns = 1'700'000'000'000'000'000;
 using StatValues = std::map<std::string, std::variant<std::int64_t, std::string>>;
 
 // Builds one plane; names get ids in order of first use.
-class Plane {
+class PlaneBuilder {
  public:
-  explicit Plane(const std::string& name) { plane_.add(2, name); }
+  explicit PlaneBuilder(const std::string& name) { plane_.add(2, name); }
 
-  Plane& line(std::int64_t id, const std::string& name, std::int64_t begin_ns = 0) {
+  PlaneBuilder& line(std::int64_t id, const std::string& name, std::int64_t begin_ns = 0) {
     end_line();
     line_.add(1, id).add(2, name).add(3, begin_ns);
     return *this;
   }
-  Plane& event(const std::string& name, std::int64_t begin_ns, std::int64_t time_ns, const StatValues& values = {},
-               const std::string& display_name = "") {
+  PlaneBuilder& event(const std::string& name, std::int64_t begin_ns, std::int64_t time_ns,
+                      const StatValues& values = {}, const std::string& display_name = "") {
     ProtobufWriter event;
-    event.add(1, id_in(names_, name)).add(2, begin_ns * 1000).add(3, time_ns * 1000);
+    event.add(1, find_or_add_id(names_, name)).add(2, begin_ns * 1000).add(3, time_ns * 1000);
     for (const auto& [key, value] : values) event.add(4, stat(key, value));
     line_.add(4, event);
     display_names_[name] = display_name;
     return *this;
   }
-  Plane& value(const std::string& key, const std::variant<std::int64_t, std::string>& value) {
+  PlaneBuilder& value(const std::string& key, const std::variant<std::int64_t, std::string>& value) {
     plane_.add(6, stat(key, value));
     return *this;
   }
-  Plane& program(const std::string& name, const ProtobufWriter& module) {
+  PlaneBuilder& program(const std::string& name, const ProtobufWriter& module) {
     const std::string proto = ProtobufWriter().add(1, module).bytes();
-    const ProtobufWriter held = ProtobufWriter().add(1, id_in(keys_, "Hlo Proto")).add(6, proto);
+    const ProtobufWriter held = ProtobufWriter().add(1, find_or_add_id(keys_, "Hlo Proto")).add(6, proto);
     plane_.add(4, ProtobufWriter().add(1, 900).add(2, ProtobufWriter().add(2, name).add(5, held)));
     return *this;
   }
@@ -64,12 +64,12 @@ class Plane {
   }
 
  private:
-  static std::int64_t id_in(std::map<std::string, std::int64_t>& ids, const std::string& name) {
+  static std::int64_t find_or_add_id(std::map<std::string, std::int64_t>& ids, const std::string& name) {
     return ids.try_emplace(name, static_cast<std::int64_t>(ids.size()) + 1).first->second;
   }
   ProtobufWriter stat(const std::string& key, const std::variant<std::int64_t, std::string>& value) {
     ProtobufWriter stat;
-    stat.add(1, id_in(keys_, key));
+    stat.add(1, find_or_add_id(keys_, key));
     if (const auto* const number = std::get_if<std::int64_t>(&value)) return stat.add(4, *number);
     return stat.add(5, std::get<std::string>(value));
   }
@@ -83,7 +83,7 @@ class Plane {
   std::map<std::string, std::string> display_names_;
 };
 
-std::string environment() { return Plane("Task Environment").value("profile_start_time", kProfile_ns).bytes(); }
+std::string environment() { return PlaneBuilder("Task Environment").value("profile_start_time", kProfile_ns).bytes(); }
 
 ProtobufWriter instruction(const std::string& name, const std::string& op_name) {
   return ProtobufWriter().add(1, name).add(7, ProtobufWriter().add(2, op_name));
@@ -93,7 +93,7 @@ std::string programs() {
   ProtobufWriter computation;
   computation.add(2, instruction("dot.3", "jit(step)/transpose(jvp(Net))/Dense_0/dot_general"));
   computation.add(2, instruction("gemm_fusion_dot.8", "jit(step)/jvp(Net)/Dense_1/dot_general")).add(5, 1);
-  return Plane("/host:metadata").program("jit_step(12)", ProtobufWriter().add(3, computation)).bytes();
+  return PlaneBuilder("/host:metadata").program("jit_step(12)", ProtobufWriter().add(3, computation)).bytes();
 }
 
 StatValues hlo(const std::string& op) { return {{"hlo_op", op}, {"hlo_module", "jit_step"}, {"program_id", 12}}; }
@@ -105,7 +105,7 @@ Trace trace_of(const std::string& bytes) {
 }
 
 TEST(XPlaneTrace, OperationsHaveTheirThreadsAndScopes) {
-  Plane host("/host:CPU");
+  PlaneBuilder host("/host:CPU");
   host.value("process_id", 77).line(5, "tf_Compute/5", 100);
   host.event("model/dense/MatMul:MatMul", 10, 60, {}, "MatMul").event("ExecutorState::Process", 0, 99);
   host.line(6, "worker", 100).event("dot.3", 0, 7, hlo("dot.3"));
@@ -124,14 +124,14 @@ TEST(XPlaneTrace, OperationsHaveTheirThreadsAndScopes) {
 }
 
 TEST(XPlaneTrace, OlderFilesUseUnixTime) {
-  Plane host("/host:CPU");
+  PlaneBuilder host("/host:CPU");
   host.line(5, "t", kProfile_ns).event("m/d/MatMul:MatMul", 10, 60, {}, "MatMul");
   EXPECT_EQ(events_of(trace_of(host.bytes() + environment())).at(0).start_ns, kProfile_ns + 10);
   EXPECT_EQ(events_of(trace_of(host.bytes())).at(0).start_ns, kProfile_ns + 10);
 }
 
 TEST(XPlaneTrace, WithoutAStartTimeTimesAreRelative) {
-  Plane host("/host:CPU");
+  PlaneBuilder host("/host:CPU");
   host.line(5, "t", 3).event("m/d/MatMul:MatMul", 10, 60, {}, "MatMul");
   const Trace trace = trace_of(host.bytes());
   EXPECT_EQ(trace.clock, TraceClock::since_start);
@@ -139,7 +139,7 @@ TEST(XPlaneTrace, WithoutAStartTimeTimesAreRelative) {
 }
 
 TEST(XPlaneTrace, ReadsCallsStepsAndFunctions) {
-  Plane host("/host:CPU");
+  PlaneBuilder host("/host:CPU");
   host.line(5, "python");
   host.event("train", 0, 900, {{"step_num", 4}}).event("$pjit.py:250 cache_miss", 10, 800);
   host.event("cuLaunchKernel", 20, 5, {{"correlation_id", 31}}).event("ThreadpoolListener::Record", 1, 0);
@@ -170,7 +170,7 @@ using Steps = std::vector<std::pair<std::string, std::int64_t>>;
 TEST(XPlaneTrace, CallsOfTheLongestFunctionAreStepsOfATraceWithoutAnnotations) {
   const StatValues call = {{"tf_function_call", "notTraced-nonXla"}, {"tracing_count", 1}};
   const StatValues root = {{"_r", 1}, {"id", 7}};
-  Plane host("/host:CPU");
+  PlaneBuilder host("/host:CPU");
   host.line(5, "python").event("train_step", 0, 9, {{"tf_function_call", "traced-nonXla"}});
   for (const int step : {10, 20}) {
     host.event("train_step", step, 6, call).event("inner", step + 1, 4, call).event("FunctionRun", step + 2, 2, root);
@@ -182,28 +182,28 @@ TEST(XPlaneTrace, CallsOfTheLongestFunctionAreStepsOfATraceWithoutAnnotations) {
 }
 
 TEST(XPlaneTrace, RunsOfASessionAreSteps) {
-  Plane host("/host:CPU");
+  PlaneBuilder host("/host:CPU");
   host.line(5, "python").event("SessionRun", 10, 6, {{"_r", 1}, {"id", 5}});
   host.event("SessionRun", 20, 6, {{"_r", 1}, {"id", 6}});
   EXPECT_EQ(steps_of(trace_of(host.bytes())), (Steps{{"ProfilerStep#0", 10}, {"ProfilerStep#1", 20}}));
 }
 
 TEST(XPlaneTrace, TheStepsOfADeviceCountOnceWhereTheHostHasNone) {
-  Plane first("/device:GPU:0"), second("/device:GPU:1");
-  for (Plane* const gpu : {&first, &second}) {
+  PlaneBuilder first("/device:GPU:0"), second("/device:GPU:1");
+  for (PlaneBuilder* const gpu : {&first, &second}) {
     gpu->line(2, "Stream #2").event("k", 0, 5).line(98, "Steps");
     gpu->event("7", 0, 10, {{"group_id", 0}}).event("8", 10, 10, {{"group_id", 1}});
   }
   const Trace trace = trace_of(first.bytes() + second.bytes());
   EXPECT_EQ(steps_of(trace), (Steps{{"ProfilerStep#7", 0}, {"ProfilerStep#8", 10}}));
   EXPECT_FALSE(trace.are_steps_inferred);
-  Plane host("/host:CPU");
+  PlaneBuilder host("/host:CPU");
   host.line(5, "python").event("train", 3, 6, {{"step_num", 40}, {"_r", 1}});
   EXPECT_EQ(steps_of(trace_of(first.bytes() + host.bytes())), (Steps{{"ProfilerStep#40", 3}}));
 }
 
 TEST(XPlaneTrace, NodesOfOneScopeHaveTheirNamesAndShapes) {
-  Plane host("/host:CPU");
+  PlaneBuilder host("/host:CPU");
   host.line(5, "tf_Compute/5");
   host.event("net/dense/MatMul:MatMul", 0, 5, {{"shape", "(float[256,64];float[64,8])"}}, "MatMul");
   host.event("StatefulPartitionedCall/net/dense/MatMul_1:MatMul", 9, 5, {}, "MatMul");
@@ -226,7 +226,7 @@ TEST(XPlaneTrace, KernelsOfTensorFlowBelongToLayersPhasesAndSteps) {
         {"context_id", "$$1"},
         {"kernel_details", "regs:122 static_shared:0 dynamic_shared:8192 grid:4,2,1 block:128,1,1 occ_pct:50"}};
   };
-  Plane host("/host:CPU"), driver("/host:CUPTI"), gpu("/device:GPU:0");
+  PlaneBuilder host("/host:CPU"), driver("/host:CUPTI"), gpu("/device:GPU:0");
   host.line(5, "python").event("train", 0, 100, {{"step_num", 3}, {"_r", 1}});
   host.line(6, "tf_gpu_1/6").event("net/dense/MatMul:MatMul", 10, 8, {}, "MatMul");
   driver.line(6, "Thread 6")
@@ -261,7 +261,7 @@ TEST(XPlaneTrace, KernelsOfTensorFlowBelongToLayersPhasesAndSteps) {
 TEST(XPlaneTrace, AnOperationContinuesOnTheThreadWhereItEnds) {
   StatValues begin = hlo("dot.3");
   begin["_p"] = 42;
-  Plane host("/host:CPU");
+  PlaneBuilder host("/host:CPU");
   host.line(5, "worker").event("dot.3", 0, 10, begin).line(6, "pool").event("end: dot.3", 90, 10, {{"_c", 42}});
   const Trace trace = trace_of(programs() + host.bytes());
   const std::vector<TraceEvent> events = events_of(trace);
@@ -278,7 +278,7 @@ TEST(XPlaneTrace, GpuWorkIdentifiesItsOperation) {
   kernel["correlation_id"] = 5;
   kernel["context_id"] = "$$2";
   kernel["kernel_details"] = "regs:24 static_shared:0 dynamic_shared:0 grid:8,2,1 block:128,1,1 occ_pct:100";
-  Plane gpu("/device:GPU:1");
+  PlaneBuilder gpu("/device:GPU:1");
   gpu.value("gpu_device_name", "NVIDIA H200");
   gpu.line(14, "Stream #14(Compute)").event("volta_sgemm", 100, 50, kernel).event("gemm_fusion_dot_8", 150, 20, inside);
   gpu.event("MemcpyH2D", 180, 4, {{"memcpy_details", "kind_src:pinned kind_dst:device size:4096 dest:0 async:1"}});
@@ -313,9 +313,9 @@ TEST(XPlaneTrace, KernelsOfAGraphBelongToInstructionsOfItsProgram) {
       .add(5, 1);
   const ProtobufWriter sequence = ProtobufWriter().add(1, std::string("\x0b\x0c\x0d"));
   const ProtobufWriter schedule = ProtobufWriter().add(1, ProtobufWriter().add(1, 1).add(2, sequence));
-  Plane metadata("/host:metadata");
+  PlaneBuilder metadata("/host:metadata");
   metadata.program("jit_step(12)", ProtobufWriter().add(3, computation).add(7, schedule));
-  Plane gpu("/device:GPU:0");
+  PlaneBuilder gpu("/device:GPU:0");
   gpu.line(14, "Stream #14(Compute)");
   for (const int launch : {1, 2}) {
     for (const int node : {8, 7}) {  // the second dot first
@@ -336,7 +336,7 @@ TEST(XPlaneTrace, KernelsOfAGraphBelongToInstructionsOfItsProgram) {
 }
 
 TEST(XPlaneTrace, SkipsAndReportsAnUnknownGpuLine) {
-  Plane gpu("/device:GPU:0");
+  PlaneBuilder gpu("/device:GPU:0");
   gpu.line(1, "Something new").event("k", 0, 5).line(2, "Stream #2").event("k", 0, 5);
   const Trace trace = trace_of(gpu.bytes());
   EXPECT_EQ(events_of(trace).size(), 1u);
@@ -344,7 +344,7 @@ TEST(XPlaneTrace, SkipsAndReportsAnUnknownGpuLine) {
 }
 
 TEST(XPlaneTrace, ImpossibleEventsAreDroppedAndCounted) {
-  Plane host("/host:CPU");
+  PlaneBuilder host("/host:CPU");
   host.line(5, "t").event("a/b/C:C", 0, -5, {}, "C").event("a/b/C:C", 0, 5, {}, "C");
   const Trace trace = trace_of(host.bytes());
   EXPECT_EQ(events_of(trace).size(), 1u);
@@ -352,9 +352,9 @@ TEST(XPlaneTrace, ImpossibleEventsAreDroppedAndCounted) {
 }
 
 TEST(XPlaneTrace, ReadsCompletePlanesOfATruncatedFileAndCountsTheRest) {
-  Plane gpu("/device:GPU:0");
+  PlaneBuilder gpu("/device:GPU:0");
   gpu.line(2, "Stream #2").event("k", 0, 5);
-  Plane host("/host:CPU");
+  PlaneBuilder host("/host:CPU");
   host.line(5, "t").event("a/b/C:C", 0, 5, {}, "C").event("a/b/C:C", 9, 5, {}, "C");
   const std::string bytes = gpu.bytes() + host.bytes();
   const Trace trace = trace_of(bytes.substr(0, bytes.size() - 4));
@@ -369,7 +369,7 @@ TEST(XPlaneTrace, ReadsCompletePlanesOfATruncatedFileAndCountsTheRest) {
 
 TEST(XPlaneTrace, ReadsTheNewestRunOfAFolder) {
   const TemporaryDirectory folder;
-  Plane old("/device:GPU:0"), fresh("/device:GPU:1");
+  PlaneBuilder old("/device:GPU:0"), fresh("/device:GPU:1");
   old.line(2, "Stream #2").event("k", 0, 5);
   fresh.line(2, "Stream #2").event("k", 0, 5);
   folder.write("log/plugins/profile/2026_01_02_03_04_05/a.xplane.pb", old.bytes());
@@ -394,7 +394,7 @@ TEST(XPlaneTrace, OtherContentIsAnErrorWithARemedy) {
 }
 
 // The whole trace as text.
-std::string summarize(const Result<Trace>& read) {
+std::string trace_as_text(const Result<Trace>& read) {
   if (!read) return read.error().message;
   const Trace& trace = *read;
   std::string text =
@@ -415,9 +415,9 @@ std::string summarize(const Result<Trace>& read) {
   return text;
 }
 
-std::string busy_profile(std::mt19937& random) {
+std::string random_busy_xspace(std::mt19937& random) {
   const auto below = [&](unsigned end) { return static_cast<std::int64_t>(random() % end); };
-  Plane gpu("/device:GPU:0"), host("/host:CPU");
+  PlaneBuilder gpu("/device:GPU:0"), host("/host:CPU");
   for (int line = 0; line < 3; ++line) {
     gpu.line(7 + line, "Stream", 100);
     host.line(40 + line, line == 1 ? "tf_data_1" : "worker", 100);
@@ -441,12 +441,12 @@ TEST(XPlaneTrace, ThreadCountDoesNotChangeTheResult) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    std::string bytes = busy_profile(random);
+    std::string bytes = random_busy_xspace(random);
     for (unsigned flips = 0; flips < seed; ++flips) bytes[random() % bytes.size()] = static_cast<char>(random());
-    const std::string whole = summarize(read_xplane_trace_bytes(bytes, {.threads = 1}));
+    const std::string whole = trace_as_text(read_xplane_trace_bytes(bytes, {.threads = 1}));
     for (const std::size_t segment_bytes : {1U, 100U, 3000U}) {
       for (const std::size_t threads : {1U, 2U, 3U}) {
-        EXPECT_EQ(summarize(read_xplane_trace_bytes(bytes, {threads, segment_bytes})), whole)
+        EXPECT_EQ(trace_as_text(read_xplane_trace_bytes(bytes, {threads, segment_bytes})), whole)
             << threads << segment_bytes;
       }
     }

@@ -7,37 +7,37 @@
 namespace joulemap::ingest {
 namespace {
 
-struct NamedStat {
+struct StatNameSpelling {
   std::string_view text;
   XStatName name;
 };
-constexpr std::array kNamedStats = {
-    NamedStat{"hlo_op", XStatName::hlo_op},
-    NamedStat{"hlo_module", XStatName::hlo_module},
-    NamedStat{"program_id", XStatName::program_id},
-    NamedStat{"tf_op", XStatName::tf_op},
-    NamedStat{"_p", XStatName::producer},
-    NamedStat{"_c", XStatName::consumer},
-    NamedStat{"step_num", XStatName::step_num},
-    NamedStat{"correlation_id", XStatName::correlation_id},
-    NamedStat{"context_id", XStatName::context_id},
-    NamedStat{"kernel_details", XStatName::kernel_details},
-    NamedStat{"memcpy_details", XStatName::memcpy_details},
-    NamedStat{"memset_details", XStatName::memset_details},
-    NamedStat{"Memset_details", XStatName::memset_details},
-    NamedStat{"cuda_graph_node_id", XStatName::graph_node_id},
-    NamedStat{"shape", XStatName::shape},
-    NamedStat{"tf_function_call", XStatName::tf_function_call},
-    NamedStat{"_r", XStatName::is_root},
-    NamedStat{"memalloc_details", XStatName::memory_details},
-    NamedStat{"MemFree_details", XStatName::memory_details},
-    NamedStat{"MemoryResidency_details", XStatName::memory_details},
+constexpr std::array kStatNameSpellings = {
+    StatNameSpelling{"hlo_op", XStatName::hlo_op},
+    StatNameSpelling{"hlo_module", XStatName::hlo_module},
+    StatNameSpelling{"program_id", XStatName::program_id},
+    StatNameSpelling{"tf_op", XStatName::tf_op},
+    StatNameSpelling{"_p", XStatName::producer},
+    StatNameSpelling{"_c", XStatName::consumer},
+    StatNameSpelling{"step_num", XStatName::step_num},
+    StatNameSpelling{"correlation_id", XStatName::correlation_id},
+    StatNameSpelling{"context_id", XStatName::context_id},
+    StatNameSpelling{"kernel_details", XStatName::kernel_details},
+    StatNameSpelling{"memcpy_details", XStatName::memcpy_details},
+    StatNameSpelling{"memset_details", XStatName::memset_details},
+    StatNameSpelling{"Memset_details", XStatName::memset_details},
+    StatNameSpelling{"cuda_graph_node_id", XStatName::graph_node_id},
+    StatNameSpelling{"shape", XStatName::shape},
+    StatNameSpelling{"tf_function_call", XStatName::tf_function_call},
+    StatNameSpelling{"_r", XStatName::is_root},
+    StatNameSpelling{"memalloc_details", XStatName::memory_details},
+    StatNameSpelling{"MemFree_details", XStatName::memory_details},
+    StatNameSpelling{"MemoryResidency_details", XStatName::memory_details},
 };
 
 }  // namespace
 
 XStatName parse_xstat_name(std::string_view text) {
-  for (const NamedStat& stat : kNamedStats) {
+  for (const StatNameSpelling& stat : kStatNameSpellings) {
     if (stat.text == text) return stat.name;
   }
   return XStatName::other;

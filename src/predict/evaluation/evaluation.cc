@@ -13,27 +13,27 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr unsigned kSeed = 11;
+constexpr unsigned kRandomSeed = 11;
 constexpr int kOperationFolds = 5;
-constexpr int kFitsAfterFolds =
+constexpr int kFitsAfterCrossValidation =
     4;  // fits after the folds: larger operations, operations only, larger networks, held out
 // Fraction of the step time that the GPU is busy; below it, the host limits the time at least partly.
 constexpr double kMinGpuBoundFraction = 0.9;
 // Fraction of the largest operations of a kind (or networks of a pass) that the "larger sizes" splits hold out.
 constexpr double kLargestHeldOutFraction = 0.2;
 // The logarithmic half width of an interval is proportional to
-// sqrt(kModelErrorShape^2 + (kHostErrorShape x waiting)^2): the model's error and that of the host, where the GPU waits
+// sqrt(kModelErrorScale^2 + (kHostErrorScale x waiting)^2): the model's error and that of the host, where the GPU waits
 // for it. The factor is set to cover 90 % of held-out networks.
-constexpr double kModelErrorShape = 0.10;
-constexpr double kHostErrorShape = 0.10;
+constexpr double kModelErrorScale = 0.10;
+constexpr double kHostErrorScale = 0.10;
 
-double interval_shape(const NetworkCase& one) {
-  return add_in_quadrature(kModelErrorShape, kHostErrorShape * one.host_wait_fraction);
+double unscaled_interval_width(const NetworkCase& one) {
+  return add_in_quadrature(kModelErrorScale, kHostErrorScale * one.host_wait_fraction);
 }
 
-// Quantile `share` of |log(measured / predicted)| / interval_shape() over inference or training cases. Each family has
-// the same weight, whatever its number of cases. 3 without cases.
-double family_quantile(std::span<const NetworkCase> cases, bool training, double share) {
+// Quantile `share` of |log(measured / predicted)| / unscaled_interval_width() over inference or training cases. Each
+// family has the same weight, whatever its number of cases. 3 without cases.
+double family_weighted_error_quantile(std::span<const NetworkCase> cases, bool training, double share) {
   std::map<std::string, double, std::less<>> sizes;
   for (const NetworkCase& one : cases) sizes[one.family] += one.training == training ? 1 : 0;
   std::vector<std::pair<double, double>> scores;
@@ -41,7 +41,7 @@ double family_quantile(std::span<const NetworkCase> cases, bool training, double
   for (const NetworkCase& one : cases) {
     if (one.training != training) continue;
     const double weight = 1 / sizes[one.family];
-    scores.emplace_back(std::fabs(std::log(one.measured_j / one.predicted_j)) / interval_shape(one), weight);
+    scores.emplace_back(std::fabs(std::log(one.measured_j / one.predicted_j)) / unscaled_interval_width(one), weight);
     all += weight;
   }
   std::sort(scores.begin(), scores.end());
@@ -57,7 +57,7 @@ std::map<std::string, int, std::less<>> assign_network_folds(const FitData& data
   std::set<std::string, std::less<>> families;
   for (const MeasuredNetwork& network : data.networks.networks) families.insert(network.family);
   std::vector<std::string> order(families.begin(), families.end());
-  statistics::Random(kSeed).shuffle(order.begin(), order.end());
+  statistics::Random(kRandomSeed).shuffle(order.begin(), order.end());
   std::map<std::string, int, std::less<>> fold;
   for (std::size_t index = 0; index < order.size(); ++index) fold[order[index]] = static_cast<int>(index) % folds;
   return fold;
@@ -103,10 +103,10 @@ Result<std::vector<OperationCase>> predict_held_out_operations(const FitData& da
   return cases;
 }
 
-std::set<std::string, std::less<>> largest_keys(std::span<const MeasuredOperation> operations) {
+std::set<std::string, std::less<>> keys_of_largest_operations(std::span<const MeasuredOperation> operations) {
   std::map<Kind, std::vector<std::pair<double, std::string>>> by_kind;
   for (const MeasuredOperation& row : operations) {
-    const Work work = work_of(row.operation);
+    const Work work = compute_work(row.operation);
     by_kind[row.operation.kind].emplace_back(std::log(work.bytes + 1) + std::log(work.flops + 1), row.key);
   }
   std::set<std::string, std::less<>> keys;
@@ -121,11 +121,11 @@ std::set<std::string, std::less<>> largest_keys(std::span<const MeasuredOperatio
 }
 
 // The 20 % of settings with the most FLOPs, separately for inference and training.
-std::set<std::string, std::less<>> largest_settings(const NetworkTable& table) {
+std::set<std::string, std::less<>> largest_network_settings(const NetworkTable& table) {
   std::map<bool, std::vector<std::pair<double, std::string>>> by_pass;
   for (const MeasuredNetwork& network : table.networks) {
     double flops = 0;
-    for (const auto& [index, count] : network.operations) flops += count * work_of(table.operations[index]).flops;
+    for (const auto& [index, count] : network.operations) flops += count * compute_work(table.operations[index]).flops;
     by_pass[network.training].emplace_back(flops, network.setting);
   }
   std::set<std::string, std::less<>> settings;
@@ -159,11 +159,11 @@ std::vector<NamedScore> score_by_pass(std::span<const NetworkCase> cases) {
 
 // Scores of the largest 20 % of networks, predicted by a fit without them and without the largest 20 % of operations of
 // each kind.
-Result<std::vector<NamedScore>> judge_larger_networks(const FitData& data) {
+Result<std::vector<NamedScore>> score_larger_networks(const FitData& data) {
   FitExclusions exclusions;
-  exclusions.settings = largest_settings(data.networks);
-  exclusions.keys = largest_keys(data.operations);
-  exclusions.keys.merge(largest_keys(data.layers));
+  exclusions.settings = largest_network_settings(data.networks);
+  exclusions.keys = keys_of_largest_operations(data.operations);
+  exclusions.keys.merge(keys_of_largest_operations(data.layers));
   const Result<DeviceProfile> profile = fit_profile_excluding(data, exclusions);
   if (!profile) return profile.error();
   std::vector<NetworkCase> cases = make_network_cases(*profile, data.networks);
@@ -171,7 +171,7 @@ Result<std::vector<NamedScore>> judge_larger_networks(const FitData& data) {
   return score_by_pass(cases);
 }
 
-Result<std::vector<NamedScore>> judge_held_out(const FitData& data, std::span<const NetworkCase> exclusions) {
+Result<std::vector<NamedScore>> score_held_out_networks(const FitData& data, std::span<const NetworkCase> exclusions) {
   Result<DeviceProfile> profile = fit_profile_excluding(data, {});
   if (!profile) return std::move(profile).error();
   set_interval_widths(profile->network_model, exclusions);
@@ -228,11 +228,11 @@ Result<HeldOutCases> cross_validate_families(const FitData& data, int folds, con
 }
 
 void set_interval_widths(NetworkModel& model, std::span<const NetworkCase> cases) {
-  const double inference = family_quantile(cases, false, 0.9);
-  const double training = family_quantile(cases, true, 0.9);
-  model.inference_interval_width = inference * kModelErrorShape;
-  model.training_interval_width = training * kModelErrorShape;
-  model.host_bound_width_factor = kHostErrorShape / kModelErrorShape;
+  const double inference = family_weighted_error_quantile(cases, false, 0.9);
+  const double training = family_weighted_error_quantile(cases, true, 0.9);
+  model.inference_interval_width = inference * kModelErrorScale;
+  model.training_interval_width = training * kModelErrorScale;
+  model.host_bound_width_factor = kHostErrorScale / kModelErrorScale;
 }
 
 void set_layer_interval_width(NetworkModel& model, std::span<const OperationCase> cases) {
@@ -251,7 +251,7 @@ void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
 
 Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCallback& on_progress) {
   // Progress counts fits, which take about equally long.
-  const double fits = folds + kOperationFolds + kFitsAfterFolds;
+  const double fits = folds + kOperationFolds + kFitsAfterCrossValidation;
   const Result<FitData> data = read_fit_data(tables);
   if (!data) return data.error();
   const Result<NoiseFloor> operation_noise = noise_floor(tables.operations);
@@ -264,7 +264,7 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCa
     evaluation.network_noise = *of_networks;
   }
   const Result<HeldOutCases> cases =
-      cross_validate_families(*data, folds, part_of_progress(on_progress, 0, folds / fits));
+      cross_validate_families(*data, folds, make_partial_progress_callback(on_progress, 0, folds / fits));
   if (!cases) return cases.error();
   if (!cases->layers.empty()) {
     evaluation.layers = scores_by_kind(cases->layers);
@@ -286,7 +286,7 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCa
   evaluation.network_cases = halves[0];
   evaluation.network_cases.insert(evaluation.network_cases.end(), halves[1].begin(), halves[1].end());
   evaluation.networks = score_by_pass(evaluation.network_cases);
-  statistics::Random random(kSeed);
+  statistics::Random random(kRandomSeed);
   std::vector<std::set<std::string, std::less<>>> keys(kOperationFolds);
   for (const MeasuredOperation& row : data->operations) keys[random.uniform_below(kOperationFolds)].insert(row.key);
   for (std::size_t number = 0; number < keys.size(); ++number) {
@@ -296,8 +296,9 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCa
     evaluation.operation_cases.insert(evaluation.operation_cases.end(), found->begin(), found->end());
   }
   evaluation.operations = scores_by_kind(evaluation.operation_cases);
-  report_progress(on_progress, 1 - kFitsAfterFolds / fits);
-  const Result<std::vector<OperationCase>> larger = predict_held_out_operations(*data, largest_keys(data->operations));
+  report_progress(on_progress, 1 - kFitsAfterCrossValidation / fits);
+  const Result<std::vector<OperationCase>> larger =
+      predict_held_out_operations(*data, keys_of_largest_operations(data->operations));
   if (!larger) return larger.error();
   evaluation.larger_operations = scores_by_kind(*larger);
   FitExclusions networks;
@@ -306,7 +307,7 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCa
   if (!operations_only) return operations_only.error();
   evaluation.operations_only = score_by_pass(make_network_cases(*operations_only, data->networks));
   if (!data->networks.networks.empty()) {
-    Result<std::vector<NamedScore>> larger_networks = judge_larger_networks(*data);
+    Result<std::vector<NamedScore>> larger_networks = score_larger_networks(*data);
     if (!larger_networks) return std::move(larger_networks).error();
     evaluation.larger_networks = std::move(*larger_networks);
   }
@@ -316,7 +317,7 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCa
                                       data->held_out_networks.excluded_settings.begin(),
                                       data->held_out_networks.excluded_settings.end());
   if (!data->held_out_networks.networks.empty()) {
-    Result<std::vector<NamedScore>> held_out = judge_held_out(*data, cases->networks);
+    Result<std::vector<NamedScore>> held_out = score_held_out_networks(*data, cases->networks);
     if (!held_out) return std::move(held_out).error();
     evaluation.held_out_networks = std::move(*held_out);
   }
@@ -325,7 +326,7 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCa
     if (!seed) return Error(seed.error()).with_context("seed");
     Result<std::optional<StudyEvaluation>> judged = evaluate_study_protocol(*data, *seed);
     if (!judged) return std::move(judged).error();
-    evaluation.seed = std::move(*judged);
+    evaluation.study = std::move(*judged);
   }
   return evaluation;
 }

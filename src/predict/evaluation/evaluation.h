@@ -63,7 +63,7 @@ struct Evaluation {
   std::vector<NamedScore> held_out_networks;   // networks that are never part of a fit
   std::size_t disturbed_settings = 0;          // excluded settings: the host was disturbed
   std::vector<std::string> excluded_settings;  // excluded settings: they contain unknown operations
-  std::optional<StudyEvaluation> seed;         // protocol of the study; empty if too few of its layers were measured
+  std::optional<StudyEvaluation> study;        // protocol of the study; empty if too few of its layers were measured
   std::vector<NetworkCase> network_cases;
   std::vector<OperationCase> operation_cases;
 };

@@ -39,7 +39,7 @@ void write_scores(formats::JsonWriter& json, std::string_view key, std::span<con
   json.end_array();
 }
 
-void write_seed_table(std::string& text, std::string_view title, std::span<const NamedScore> scores) {
+void write_study_table(std::string& text, std::string_view title, std::span<const NamedScore> scores) {
   fmt::format_to(std::back_inserter(text),
                  "\n### {}\n\n| | cases | RMSPE | published | median | p90 | bias |\n|---|---|---|---|---|---|---|\n",
                  title);
@@ -51,14 +51,14 @@ void write_seed_table(std::string& text, std::string_view title, std::span<const
   }
 }
 
-std::vector<NamedScore> instance_scores(const StudyScores& scores) {
+std::vector<NamedScore> named_instance_scores(const StudyScores& scores) {
   return {{"instances", scores.instances},
           {"vgg", scores.vgg_instances},
           {"instances without a layer seen in training", scores.unseen_instances},
           {"vgg without a layer seen in training", scores.unseen_vgg_instances}};
 }
 
-void write_seed(std::string& text, const StudyEvaluation& seed) {
+void write_study_evaluation(std::string& text, const StudyEvaluation& seed) {
   fmt::format_to(std::back_inserter(text),
                  "\n## The seed's protocol\n\n{} instances (network, batch, size), in five-fold cross-validation; {} "
                  "more have layers that were not measured. The column `published` shows the best published value.\n",
@@ -67,18 +67,18 @@ void write_seed(std::string& text, const StudyEvaluation& seed) {
     fmt::format_to(std::back_inserter(text), "Without layers of these kinds, which were not measured: {}.\n",
                    fmt::join(seed.unmeasured_kinds, ", "));
   for (const StudyScores& scores : seed.scores) {
-    write_seed_table(text, fmt::format("Sums over layers, trained on {}", scores.training_data),
-                     instance_scores(scores));
-    write_seed_table(text, fmt::format("Every layer of each instance, trained on {}", scores.training_data),
-                     scores.layers);
-    write_seed_table(text, fmt::format("Layers not seen in training, trained on {}", scores.training_data),
-                     scores.unseen_layers);
-    write_seed_table(text, fmt::format("Distinct layers in five folds, trained on {}", scores.training_data),
-                     scores.distinct_layers);
+    write_study_table(text, fmt::format("Sums over layers, trained on {}", scores.training_data),
+                      named_instance_scores(scores));
+    write_study_table(text, fmt::format("Every layer of each instance, trained on {}", scores.training_data),
+                      scores.layers);
+    write_study_table(text, fmt::format("Layers not seen in training, trained on {}", scores.training_data),
+                      scores.unseen_layers);
+    write_study_table(text, fmt::format("Distinct layers in five folds, trained on {}", scores.training_data),
+                      scores.distinct_layers);
   }
 }
 
-void write_seed(formats::JsonWriter& json, const StudyEvaluation& seed) {
+void write_study_evaluation(formats::JsonWriter& json, const StudyEvaluation& seed) {
   json.key("seed_protocol").begin_object().member("instances", static_cast<std::uint64_t>(seed.instances));
   json.member("incomplete", static_cast<std::uint64_t>(seed.incomplete_instances))
       .key("unmeasured_kinds")
@@ -87,7 +87,7 @@ void write_seed(formats::JsonWriter& json, const StudyEvaluation& seed) {
   json.end_array().key("models").begin_array();
   for (const StudyScores& scores : seed.scores) {
     json.begin_object().member("learned_from", scores.training_data);
-    write_scores(json, "sums", instance_scores(scores));
+    write_scores(json, "sums", named_instance_scores(scores));
     write_scores(json, "layers", scores.layers);
     write_scores(json, "unseen_layers", scores.unseen_layers);
     write_scores(json, "distinct_layers", scores.distinct_layers);
@@ -134,7 +134,7 @@ std::string evaluation_markdown(const Evaluation& evaluation) {
     write_table(text, "Networks larger than those in the training data", evaluation.larger_networks, false);
   write_table(text, "Operations, random folds of distinct operations", evaluation.operations, false);
   write_table(text, "Operations larger than those in the training data", evaluation.larger_operations, false);
-  if (evaluation.seed) write_seed(text, *evaluation.seed);
+  if (evaluation.study) write_study_evaluation(text, *evaluation.study);
   return text;
 }
 
@@ -161,7 +161,7 @@ std::string evaluation_json(const Evaluation& evaluation) {
   write_scores(json, "larger_networks", evaluation.larger_networks);
   write_scores(json, "operations", evaluation.operations);
   write_scores(json, "larger_operations", evaluation.larger_operations);
-  if (evaluation.seed) write_seed(json, *evaluation.seed);
+  if (evaluation.study) write_study_evaluation(json, *evaluation.study);
   json.end_object();
   return std::move(json).text();
 }

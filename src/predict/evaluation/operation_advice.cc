@@ -14,7 +14,7 @@ using OperationRows = std::span<const OperationRow>;
 // Energy ratios below this are no reason to change a network; no advice mentions them.
 constexpr double kMinRatioToMention = 1.05;
 
-std::string times_text(double factor) { return fmt::format("{:.{}f} times", factor, factor < 9.95 ? 1 : 0); }
+std::string factor_text(double factor) { return fmt::format("{:.{}f} times", factor, factor < 9.95 ? 1 : 0); }
 
 const OperationRow* find_operation_row(OperationRows rows, std::string_view size, Dtype dtype, Pass pass) {
   const auto at = std::find_if(rows.begin(), rows.end(), [&](const OperationRow& row) {
@@ -46,11 +46,11 @@ std::optional<std::string> precision_advice(OperationRows rows, const OperationR
   if (*half < kMinRatioToMention)
     return fmt::format("At {} bf16 saves almost no energy compared with fp32.", large.size);
   const std::optional<double> tf32 = energy_ratio(fp32, find_operation_row(rows, large.size, Dtype::tf32, pass));
-  const std::string also = tf32 && *tf32 >= kMinRatioToMention ? fmt::format(", tf32 {} less", times_text(*tf32)) : "";
-  return fmt::format("At {} bf16 takes {} less energy than fp32{}.", large.size, times_text(*half), also);
+  const std::string also = tf32 && *tf32 >= kMinRatioToMention ? fmt::format(", tf32 {} less", factor_text(*tf32)) : "";
+  return fmt::format("At {} bf16 takes {} less energy than fp32{}.", large.size, factor_text(*half), also);
 }
 
-std::optional<std::string> odd_size_advice(OperationRows rows) {
+std::optional<std::string> unaligned_size_advice(OperationRows rows) {
   const OperationRow* odd = nullptr;
   const OperationRow* even = nullptr;
   for (const OperationRow& row : rows) {
@@ -66,7 +66,7 @@ std::optional<std::string> odd_size_advice(OperationRows rows) {
   if (*more < kMinRatioToMention)
     return fmt::format("Sizes that are not a multiple of 8 cost hardly more in bf16 ({}).", odd->size);
   return fmt::format("Sizes that are not a multiple of 8 cost {} as much in bf16: {} compared with {}.",
-                     times_text(*more), odd->size, even->size);
+                     factor_text(*more), odd->size, even->size);
 }
 
 // Compares a small call with the largest one, by energy per FLOP for matrix products and per byte for other kinds.
@@ -87,7 +87,7 @@ std::optional<std::string> small_call_advice(OperationRows rows, const Operation
   if (small_each < kMinRatioToMention * large_each) return std::nullopt;
   const std::string_view what = by_flops ? "FLOP" : "byte";
   std::string out = fmt::format("A {} at {} takes {} the energy of one at {}: larger batches save energy.", what,
-                                small->size, times_text(small_each / large_each), large.size);
+                                small->size, factor_text(small_each / large_each), large.size);
   if (last_launch != nullptr && !by_flops) {
     out += fmt::format(" Up to {} launch overhead dominates: fuse it with its neighbours (torch.compile).",
                        last_launch->size);
@@ -95,12 +95,12 @@ std::optional<std::string> small_call_advice(OperationRows rows, const Operation
   return out;
 }
 
-std::optional<std::string> backward_advice(OperationRows rows, const OperationRow& large) {
+std::optional<std::string> backward_cost_advice(OperationRows rows, const OperationRow& large) {
   const Dtype dtype = large.operation.dtype;
   const std::optional<double> more = energy_ratio(find_operation_row(rows, large.size, dtype, Pass::backward),
                                                   find_operation_row(rows, large.size, dtype, Pass::forward));
   if (!more) return std::nullopt;
-  return fmt::format("The backward pass takes {} the energy of the forward pass ({}, {}).", times_text(*more),
+  return fmt::format("The backward pass takes {} the energy of the forward pass ({}, {}).", factor_text(*more),
                      large.size, name_of(dtype));
 }
 
@@ -114,9 +114,9 @@ std::vector<std::string> operation_advice(std::span<const OperationRow> rows) {
     if (sentence) advice.push_back(std::move(*sentence));
   };
   add(precision_advice(rows, *large));
-  add(odd_size_advice(rows));
+  add(unaligned_size_advice(rows));
   add(small_call_advice(rows, *large));
-  add(backward_advice(rows, *large));
+  add(backward_cost_advice(rows, *large));
   return advice;
 }
 

@@ -11,26 +11,27 @@ namespace {
 
 using ExampleSizes = std::vector<ExampleSize>;
 
-ExampleSize dense_example(std::int64_t rows, std::int64_t in, std::int64_t out, bool is_unaligned = false) {
+ExampleSize dense_example_size(std::int64_t rows, std::int64_t in, std::int64_t out, bool is_unaligned = false) {
   return {fmt::format("{} x {} -> {}", rows, in, out),
           {{"rows", rows}, {"in", in}, {"out", out}, {"bias", 1}},
           is_unaligned};
 }
 
-ExampleSize bmm_example(std::int64_t batch, std::int64_t m, std::int64_t k, std::int64_t n, bool is_unaligned = false) {
+ExampleSize bmm_example_size(std::int64_t batch, std::int64_t m, std::int64_t k, std::int64_t n,
+                             bool is_unaligned = false) {
   return {fmt::format("{} x ({} x {} x {})", batch, m, k, n),
           {{"batch", batch}, {"m", m}, {"k", k}, {"n", n}, {"transposed", 0}},
           is_unaligned};
 }
 
-ExampleSize attention_example(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys,
-                              std::int64_t width) {
+ExampleSize attention_example_size(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys,
+                                   std::int64_t width) {
   return {fmt::format("{} x {} heads, {} on {}, {} wide", batch, heads, queries, keys, width),
           {{"batch", batch}, {"heads", heads}, {"queries", queries}, {"keys", keys}, {"width", width}, {"causal", 0}}};
 }
 
-ExampleSize recurrent_example(std::int64_t batch, std::int64_t steps, std::int64_t width, std::int64_t layers,
-                              std::int64_t directions) {
+ExampleSize recurrent_example_size(std::int64_t batch, std::int64_t steps, std::int64_t width, std::int64_t layers,
+                                   std::int64_t directions) {
   return {fmt::format("{} x {} steps, {} wide, {} layers{}", batch, steps, width, layers,
                       directions > 1 ? ", bidirectional" : ""),
           {{"batch", batch},
@@ -42,7 +43,7 @@ ExampleSize recurrent_example(std::int64_t batch, std::int64_t steps, std::int64
            {"bias", 1}}};
 }
 
-struct ConvolutionExample {
+struct ConvolutionExampleSize {
   std::int64_t batch;
   std::int64_t channels;
   std::int64_t output_channels;
@@ -50,7 +51,7 @@ struct ConvolutionExample {
   std::int64_t kernel;
 };
 
-ExampleSize convolution_example(const ConvolutionExample& f, bool is_depthwise, bool is_unaligned = false) {
+ExampleSize convolution_example_size(const ConvolutionExampleSize& f, bool is_depthwise, bool is_unaligned = false) {
   const std::string text = fmt::format("{} x {} x {}^2, {}x{} -> {}", f.batch, f.channels, f.image_side, f.kernel,
                                        f.kernel, f.output_channels);
   return {text,
@@ -69,7 +70,7 @@ ExampleSize convolution_example(const ConvolutionExample& f, bool is_depthwise, 
           is_unaligned};
 }
 
-ExampleSize convolution_1d_example(std::int64_t batch, std::int64_t channels, std::int64_t width) {
+ExampleSize convolution_1d_example_size(std::int64_t batch, std::int64_t channels, std::int64_t width) {
   return {fmt::format("{} x {} x {}, 3 -> {}", batch, channels, width, channels),
           {{"batch", batch},
            {"channels", channels},
@@ -87,37 +88,41 @@ ExampleSize convolution_1d_example(std::int64_t batch, std::int64_t channels, st
            {"padding_width", 1}}};
 }
 
-ExampleSizes convolution_examples(const std::string& variant) {
+ExampleSizes convolution_example_sizes(const std::string& variant) {
   if (variant == "1d") {
-    return {convolution_1d_example(1, 64, 1024), convolution_1d_example(16, 256, 1024),
-            convolution_1d_example(32, 512, 4096)};
+    return {convolution_1d_example_size(1, 64, 1024), convolution_1d_example_size(16, 256, 1024),
+            convolution_1d_example_size(32, 512, 4096)};
   }
   if (variant == "depthwise") {
-    return {convolution_example({1, 96, 96, 56, 3}, true), convolution_example({32, 96, 96, 112, 3}, true),
-            convolution_example({32, 384, 384, 28, 5}, true), convolution_example({128, 960, 960, 14, 3}, true)};
+    return {convolution_example_size({1, 96, 96, 56, 3}, true), convolution_example_size({32, 96, 96, 112, 3}, true),
+            convolution_example_size({32, 384, 384, 28, 5}, true),
+            convolution_example_size({128, 960, 960, 14, 3}, true)};
   }
-  return {convolution_example({1, 64, 64, 56, 3}, false),     convolution_example({32, 64, 64, 56, 3}, false),
-          convolution_example({32, 256, 64, 56, 1}, false),   convolution_example({32, 512, 512, 7, 3}, false),
-          convolution_example({128, 256, 256, 28, 3}, false), convolution_example({128, 255, 255, 28, 3}, false, true)};
+  return {convolution_example_size({1, 64, 64, 56, 3}, false),
+          convolution_example_size({32, 64, 64, 56, 3}, false),
+          convolution_example_size({32, 256, 64, 56, 1}, false),
+          convolution_example_size({32, 512, 512, 7, 3}, false),
+          convolution_example_size({128, 256, 256, 28, 3}, false),
+          convolution_example_size({128, 255, 255, 28, 3}, false, true)};
 }
 
-struct ImageExample {
+struct ImageExampleSize {
   std::int64_t batch;
   std::int64_t channels;
   std::int64_t image_side;
 };
-constexpr auto kImageExamples =
-    std::to_array<ImageExample>({{1, 64, 56}, {16, 64, 56}, {32, 64, 112}, {64, 256, 56}, {128, 256, 112}});
+constexpr auto kImageExampleSizes =
+    std::to_array<ImageExampleSize>({{1, 64, 56}, {16, 64, 56}, {32, 64, 112}, {64, 256, 56}, {128, 256, 112}});
 
-ExampleSize image_example(const ImageExample& i) {
+ExampleSize image_example_size(const ImageExampleSize& i) {
   return {fmt::format("{} x {} x {}^2", i.batch, i.channels, i.image_side),
           {{"batch", i.batch}, {"channels", i.channels}, {"height", i.image_side}, {"width", i.image_side}}};
 }
 
-ExampleSizes image_examples(const NamedOperation& subject) {
+ExampleSizes image_example_sizes(const NamedOperation& subject) {
   ExampleSizes sizes;
-  for (const ImageExample& one : kImageExamples) {
-    ExampleSize size = image_example(one);
+  for (const ImageExampleSize& one : kImageExampleSizes) {
+    ExampleSize size = image_example_size(one);
     if (subject.kind == Kind::padding) size.parameters.set("padding", 1);
     if (subject.kind == Kind::resize) size.parameters.set("out", 2 * one.image_side);
     if (subject.kind == Kind::pooling && subject.form == "adaptive") size.parameters.set("out", 1);
@@ -132,8 +137,8 @@ ExampleSizes image_examples(const NamedOperation& subject) {
   return sizes;
 }
 
-ExampleSizes normalization_examples(const NamedOperation& subject) {
-  if (subject.form != "layer" && subject.form != "rms") return image_examples(subject);
+ExampleSizes normalization_example_sizes(const NamedOperation& subject) {
+  if (subject.form != "layer" && subject.form != "rms") return image_example_sizes(subject);
   ExampleSizes sizes;
   for (const auto& [rows, width] :
        {std::pair<std::int64_t, std::int64_t>{128, 768}, {4096, 768}, {16384, 1024}, {65536, 4096}}) {
@@ -143,12 +148,11 @@ ExampleSizes normalization_examples(const NamedOperation& subject) {
   return sizes;
 }
 
-ExampleSizes tensor_examples(const NamedOperation& subject) {
+ExampleSizes tensor_example_sizes(const NamedOperation& subject) {
   ExampleSizes sizes;
   for (const auto& [batch, rows] :
        {std::pair<std::int64_t, std::int64_t>{1, 16}, {1, 256}, {8, 256}, {32, 512}, {64, 1024}}) {
-    ExampleSize size{fmt::format("{} x {} x 1024", batch, rows),
-                         {{"batch", batch}, {"rows", rows}, {"width", 1024}}};
+    ExampleSize size{fmt::format("{} x {} x 1024", batch, rows), {{"batch", batch}, {"rows", rows}, {"width", 1024}}};
     if (subject.kind == Kind::concatenate) size.parameters.set("parts", 2);
     if (subject.kind == Kind::reduce) size.parameters.set("over", 0);
     if (subject.kind == Kind::rescaling) size.parameters.set("from_bytes", 0);
@@ -157,16 +161,16 @@ ExampleSizes tensor_examples(const NamedOperation& subject) {
   return sizes;
 }
 
-ExampleSize embedding_example(std::int64_t tokens, std::int64_t width) {
+ExampleSize embedding_example_size(std::int64_t tokens, std::int64_t width) {
   return {fmt::format("{} of 32000, {} wide", tokens, width),
           {{"vocabulary", 32000}, {"width", width}, {"tokens", tokens}}};
 }
 
-ExampleSize loss_example(std::int64_t rows, std::int64_t classes) {
+ExampleSize loss_example_size(std::int64_t rows, std::int64_t classes) {
   return {fmt::format("{} x {}", rows, classes), {{"rows", rows}, {"classes", classes}}};
 }
 
-ExampleSize optimizer_example(std::int64_t count, std::int64_t millions, bool is_fused) {
+ExampleSize optimizer_example_size(std::int64_t count, std::int64_t millions, bool is_fused) {
   return {fmt::format("{} M in {} tensors{}", millions, count, is_fused ? ", fused" : ""),
           {{"tensors", count},
            {"elements", millions * 1'000'000},
@@ -174,7 +178,7 @@ ExampleSize optimizer_example(std::int64_t count, std::int64_t millions, bool is
            {"foreach", is_fused ? 0 : 1}}};
 }
 
-ExampleSize input_example(std::int64_t batch, bool is_pinned) {
+ExampleSize input_copy_example_size(std::int64_t batch, bool is_pinned) {
   return {fmt::format("{} x 3 x 224^2{}", batch, is_pinned ? ", pinned" : ""),
           {{"batch", batch},
            {"channels", 3},
@@ -189,37 +193,39 @@ ExampleSize input_example(std::int64_t batch, bool is_pinned) {
 std::vector<ExampleSize> example_sizes(const NamedOperation& subject) {
   switch (subject.kind) {
     case Kind::dense:
-      return {dense_example(1, 1024, 1024),    dense_example(64, 1024, 1024),   dense_example(1024, 1024, 4096),
-              dense_example(4096, 1024, 4096), dense_example(4096, 4096, 4096), dense_example(4096, 4095, 4095, true)};
+      return {dense_example_size(1, 1024, 1024),    dense_example_size(64, 1024, 1024),
+              dense_example_size(1024, 1024, 4096), dense_example_size(4096, 1024, 4096),
+              dense_example_size(4096, 4096, 4096), dense_example_size(4096, 4095, 4095, true)};
     case Kind::bmm:
-      return {bmm_example(8, 64, 64, 64), bmm_example(64, 128, 64, 128), bmm_example(96, 512, 64, 512),
-              bmm_example(64, 1024, 128, 1024), bmm_example(64, 1023, 127, 1023, true)};
+      return {bmm_example_size(8, 64, 64, 64), bmm_example_size(64, 128, 64, 128), bmm_example_size(96, 512, 64, 512),
+              bmm_example_size(64, 1024, 128, 1024), bmm_example_size(64, 1023, 127, 1023, true)};
     case Kind::attention:
-      return {attention_example(1, 8, 128, 128, 64), attention_example(16, 12, 197, 197, 64),
-              attention_example(8, 12, 512, 512, 64), attention_example(4, 16, 2048, 2048, 128),
-              attention_example(64, 32, 1, 2048, 128)};
+      return {attention_example_size(1, 8, 128, 128, 64), attention_example_size(16, 12, 197, 197, 64),
+              attention_example_size(8, 12, 512, 512, 64), attention_example_size(4, 16, 2048, 2048, 128),
+              attention_example_size(64, 32, 1, 2048, 128)};
     case Kind::recurrent:
-      return {recurrent_example(1, 128, 128, 1, 1), recurrent_example(32, 128, 256, 2, 1),
-              recurrent_example(64, 256, 512, 2, 2), recurrent_example(128, 64, 1024, 2, 1)};
+      return {recurrent_example_size(1, 128, 128, 1, 1), recurrent_example_size(32, 128, 256, 2, 1),
+              recurrent_example_size(64, 256, 512, 2, 2), recurrent_example_size(128, 64, 1024, 2, 1)};
     case Kind::convolution:
-      return convolution_examples(subject.variant);
+      return convolution_example_sizes(subject.variant);
     case Kind::pooling:
     case Kind::padding:
     case Kind::resize:
-      return image_examples(subject);
+      return image_example_sizes(subject);
     case Kind::normalization:
-      return normalization_examples(subject);
+      return normalization_example_sizes(subject);
     case Kind::embedding:
-      return {embedding_example(128, 768), embedding_example(4096, 768), embedding_example(32768, 2048)};
+      return {embedding_example_size(128, 768), embedding_example_size(4096, 768), embedding_example_size(32768, 2048)};
     case Kind::loss:
-      return {loss_example(32, 1000), loss_example(1024, 1000), loss_example(8192, 32000)};
+      return {loss_example_size(32, 1000), loss_example_size(1024, 1000), loss_example_size(8192, 32000)};
     case Kind::optimizer:
-      return {optimizer_example(62, 12, false), optimizer_example(161, 26, false), optimizer_example(200, 110, false),
-              optimizer_example(200, 110, true)};
+      return {optimizer_example_size(62, 12, false), optimizer_example_size(161, 26, false),
+              optimizer_example_size(200, 110, false), optimizer_example_size(200, 110, true)};
     case Kind::input:
-      return {input_example(1, false), input_example(32, false), input_example(256, false), input_example(256, true)};
+      return {input_copy_example_size(1, false), input_copy_example_size(32, false),
+              input_copy_example_size(256, false), input_copy_example_size(256, true)};
     default:
-      return tensor_examples(subject);
+      return tensor_example_sizes(subject);
   }
 }
 

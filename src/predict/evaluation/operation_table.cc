@@ -31,7 +31,7 @@ std::vector<Pass> list_shown_passes(const NamedOperation& subject) {
   }
 }
 
-Operation operation_of(const NamedOperation& subject, const ExampleSize& size, Dtype dtype, Pass pass) {
+Operation make_example_operation(const NamedOperation& subject, const ExampleSize& size, Dtype dtype, Pass pass) {
   Operation operation;
   operation.source = subject.name;
   operation.kind = subject.kind;
@@ -68,7 +68,7 @@ OperationTable make_operation_table(const DeviceProfile& profile, const NamedOpe
   for (const ExampleSize& size : example_sizes(subject)) {
     for (const Dtype dtype : list_shown_dtypes(subject.kind)) {
       for (const Pass pass : list_shown_passes(subject)) {
-        table.rows.push_back(make_operation_row(profile, size, operation_of(subject, size, dtype, pass)));
+        table.rows.push_back(make_operation_row(profile, size, make_example_operation(subject, size, dtype, pass)));
       }
     }
   }

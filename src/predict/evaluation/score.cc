@@ -40,7 +40,7 @@ Score score_predictions(std::span<const double> measured, std::span<const double
   total.bias = sum / count;
   total.median = quantile(errors, 0.5);
   total.p90 = quantile(std::move(errors), 0.9);
-  total.tau = statistics::kendall_sum(measured, predicted).tau_b.value_or(0);
+  total.tau = statistics::kendall_statistics(measured, predicted).tau_b.value_or(0);
   return total;
 }
 

@@ -18,8 +18,8 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr unsigned kSeed = 7;
-constexpr std::size_t kFolds = 5;
+constexpr unsigned kRandomSeed = 7;
+constexpr std::size_t kCrossValidationFolds = 5;
 constexpr std::array<std::string_view, 5> kStudyOperationColumns = {"id", "kind", "parameters", "dtype", "pass"};
 constexpr std::array<std::string_view, 4> kStudySettingColumns = {"network", "batch", "size", "operations"};
 
@@ -43,7 +43,7 @@ constexpr std::array<std::pair<std::string_view, double>, 15> kPublishedRmspe_pe
                                                                                           {"vgg", 4.8}}};
 
 using OperationKeys = std::set<std::string, std::less<>>;
-using EnergiesByKey = std::map<std::string, double, std::less<>>;
+using EnergyByOperationKey = std::map<std::string, double, std::less<>>;
 
 Result<std::vector<std::pair<std::size_t, std::size_t>>> parse_instance_layers(std::string_view text,
                                                                                std::size_t operations) {
@@ -76,14 +76,14 @@ struct MeasuredOperations {
   std::string kind(std::string_view key) const { return std::string(name_of(by_key.at(key)->operation.kind)); }
 };
 
-std::string_view kind_of_key(std::string_view key) { return key.substr(0, key.find('|')); }
+std::string_view kind_of_operation_key(std::string_view key) { return key.substr(0, key.find('|')); }
 
 OperationKeys unmeasured_kinds(const MeasuredOperations& measured, const StudyTable& seed) {
   OperationKeys listed;
   OperationKeys known;
   for (const std::string& key : seed.keys) {
-    listed.emplace(kind_of_key(key));
-    if (measured.by_key.contains(key)) known.emplace(kind_of_key(key));
+    listed.emplace(kind_of_operation_key(key));
+    if (measured.by_key.contains(key)) known.emplace(kind_of_operation_key(key));
   }
   for (const std::string& kind : known) listed.erase(kind);
   return listed;
@@ -91,15 +91,15 @@ OperationKeys unmeasured_kinds(const MeasuredOperations& measured, const StudyTa
 
 // Predicted energies of the operations `wanted`, in J, by a model fitted to the rows that `is_learned` selects.
 template <class IsLearned>
-Result<EnergiesByKey> predict_energies(const MeasuredOperations& measured, const OperationKeys& wanted,
-                                       const IsLearned& is_learned) {
+Result<EnergyByOperationKey> predict_energies(const MeasuredOperations& measured, const OperationKeys& wanted,
+                                              const IsLearned& is_learned) {
   std::vector<MeasuredOperation> rows;
   for (const MeasuredOperation& row : measured.data.operations) {
     if (is_learned(row.key)) rows.push_back(row);
   }
   const Result<OperationModel> model = fit_operation_model(rows, measured.data.datasheet);
   if (!model) return model.error();
-  EnergiesByKey energies;
+  EnergyByOperationKey energies;
   for (const std::string& key : wanted) {
     const MeasuredOperation& row = *measured.by_key.at(key);
     energies[key] = estimate(*model, row.operation, {row.cold, false}).energy_j;
@@ -107,11 +107,11 @@ Result<EnergiesByKey> predict_energies(const MeasuredOperations& measured, const
   return energies;
 }
 
-// Assigns a fold below kFolds to each case: equal counts, in a deterministic random order.
+// Assigns a fold below kCrossValidationFolds to each case: equal counts, in a deterministic random order.
 std::vector<std::size_t> assign_folds(std::size_t count) {
   std::vector<std::size_t> folds(count);
-  for (std::size_t index = 0; index < count; ++index) folds[index] = index % kFolds;
-  statistics::Random(kSeed).shuffle(folds.begin(), folds.end());
+  for (std::size_t index = 0; index < count; ++index) folds[index] = index % kCrossValidationFolds;
+  statistics::Random(kRandomSeed).shuffle(folds.begin(), folds.end());
   return folds;
 }
 
@@ -119,9 +119,12 @@ class StudyScorer {
  public:
   StudyScorer(const MeasuredOperations& measured, const StudyTable& seed, std::vector<const StudyInstance*> instances,
               bool with_others)
-      : measured_(measured), seed_(seed), instances_(std::move(instances)), uses_other_operations_(with_others) {
+      : measured_(measured),
+        study_table_(seed),
+        instances_(std::move(instances)),
+        trains_on_all_operations_(with_others) {
     for (const StudyInstance* instance : instances_) {
-      const OperationKeys keys = instance_keys(*instance);
+      const OperationKeys keys = operation_keys_of_instance(*instance);
       all_keys_.insert(keys.begin(), keys.end());
     }
   }
@@ -131,7 +134,7 @@ class StudyScorer {
     if (const Status judged = score_distinct_layers(); !judged) return judged.error();
     StudyScores scores;
     scores.training_data =
-        uses_other_operations_ ? "the seed's layers and all other operations" : "the seed's layers alone";
+        trains_on_all_operations_ ? "the seed's layers and all other operations" : "the seed's layers alone";
     scores.instances = score_predictions(instance_cases_);
     scores.vgg_instances = score_predictions(select_vgg_cases(instance_cases_));
     scores.unseen_instances = score_predictions(unseen_instance_cases_);
@@ -143,31 +146,31 @@ class StudyScorer {
   }
 
  private:
-  OperationKeys instance_keys(const StudyInstance& instance) const {
+  OperationKeys operation_keys_of_instance(const StudyInstance& instance) const {
     OperationKeys keys;
-    for (const auto& [index, count] : instance.layers) keys.insert(seed_.keys[index]);
+    for (const auto& [index, count] : instance.layers) keys.insert(study_table_.keys[index]);
     return keys;
   }
   OperationCase make_operation_case(const std::string& key, double predicted_j) const {
     return {key, measured_.kind(key), measured_.energy_j(key), predicted_j};
   }
-  bool is_training_key(const std::string& key) const { return uses_other_operations_ || all_keys_.contains(key); }
+  bool is_training_key(const std::string& key) const { return trains_on_all_operations_ || all_keys_.contains(key); }
 
   Status score_instances() {
     const std::vector<std::size_t> folds = assign_folds(instances_.size());
-    for (std::size_t fold = 0; fold < kFolds; ++fold) {
+    for (std::size_t fold = 0; fold < kCrossValidationFolds; ++fold) {
       OperationKeys learned;
       OperationKeys tested;
       for (std::size_t index = 0; index < instances_.size(); ++index) {
-        const OperationKeys keys = instance_keys(*instances_[index]);
+        const OperationKeys keys = operation_keys_of_instance(*instances_[index]);
         (folds[index] == fold ? tested : learned).insert(keys.begin(), keys.end());
       }
       OperationKeys unseen;
       std::set_difference(tested.begin(), tested.end(), learned.begin(), learned.end(),
                           std::inserter(unseen, unseen.end()));
-      const Result<EnergiesByKey> energies = predict_excluding(unseen, tested);
+      const Result<EnergyByOperationKey> energies = predict_energies_excluding(unseen, tested);
       if (!energies) return energies.error();
-      const Result<EnergiesByKey> strictly = predict_excluding(tested, tested);
+      const Result<EnergyByOperationKey> strictly = predict_energies_excluding(tested, tested);
       if (!strictly) return strictly.error();
       for (const std::string& key : unseen) unseen_layer_cases_.push_back(make_operation_case(key, energies->at(key)));
       for (std::size_t index = 0; index < instances_.size(); ++index) {
@@ -180,22 +183,23 @@ class StudyScorer {
     return Done{};
   }
 
-  Result<EnergiesByKey> predict_excluding(const OperationKeys& exclusions, const OperationKeys& wanted) const {
+  Result<EnergyByOperationKey> predict_energies_excluding(const OperationKeys& exclusions,
+                                                          const OperationKeys& wanted) const {
     return predict_energies(measured_, wanted,
                             [&](const std::string& key) { return is_training_key(key) && !exclusions.contains(key); });
   }
 
-  void add_layer_cases(const StudyInstance& instance, const EnergiesByKey& energies) {
+  void add_layer_cases(const StudyInstance& instance, const EnergyByOperationKey& energies) {
     for (const auto& [index, count] : instance.layers)
       layer_cases_.insert(layer_cases_.end(), count,
-                          make_operation_case(seed_.keys[index], energies.at(seed_.keys[index])));
+                          make_operation_case(study_table_.keys[index], energies.at(study_table_.keys[index])));
   }
 
-  OperationCase sum_instance_energy(const StudyInstance& instance, const EnergiesByKey& energies) const {
+  OperationCase sum_instance_energy(const StudyInstance& instance, const EnergyByOperationKey& energies) const {
     OperationCase sum{instance.name, "instance", 0, 0};
     for (const auto& [index, count] : instance.layers) {
-      sum.measured += static_cast<double>(count) * measured_.energy_j(seed_.keys[index]);
-      sum.predicted += static_cast<double>(count) * energies.at(seed_.keys[index]);
+      sum.measured += static_cast<double>(count) * measured_.energy_j(study_table_.keys[index]);
+      sum.predicted += static_cast<double>(count) * energies.at(study_table_.keys[index]);
     }
     return sum;
   }
@@ -210,12 +214,12 @@ class StudyScorer {
   Status score_distinct_layers() {
     const std::vector<std::string> keys(all_keys_.begin(), all_keys_.end());
     const std::vector<std::size_t> folds = assign_folds(keys.size());
-    for (std::size_t fold = 0; fold < kFolds; ++fold) {
+    for (std::size_t fold = 0; fold < kCrossValidationFolds; ++fold) {
       OperationKeys tested;
       for (std::size_t index = 0; index < keys.size(); ++index) {
         if (folds[index] == fold) tested.insert(keys[index]);
       }
-      const Result<EnergiesByKey> energies = predict_energies(
+      const Result<EnergyByOperationKey> energies = predict_energies(
           measured_, tested, [&](const std::string& key) { return is_training_key(key) && !tested.contains(key); });
       if (!energies) return energies.error();
       for (const auto& [key, predicted_j] : *energies)
@@ -225,9 +229,9 @@ class StudyScorer {
   }
 
   const MeasuredOperations& measured_;
-  const StudyTable& seed_;
+  const StudyTable& study_table_;
   std::vector<const StudyInstance*> instances_;
-  bool uses_other_operations_;
+  bool trains_on_all_operations_;
   OperationKeys all_keys_;  // keys of the layers of all instances
   std::vector<OperationCase> instance_cases_;
   std::vector<OperationCase> unseen_instance_cases_;
@@ -271,8 +275,9 @@ Result<std::optional<StudyEvaluation>> evaluate_study_protocol(const FitData& da
   const OperationKeys unmeasured = unmeasured_kinds(measured, listed);
   StudyTable seed = listed;
   for (StudyInstance& instance : seed.instances) {
-    std::erase_if(instance.layers,
-                  [&](const auto& layer) { return unmeasured.contains(kind_of_key(seed.keys[layer.first])); });
+    std::erase_if(instance.layers, [&](const auto& layer) {
+      return unmeasured.contains(kind_of_operation_key(seed.keys[layer.first]));
+    });
   }
   std::vector<const StudyInstance*> complete;
   for (const StudyInstance& instance : seed.instances) {
@@ -281,7 +286,7 @@ Result<std::optional<StudyEvaluation>> evaluate_study_protocol(const FitData& da
     });
     if (is_complete && !instance.layers.empty()) complete.push_back(&instance);
   }
-  if (complete.size() < kFolds) return std::optional<StudyEvaluation>();
+  if (complete.size() < kCrossValidationFolds) return std::optional<StudyEvaluation>();
   StudyEvaluation protocol;
   protocol.instances = complete.size();
   protocol.incomplete_instances = seed.instances.size() - complete.size();

@@ -46,7 +46,7 @@ struct SyntheticStudy {
   }
 };
 
-std::size_t cases_of(const std::vector<NamedScore>& scores, std::string_view name) {
+std::size_t case_count_of(const std::vector<NamedScore>& scores, std::string_view name) {
   for (const NamedScore& named_score : scores) {
     if (named_score.name == name) return named_score.score.cases;
   }
@@ -64,10 +64,10 @@ TEST(StudyProtocol, PredictsEachInstanceOnceWithAllItsLayers) {
     EXPECT_EQ(scores.vgg_instances.cases, 6U);
     EXPECT_EQ(scores.unseen_instances.cases, 12U);
     EXPECT_EQ(scores.unseen_vgg_instances.cases, 6U);
-    EXPECT_EQ(cases_of(scores.layers, "add"), 12U);
-    EXPECT_EQ(cases_of(scores.layers, "dense"), 24U);
-    EXPECT_EQ(cases_of(scores.distinct_layers, "add"), 6U);
-    EXPECT_EQ(cases_of(scores.distinct_layers, "dense"), 12U);
+    EXPECT_EQ(case_count_of(scores.layers, "add"), 12U);
+    EXPECT_EQ(case_count_of(scores.layers, "dense"), 24U);
+    EXPECT_EQ(case_count_of(scores.distinct_layers, "add"), 6U);
+    EXPECT_EQ(case_count_of(scores.distinct_layers, "dense"), 12U);
   }
 }
 
@@ -75,8 +75,8 @@ TEST(StudyProtocol, ALayerOfATrainingInstanceIsNotUnseen) {
   const std::optional<StudyEvaluation> protocol = SyntheticStudy().evaluate();
   ASSERT_TRUE(protocol);
   // Dense layers are specific to a network; additions are unseen only if both instances are held out together.
-  EXPECT_EQ(cases_of(protocol->scores.front().unseen_layers, "dense"), 12U);
-  EXPECT_LT(cases_of(protocol->scores.front().unseen_layers, "add"), 6U);
+  EXPECT_EQ(case_count_of(protocol->scores.front().unseen_layers, "dense"), 12U);
+  EXPECT_LT(case_count_of(protocol->scores.front().unseen_layers, "add"), 6U);
 }
 
 TEST(StudyProtocol, ExcludesAnInstanceWithAnUnmeasuredLayer) {
@@ -118,11 +118,11 @@ TEST(StudyProtocol, ListsPublishedResultsBesideTheEvaluation) {
   EXPECT_DOUBLE_EQ(published_rmspe("convolution").value_or(0), 0.1023);
   EXPECT_FALSE(published_rmspe("all"));
   Evaluation evaluation;
-  evaluation.seed = SyntheticStudy().evaluate();
+  evaluation.study = SyntheticStudy().evaluate();
   EXPECT_NE(evaluation_markdown(evaluation).find("## The seed's protocol"), std::string::npos);
   EXPECT_NE(evaluation_markdown(evaluation).find("| 7.1 % |"), std::string::npos);
   EXPECT_NE(evaluation_json(evaluation).find("\"seed_protocol\":{\"instances\":12"), std::string::npos);
-  evaluation.seed.reset();
+  evaluation.study.reset();
   EXPECT_EQ(evaluation_json(evaluation).find("seed_protocol"), std::string::npos);
 }
 

@@ -54,7 +54,7 @@ Datasheet measured_datasheet(std::span<const MeasuredOperation> rows, const std:
   sheet.memory_bytes_per_s = 1e10;
   sheet.power_limit_w = 0;
   for (const MeasuredOperation& row : rows) {
-    const Work work = work_of(row.operation);
+    const Work work = compute_work(row.operation);
     double& peak = sheet.peak_flops[static_cast<std::size_t>(row.operation.dtype)];
     if (is_matrix_product(row.operation.kind)) peak = std::max(peak, work.flops / row.time_s / kReachedPeakFraction);
     if (!is_matrix_product(row.operation.kind) && row.operation.kind != Kind::embedding &&
@@ -170,7 +170,7 @@ Result<DeviceProfile> fit_profile(const FitTables& tables, const ProgressCallbac
   if (!profile) return profile;
   const double first_fit = 1.0 / (1 + kIntervalFolds);
   const Result<HeldOutCases> cases =
-      cross_validate_families(*data, kIntervalFolds, part_of_progress(on_progress, first_fit, 1));
+      cross_validate_families(*data, kIntervalFolds, make_partial_progress_callback(on_progress, first_fit, 1));
   if (!cases) return cases.error();
   set_interval_widths(profile->network_model, cases->networks);
   set_layer_interval_width(profile->network_model, cases->layers);

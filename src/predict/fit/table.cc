@@ -10,9 +10,9 @@ namespace joulemap::predict {
 
 Result<Operation> parse_operation(const CsvColumns& columns, const formats::CsvRecord& record) {
   Operation operation;
-  const auto kind = kind_of(columns.text(record, "kind"));
-  const auto dtype = dtype_of(columns.text(record, "dtype"));
-  const auto pass = pass_of(columns.text(record, "pass"));
+  const auto kind = kind_from_name(columns.text(record, "kind"));
+  const auto dtype = dtype_from_name(columns.text(record, "dtype"));
+  const auto pass = pass_from_name(columns.text(record, "pass"));
   if (!kind || !dtype || !pass) {
     return Error{ErrorCode::malformed,
                  fmt::format("unknown kind \"{}\", type \"{}\" or pass \"{}\" in a row", columns.text(record, "kind"),
@@ -37,8 +37,8 @@ Result<CsvTable> read_table(std::string_view csv, std::span<const std::string_vi
   if (records.empty())
     return Error{ErrorCode::malformed, "the table is empty", "run python -m joulemap collect --tables"};
   CsvTable table{CsvColumns(records.front()), {}};
-  if (const auto first_missing = table.columns.first_missing(needed)) {
-    return Error{ErrorCode::malformed, fmt::format("the table has no column {}", *first_missing),
+  if (const auto first_missing_column = table.columns.first_missing_column(needed)) {
+    return Error{ErrorCode::malformed, fmt::format("the table has no column {}", *first_missing_column),
                  "run python -m joulemap collect --tables"};
   }
   table.records.assign(std::make_move_iterator(records.begin() + 1), std::make_move_iterator(records.end()));

@@ -24,7 +24,7 @@ class CsvColumns {
   explicit CsvColumns(const formats::CsvRecord& header) {
     for (std::size_t index = 0; index < header.size(); ++index) index_by_name_[header[index]] = index;
   }
-  std::optional<std::string> first_missing(std::span<const std::string_view> names) const {
+  std::optional<std::string> first_missing_column(std::span<const std::string_view> names) const {
     for (const std::string_view name : names) {
       if (index_by_name_.find(name) == index_by_name_.end()) return std::string(name);
     }

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kXgboostLibrary = "libxgboost.so.0";
 
-struct Xgboost {
+struct XgboostFunctions {
   decltype(&XGDMatrixCreateFromMat) create_matrix = nullptr;
   decltype(&XGDMatrixSetFloatInfo) set_info = nullptr;
   decltype(&XGDMatrixFree) free_matrix = nullptr;
@@ -34,23 +34,23 @@ struct Xgboost {
 
 // Path of the library in the Python package xgboost, if this executable runs from the Python package joulemap, which
 // pip installs beside it; else empty.
-std::string library_of_python_package() {
+std::string find_packaged_xgboost() {
   std::error_code failure;
   const fs::path package = fs::read_symlink("/proc/self/exe", failure).parent_path().parent_path();
   if (failure || !fs::exists(package / "__init__.py", failure)) return "";
   return package.parent_path() / "xgboost" / "lib" / "libxgboost.so";
 }
 
-Result<Xgboost> open_xgboost() {
+Result<XgboostFunctions> open_xgboost() {
   void* library = dlopen(kXgboostLibrary, RTLD_NOW | RTLD_LOCAL);
   const std::string cause = library == nullptr ? dlerror() : "";
-  const std::string package_library = library == nullptr ? library_of_python_package() : "";
+  const std::string package_library = library == nullptr ? find_packaged_xgboost() : "";
   if (!package_library.empty()) library = dlopen(package_library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return Error{ErrorCode::unsupported, fmt::format("cannot open {}: {}", kXgboostLibrary, cause),
                  package_library.empty() ? "apt-get install libxgboost0" : "pip install 'joulemap[fit]'"};
   }
-  Xgboost found;
+  XgboostFunctions found;
   const auto resolve = [library](const char* name, auto& function) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
     return function != nullptr;
@@ -65,7 +65,7 @@ Result<Xgboost> open_xgboost() {
   return found;
 }
 
-std::string directions_text(const std::vector<int>& directions) {
+std::string monotone_constraints_text(const std::vector<int>& directions) {
   std::string text = "(";
   for (const int direction : directions) text += fmt::format("{}{}", text.size() > 1 ? "," : "", direction);
   return text + ")";
@@ -115,11 +115,11 @@ std::vector<std::pair<std::string, std::string>> xgboost_settings(const TreeFitO
           {"lambda", std::to_string(options.l2_regularization)}};
 }
 
-Error xgboost_error(const Xgboost& xgboost) {
+Error xgboost_error(const XgboostFunctions& xgboost) {
   return Error{ErrorCode::unsupported, fmt::format("XGBoost: {}", xgboost.last_error()), ""};
 }
 
-Result<RegressionTrees> read_trees(const Xgboost& xgboost, BoosterHandle booster) {
+Result<RegressionTrees> read_trees(const XgboostFunctions& xgboost, BoosterHandle booster) {
   bst_ulong count = 0;
   const char** texts = nullptr;
   if (xgboost.dump(booster, "", 0, "json", &count, &texts) != 0) return xgboost_error(xgboost);
@@ -137,9 +137,9 @@ Result<RegressionTrees> read_trees(const Xgboost& xgboost, BoosterHandle booster
 }  // namespace
 
 Result<RegressionTrees> fit_trees(const TreeTrainingData& rows, const TreeFitOptions& options) {
-  const Result<Xgboost> opened = open_xgboost();
+  const Result<XgboostFunctions> opened = open_xgboost();
   if (!opened) return opened.error();
-  const Xgboost& xgboost = *opened;
+  const XgboostFunctions& xgboost = *opened;
   DMatrixHandle matrix = nullptr;
   if (xgboost.create_matrix(rows.features.data(), rows.size(), rows.columns, NAN, &matrix) != 0)
     return xgboost_error(xgboost);
@@ -153,7 +153,7 @@ Result<RegressionTrees> fit_trees(const TreeTrainingData& rows, const TreeFitOpt
   const std::unique_ptr<void, decltype(xgboost.free)> owned_booster(booster, xgboost.free);
   for (const auto& [name, value] : xgboost_settings(options)) xgboost.set(booster, name.c_str(), value.c_str());
   if (!options.monotone_constraints.empty()) {
-    xgboost.set(booster, "monotone_constraints", directions_text(options.monotone_constraints).c_str());
+    xgboost.set(booster, "monotone_constraints", monotone_constraints_text(options.monotone_constraints).c_str());
   }
   for (int round = 0; round < options.boosting_rounds; ++round) {
     if (xgboost.update(booster, round, matrix) != 0) return xgboost_error(xgboost);

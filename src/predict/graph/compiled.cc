@@ -45,7 +45,7 @@ bool is_fusable(const Operation& operation) {
 
 // Converts an operation that eager mode runs as several kernels, or with tables of statistics, to one that reads and
 // writes each element once.
-Operation to_single_kernel(Operation operation) {
+Operation to_single_kernel_operation(Operation operation) {
   const Parameters p = operation.parameters;
   if (operation.kind == Kind::rescaling && operation.pass == Pass::forward) {
     operation.kind = Kind::activation;
@@ -70,7 +70,7 @@ struct TensorSizes {
 };
 
 TensorSizes tensor_sizes(const Operation& operation) {
-  const Work work = work_of(operation);
+  const Work work = compute_work(operation);
   const double bytes = bytes_per_element(operation.dtype);
   TensorSizes sizes{.elements_read = work.inputs, .elements_written = work.outputs};
   if (operation.kind == Kind::add || operation.kind == Kind::multiply) sizes.elements_read = work.outputs;
@@ -80,7 +80,7 @@ TensorSizes tensor_sizes(const Operation& operation) {
   sizes.written_bytes = sizes.elements_written * bytes;
   if (operation.kind == Kind::cast) {
     sizes.written_bytes =
-        sizes.elements_written * bytes_per_element(dtype_of(operation.form).value_or(operation.dtype));
+        sizes.elements_written * bytes_per_element(dtype_from_name(operation.form).value_or(operation.dtype));
   }
   return sizes;
 }
@@ -93,7 +93,7 @@ double bytes_saved_by_fusion(const Operation& before, const Operation& next) {
   return goes_on ? std::min(written, read) : 2 * std::min(written, read);
 }
 
-class FusionRun {
+class FusionSequence {
  public:
   bool is_empty() const { return operations_.empty(); }
 
@@ -108,11 +108,11 @@ class FusionRun {
   }
 
   void add(Operation operation) {
-    const Work before = work_of(operation);
+    const Work before = compute_work(operation);
     flop_sum_ += before.flops;
     unfused_bytes_ += before.bytes;
-    operation = to_single_kernel(std::move(operation));
-    fused_bytes_ += std::min(before.bytes, work_of(operation).bytes);
+    operation = to_single_kernel_operation(std::move(operation));
+    fused_bytes_ += std::min(before.bytes, compute_work(operation).bytes);
     if (!operations_.empty()) fused_bytes_ -= bytes_saved_by_fusion(operations_.back(), operation);
     operations_.push_back(std::move(operation));
   }
@@ -128,12 +128,12 @@ class FusionRun {
   double fused_bytes_ = 0;    // bytes of the fused kernel
 };
 
-const Operation& FusionRun::costliest_operation() const {
+const Operation& FusionSequence::costliest_operation() const {
   const auto is_less = [](const Operation& left, const Operation& right) {
     if (normalizes_with_batch_statistics(left) != normalizes_with_batch_statistics(right))
       return normalizes_with_batch_statistics(right);
-    const Work a = work_of(left);
-    const Work b = work_of(right);
+    const Work a = compute_work(left);
+    const Work b = compute_work(right);
     return a.bytes != b.bytes ? a.bytes < b.bytes : a.flops < b.flops;
   };
   return *std::max_element(operations_.begin(), operations_.end(), is_less);
@@ -162,9 +162,9 @@ void scale_operation_work(Operation& operation, double factor) {
   if (size < static_cast<double>(kMaxElements)) operation.parameters.set(name, static_cast<std::int64_t>(size));
 }
 
-Operation FusionRun::fused_operation() const {
+Operation FusionSequence::fused_operation() const {
   Operation merged = costliest_operation();
-  const Work work = work_of(merged);
+  const Work work = compute_work(merged);
   double factor = work.bytes > 0 ? std::min(fused_bytes_, unfused_bytes_) / work.bytes : 1;
   if (work.flops > 0) factor = std::min(factor, flop_sum_ / work.flops);
   scale_operation_work(merged, factor);
@@ -172,26 +172,26 @@ Operation FusionRun::fused_operation() const {
   return merged;
 }
 
-void flush_fusion_run(FusionRun& run, std::vector<Operation>& merged) {
+void flush_fusion_sequence(FusionSequence& run, std::vector<Operation>& merged) {
   if (!run.is_empty()) merged.push_back(run.fused_operation());
-  run = FusionRun();
+  run = FusionSequence();
 }
 
 }  // namespace
 
 std::vector<Operation> to_compiled_operations(std::vector<Operation> operations) {
   std::vector<Operation> merged;
-  FusionRun run;
+  FusionSequence run;
   bool is_backward = false;
   for (Operation& operation : operations) {
     if (operation.kind == Kind::view) continue;
     // Copies and casts of the backward pass have the pass `forward`: the first backward operation separates the passes.
     if (operation.pass != Pass::forward && !is_backward) {
-      flush_fusion_run(run, merged);
+      flush_fusion_sequence(run, merged);
       is_backward = true;
     }
     if (!is_fusable(operation)) {
-      flush_fusion_run(run, merged);
+      flush_fusion_sequence(run, merged);
       if (operation.kind == Kind::optimizer) operation.parameters.set("fused", 1);
       // The compiler converts images to channels-last, which tensor cores require.
       if (operation.kind == Kind::convolution && operation.dtype != Dtype::fp32)
@@ -199,10 +199,10 @@ std::vector<Operation> to_compiled_operations(std::vector<Operation> operations)
       merged.push_back(std::move(operation));
       continue;
     }
-    if (!run.can_fuse(operation)) flush_fusion_run(run, merged);
+    if (!run.can_fuse(operation)) flush_fusion_sequence(run, merged);
     run.add(std::move(operation));
   }
-  flush_fusion_run(run, merged);
+  flush_fusion_sequence(run, merged);
   return merged;
 }
 

@@ -46,7 +46,7 @@ struct WorkTotals {
 WorkTotals totals(const std::vector<Operation>& operations) {
   WorkTotals sum;
   for (const Operation& op : operations) {
-    const Work work = work_of(op);
+    const Work work = compute_work(op);
     const auto count = static_cast<double>(op.count);
     sum.flops += work.flops * count;
     sum.bytes += work.bytes * count;
@@ -64,7 +64,7 @@ TEST(Compiled, FusesAFixedNormAndAnActivationIntoOneKernel) {
   ASSERT_EQ(made.size(), 3U);
   EXPECT_EQ(made[1].kind, Kind::activation);
   EXPECT_EQ(made[1].layer, "norm");
-  EXPECT_DOUBLE_EQ(work_of(made[1]).bytes, 2 * kTensorBytes);
+  EXPECT_DOUBLE_EQ(compute_work(made[1]).bytes, 2 * kTensorBytes);
 }
 
 TEST(Compiled, TensorCoreConvolutionsUseChannelsLast) {
@@ -86,7 +86,7 @@ TEST(Compiled, ASecondTensorIsStillRead) {
   ASSERT_EQ(made.size(), 1U);
   EXPECT_EQ(made[0].kind, Kind::add);
   EXPECT_EQ(made[0].form, "same");
-  EXPECT_DOUBLE_EQ(work_of(made[0]).bytes, 3 * kTensorBytes);
+  EXPECT_DOUBLE_EQ(compute_work(made[0]).bytes, 3 * kTensorBytes);
 }
 
 TEST(Compiled, FusesAResidualIntoTheNormAfterIt) {
@@ -96,7 +96,7 @@ TEST(Compiled, FusesAResidualIntoTheNormAfterIt) {
   EXPECT_EQ(made[0].kind, Kind::normalization);
   EXPECT_EQ(made[0].layer, "residual");
   // The fused kernel reads two tensors and writes the sum and the normalized tensor.
-  EXPECT_NEAR(work_of(made[0]).bytes / kTensorBytes, 4, 0.01);
+  EXPECT_NEAR(compute_work(made[0]).bytes / kTensorBytes, 4, 0.01);
 }
 
 TEST(Compiled, TwoNormsAreTwoKernels) {
@@ -106,7 +106,7 @@ TEST(Compiled, TwoNormsAreTwoKernels) {
 TEST(Compiled, RescalingWritesNoIntermediate) {
   const std::vector<Operation> made = to_compiled_operations({tensor(Kind::rescaling, "")});
   ASSERT_EQ(made.size(), 1U);
-  EXPECT_DOUBLE_EQ(work_of(made[0]).bytes, 2 * kTensorBytes);
+  EXPECT_DOUBLE_EQ(compute_work(made[0]).bytes, 2 * kTensorBytes);
 }
 
 TEST(Compiled, ViewsAreRemovedAndDoNotPreventFusion) {
@@ -146,26 +146,28 @@ TEST(Compiled, DoesNotFuseAcrossPassesAndFusesTheOptimizer) {
 }
 
 // Generates random lists of operations with valid tensor sizes.
-class AnyList {
+class RandomOperations {
  public:
-  explicit AnyList(std::uint64_t seed) : random_(seed) {}
+  explicit RandomOperations(std::uint64_t seed) : random_(seed) {}
 
   std::vector<Operation> make() {
     std::vector<Operation> made;
-    for (std::int64_t left = below(30); left >= 0; --left) made.push_back(op());
+    for (std::int64_t left = random_below(30); left >= 0; --left) made.push_back(op());
     return made;
   }
 
  private:
-  std::int64_t below(std::int64_t most) { return std::uniform_int_distribution<std::int64_t>(0, most - 1)(random_); }
+  std::int64_t random_below(std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(0, most - 1)(random_);
+  }
 
-  std::string form_of(Kind kind) {
+  std::string random_form(Kind kind) {
     static const std::vector<std::string> kPairs = {"same", "row", "last", "scalar"};
     static const std::vector<std::string> kNorms = {"batch", "batch-inference", "layer", "group", "rms"};
     static const std::vector<std::string> kTypes = {"fp32", "fp16", "bf16"};
     static const std::vector<std::string> kFunctions = {"relu", "gelu", "softmax", "exp"};
     const auto any = [this](const std::vector<std::string>& forms) {
-      return forms[static_cast<std::size_t>(below(static_cast<std::int64_t>(forms.size())))];
+      return forms[static_cast<std::size_t>(random_below(static_cast<std::int64_t>(forms.size())))];
     };
     if (kind == Kind::add || kind == Kind::multiply) return any(kPairs);
     if (kind == Kind::normalization) return any(kNorms);
@@ -176,18 +178,18 @@ class AnyList {
 
   Operation op() {
     Operation made;
-    made.kind = static_cast<Kind>(below(static_cast<int>(kKindCount)));
-    made.form = form_of(made.kind);
-    const std::int64_t size = below(4) == 0 ? 1 + below(40) : 16;
+    made.kind = static_cast<Kind>(random_below(static_cast<int>(kKindCount)));
+    made.form = random_form(made.kind);
+    const std::int64_t size = random_below(4) == 0 ? 1 + random_below(40) : 16;
     for (const char* name : {"batch", "rows", "width", "channels", "height", "in", "out", "kernel", "stride", "tokens",
                              "classes", "elements", "m", "k", "n", "heads", "queries", "keys", "vocabulary"}) {
-      made.parameters.set(name, below(5) == 0 ? 1 : size);
+      made.parameters.set(name, random_below(5) == 0 ? 1 : size);
     }
-    made.parameters.set("padding", below(3));
-    made.parameters.set("from_bytes", below(2));
-    made.dtype = static_cast<Dtype>(below(4));
-    made.pass = made.kind == Kind::optimizer ? Pass::optimizer : static_cast<Pass>(below(2));
-    made.count = 1 + below(2);
+    made.parameters.set("padding", random_below(3));
+    made.parameters.set("from_bytes", random_below(2));
+    made.dtype = static_cast<Dtype>(random_below(4));
+    made.pass = made.kind == Kind::optimizer ? Pass::optimizer : static_cast<Pass>(random_below(2));
+    made.count = 1 + random_below(2);
     return made;
   }
 
@@ -196,7 +198,7 @@ class AnyList {
 
 TEST(Compiled, NeverIncreasesTrafficFlopsOrLaunchesAndPreservesProducts) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
-    const std::vector<Operation> before = AnyList(seed).make();
+    const std::vector<Operation> before = RandomOperations(seed).make();
     const WorkTotals eager = totals(before);
     const WorkTotals merged = totals(to_compiled_operations(before));
     EXPECT_LE(merged.bytes, eager.bytes * (1 + 1e-12)) << "seed " << seed;

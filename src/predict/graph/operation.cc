@@ -29,9 +29,9 @@ std::optional<Enum> index_of_name(const std::array<std::string_view, N>& names, 
 std::string_view name_of(Kind kind) { return kKindNames.at(static_cast<std::size_t>(kind)); }
 std::string_view name_of(Dtype dtype) { return kDtypeNames.at(static_cast<std::size_t>(dtype)); }
 std::string_view name_of(Pass pass) { return kPassNames.at(static_cast<std::size_t>(pass)); }
-std::optional<Kind> kind_of(std::string_view name) { return index_of_name<Kind>(kKindNames, name); }
-std::optional<Dtype> dtype_of(std::string_view name) { return index_of_name<Dtype>(kDtypeNames, name); }
-std::optional<Pass> pass_of(std::string_view name) { return index_of_name<Pass>(kPassNames, name); }
+std::optional<Kind> kind_from_name(std::string_view name) { return index_of_name<Kind>(kKindNames, name); }
+std::optional<Dtype> dtype_from_name(std::string_view name) { return index_of_name<Dtype>(kDtypeNames, name); }
+std::optional<Pass> pass_from_name(std::string_view name) { return index_of_name<Pass>(kPassNames, name); }
 
 Parameters::Parameters(std::initializer_list<std::pair<std::string_view, std::int64_t>> named) {
   for (const auto& [name, value] : named) entries_.emplace_back(std::string(name), value);

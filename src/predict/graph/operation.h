@@ -92,9 +92,9 @@ enum class NeededGradients : std::uint8_t { none, weights, all };
 std::string_view name_of(Kind kind);
 std::string_view name_of(Dtype dtype);
 std::string_view name_of(Pass pass);
-std::optional<Kind> kind_of(std::string_view name);
-std::optional<Dtype> dtype_of(std::string_view name);
-std::optional<Pass> pass_of(std::string_view name);
+std::optional<Kind> kind_from_name(std::string_view name);
+std::optional<Dtype> dtype_from_name(std::string_view name);
+std::optional<Pass> pass_from_name(std::string_view name);
 
 // A few named integers. A vector preserves their order, and a search through about a dozen is fast.
 class Parameters {

@@ -9,11 +9,11 @@ namespace {
 TEST(Operation, NamesOfKindsTypesAndPassesRoundTrip) {
   for (int number = 0; number < static_cast<int>(kKindCount); ++number) {
     const auto kind = static_cast<Kind>(number);
-    EXPECT_EQ(kind_of(name_of(kind)), kind);
+    EXPECT_EQ(kind_from_name(name_of(kind)), kind);
   }
-  EXPECT_EQ(dtype_of("bf16"), Dtype::bf16);
-  EXPECT_EQ(pass_of("backward-weights"), Pass::backward_weights);
-  EXPECT_FALSE(kind_of("Conv"));
+  EXPECT_EQ(dtype_from_name("bf16"), Dtype::bf16);
+  EXPECT_EQ(pass_from_name("backward-weights"), Pass::backward_weights);
+  EXPECT_FALSE(kind_from_name("Conv"));
 }
 
 TEST(Operation, ReadsParametersAsInMeasurementTables) {

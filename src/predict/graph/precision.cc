@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "predict/graph/last_product_tracker.h"
+#include "predict/graph/last_matrix_product_tracker.h"
 #include "predict/graph/work.h"
 #include "predict/model/predictor.h"
 
@@ -40,7 +40,7 @@ bool needs_32_bits(const Operation& operation) {
 
 // Whether autocast runs a cast kernel before an operation in 32 bits. Softmax and sums cast while they read; an
 // embedding reads nothing that could be in 16 bits.
-bool converts_inputs(Kind kind) { return kind == Kind::normalization || kind == Kind::resize; }
+bool casts_inputs_to_fp32(Kind kind) { return kind == Kind::normalization || kind == Kind::resize; }
 
 class AutocastRewriter {
  public:
@@ -50,16 +50,16 @@ class AutocastRewriter {
     if (operation.pass != Pass::forward) {
       if (is_matrix_product(operation.kind)) operation.dtype = low_precision_dtype(operation);
     } else if (is_matrix_product(operation.kind)) {
-      cast_product_inputs(operation);
+      cast_matrix_product_inputs(operation);
     } else if (operation.kind == Kind::cast) {
-      output_dtype_ = dtype_of(operation.form).value_or(output_dtype_);
+      output_dtype_ = dtype_from_name(operation.form).value_or(output_dtype_);
     } else if (!is_16_bit_type(operation.dtype)) {
       operation.dtype = non_product_dtype(operation);
       output_dtype_ = operation.kind == Kind::view ? output_dtype_ : operation.dtype;
     } else {
       output_dtype_ = operation.dtype;
     }
-    last_operation_.update(operation);
+    last_product_tracker_.update(operation);
     operations.push_back(std::move(operation));
   }
 
@@ -83,17 +83,17 @@ class AutocastRewriter {
     operations.push_back(std::move(cast));
   }
 
-  void cast_product_inputs(Operation& operation) {
+  void cast_matrix_product_inputs(Operation& operation) {
     const bool was_low = is_16_bit_type(operation.dtype);
     operation.dtype = low_precision_dtype(operation);
     if (was_low) {
       output_dtype_ = operation.dtype;
       return;
     }
-    const bool is_cast = is_16_bit_type(output_dtype_)
-                             ? was_last_product_input_cast_ && last_operation_.has_same_input(operation)
-                             : true;
-    const Work work = work_of(operation);
+    const bool is_cast = is_16_bit_type(output_dtype_) ? was_last_product_input_cast_ &&
+                                                             last_product_tracker_.has_input_of_last_product(operation)
+                                                       : true;
+    const Work work = compute_work(operation);
     const NeededGradients of_input =
         operation.gradient == NeededGradients::all ? NeededGradients::all : NeededGradients::none;
     if (is_cast) append_cast(operation, input_elements_read(operation, work), Dtype::fp32, operation.dtype, of_input);
@@ -130,8 +130,8 @@ class AutocastRewriter {
 
   Dtype non_product_dtype(const Operation& operation) {
     if (needs_32_bits(operation)) {
-      if (converts_inputs(operation.kind) && is_16_bit_type(output_dtype_)) {
-        append_cast(operation, work_of(operation).inputs, output_dtype_, Dtype::fp32, operation.gradient);
+      if (casts_inputs_to_fp32(operation.kind) && is_16_bit_type(output_dtype_)) {
+        append_cast(operation, compute_work(operation).inputs, output_dtype_, Dtype::fp32, operation.gradient);
       }
       is_residual_fp32_ =
           is_residual_fp32_ || operation.kind == Kind::normalization || operation.kind == Kind::embedding;
@@ -148,7 +148,7 @@ class AutocastRewriter {
   Dtype output_dtype_ = Dtype::fp32;  // type of the last result
   bool is_residual_fp32_ = false;
   bool was_last_product_input_cast_ = false;  // whether the input of the last product was cast
-  LastProductTracker last_operation_;
+  LastMatrixProductTracker last_product_tracker_;
 };
 
 Dtype dtype_without_autocast(const Operation& operation, Precision precision) {

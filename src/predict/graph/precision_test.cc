@@ -116,7 +116,7 @@ TEST(Precision, GradientsOfAutocastsCastsAreCastBack) {
   Graph graph = apply_precision(graph_of({norm("layer"), dense("head")}), Precision::amp_bf16);
   graph.weight_tensor_count = 4;
   graph.weight_element_count = 88;
-  graph.operations = training_step(graph, "adamw");
+  graph.operations = make_training_step(graph, "adamw");
   const Texts texts = types(graph);
   EXPECT_EQ(std::count_if(texts.begin(), texts.end(),
                           [](const std::string& text) { return text.rfind("cast bf16>fp32", 0) == 0; }),

@@ -47,14 +47,14 @@ TEST(Recurrent, HasTheProductsOfAllStepsLayersAndDirections) {
   const Operation both = recurrent(
       "gru", {{"batch", 4}, {"steps", 10}, {"in", 6}, {"hidden", 8}, {"layers", 2}, {"directions", 2}, {"bias", 1}});
   const double matrices = 2 * (24 * (6 + 8) + 24 * (16 + 8));
-  const Work work = work_of(both);
+  const Work work = compute_work(both);
   EXPECT_DOUBLE_EQ(work.weights, matrices + 2 * 2 * 2 * 24);
   EXPECT_DOUBLE_EQ(work.flops, 2 * 40 * matrices + 2 * 2 * 40 * 24);
   EXPECT_DOUBLE_EQ(work.inputs, 40 * 6);
   EXPECT_DOUBLE_EQ(work.outputs, 40 * 16);
   Operation backward = both;
   backward.pass = Pass::backward;
-  EXPECT_DOUBLE_EQ(work_of(backward).flops, 2 * work.flops);
+  EXPECT_DOUBLE_EQ(compute_work(backward).flops, 2 * work.flops);
 }
 
 TEST(Recurrent, AProjectionNarrowsStatesAndOutputs) {
@@ -66,8 +66,8 @@ TEST(Recurrent, AProjectionNarrowsStatesAndOutputs) {
                                                  {"directions", 1},
                                                  {"bias", 0},
                                                  {"projection", 3}});
-  EXPECT_DOUBLE_EQ(work_of(projected).weights, 32 * (6 + 3) + 8 * 3);
-  EXPECT_DOUBLE_EQ(work_of(projected).outputs, 3);
+  EXPECT_DOUBLE_EQ(compute_work(projected).weights, 32 * (6 + 3) + 8 * 3);
+  EXPECT_DOUBLE_EQ(compute_work(projected).outputs, 3);
   EXPECT_EQ(recurrent_algorithm(projected), RecurrentAlgorithm::standard);
 }
 

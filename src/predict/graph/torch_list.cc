@@ -18,13 +18,13 @@ namespace {
 using formats::DocumentValue;
 
 constexpr std::string_view kOperationListSchema = "joulemap.operations/1";
-constexpr std::string_view kListAgainRemedy = "create the list again with joulemap.list_operations of this version";
+constexpr std::string_view kRecreateListRemedy = "create the list again with joulemap.list_operations of this version";
 
 // Limit of parameters of an operation: twice as many as a three-dimensional convolution has.
 constexpr std::size_t kMaxParametersPerOperation = 48;
 
 Error malformed_list_error(std::string message) {
-  return {ErrorCode::malformed, std::move(message), std::string(kListAgainRemedy)};
+  return {ErrorCode::malformed, std::move(message), std::string(kRecreateListRemedy)};
 }
 
 // Required parameters of a kind (operation.h). Without this check a missing size would count as 1.
@@ -116,7 +116,7 @@ Status check_sizes(const Operation& operation) {
       return malformed_list_error(fmt::format("{} needs the parameter \"{}\"", name_of(operation.kind), name));
     }
   }
-  const Work work = work_of(operation);
+  const Work work = compute_work(operation);
   const double most = std::max({work.inputs, work.outputs, work.weights});
   if (!(most <= static_cast<double>(kMaxElements))) {
     return malformed_list_error(fmt::format("a tensor of {:.3g} elements, which fits no GPU", most));
@@ -134,11 +134,11 @@ Result<Name> read_named_value(const DocumentValue& value, std::string_view key,
 
 Result<Operation> read_operation(const DocumentValue& value) {
   if (value.table() == nullptr) return malformed_list_error("it is not an object");
-  const Result<Kind> kind = read_named_value<Kind>(value, "kind", kind_of);
+  const Result<Kind> kind = read_named_value<Kind>(value, "kind", kind_from_name);
   if (!kind) return kind.error();
-  const Result<Dtype> dtype = read_named_value<Dtype>(value, "dtype", dtype_of);
+  const Result<Dtype> dtype = read_named_value<Dtype>(value, "dtype", dtype_from_name);
   if (!dtype) return dtype.error();
-  const Result<Pass> pass = read_named_value<Pass>(value, "pass", pass_of);
+  const Result<Pass> pass = read_named_value<Pass>(value, "pass", pass_from_name);
   if (!pass) return pass.error();
   Result<Parameters> parameters = read_parameters(value);
   if (!parameters) return std::move(parameters).error();
@@ -191,7 +191,7 @@ Result<std::vector<UnknownOperation>> read_unknown_operations(const DocumentValu
 }
 
 // Adds to `graph.unknown` the operations of unknown kind that the file's list omits, so that reports list them.
-void name_unnamed_layers(Graph& graph) {
+void add_unlisted_unknown_operations(Graph& graph) {
   for (const Operation& operation : graph.operations) {
     if (operation.kind != Kind::unknown) continue;
     const auto is_it = [&operation](const UnknownOperation& one) {
@@ -204,7 +204,7 @@ void name_unnamed_layers(Graph& graph) {
   }
 }
 
-Result<Graph> build_graph_from_list(const DocumentValue& document) {
+Result<Graph> build_graph_from_operation_list(const DocumentValue& document) {
   const std::string schema = document.text_or_empty("schema");
   if (schema != kOperationListSchema)
     return malformed_list_error(fmt::format("its schema is \"{}\", not {}", schema, kOperationListSchema));
@@ -217,7 +217,7 @@ Result<Graph> build_graph_from_list(const DocumentValue& document) {
   Result<std::vector<UnknownOperation>> unknown = read_unknown_operations(document);
   if (!unknown) return std::move(unknown).error();
   graph.unknown_operations = std::move(*unknown);
-  name_unnamed_layers(graph);
+  add_unlisted_unknown_operations(graph);
   const Result<std::int64_t> tensors = read_whole_number(document, "weight_tensors", 0);
   if (!tensors) return tensors.error();
   const Result<std::int64_t> elements = read_whole_number(document, "weight_elements", 0);
@@ -244,7 +244,7 @@ Result<Graph> read_torch_list(std::string_view json) {
   constexpr std::string_view kName = "list of operations";
   const Result<DocumentValue> document = formats::read_json(json, kName);
   if (!document) return document.error();
-  Result<Graph> graph = build_graph_from_list(*document);
+  Result<Graph> graph = build_graph_from_operation_list(*document);
   if (!graph) return std::move(graph).error().with_context(kName);
   return graph;
 }

@@ -13,7 +13,7 @@ constexpr std::string_view kDense =
     R"({"layer": "head", "source": "aten.addmm", "kind": "dense", "form": "", "dtype": "bf16", "pass": "backward",
         "phase": "backward", "count": 2, "parameters": {"rows": 8, "in": 64, "out": 10, "bias": 1}})";
 
-std::string list_of(std::string_view operations, std::string_view unknown = "[]") {
+std::string operation_list_json(std::string_view operations, std::string_view unknown = "[]") {
   return fmt::format(R"({{"schema": "joulemap.operations/1", "name": "Net", "format": "torch", "pass": "training",
       "operations": [{}], "unknown": {}, "weight_tensors": 2, "weight_elements": 650, "notes": ["small"]}})",
                      operations, unknown);
@@ -23,7 +23,7 @@ std::string list_of(std::string_view operations, std::string_view unknown = "[]"
 std::string changed(std::string_view from, std::string_view to) {
   std::string text(kDense);
   text.replace(text.find(from), from.size(), to);
-  return list_of(text);
+  return operation_list_json(text);
 }
 
 std::string message_of(std::string_view json) {
@@ -32,7 +32,7 @@ std::string message_of(std::string_view json) {
 }
 
 TEST(TorchList, IsReadAsItWasTraced) {
-  const Result<Graph> graph = read_torch_list(list_of(kDense));
+  const Result<Graph> graph = read_torch_list(operation_list_json(kDense));
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_EQ(graph->name, "Net");
   EXPECT_EQ(graph->format, "torch");
@@ -51,7 +51,7 @@ TEST(TorchList, IsReadAsItWasTraced) {
 }
 
 TEST(TorchList, TheOptimizerStepIsASeparateLayer) {
-  const Result<Graph> graph = read_torch_list(list_of(
+  const Result<Graph> graph = read_torch_list(operation_list_json(
       R"({"layer": "", "source": "adamw", "kind": "optimizer", "form": "adamw", "dtype": "fp32", "pass": "optimizer",
           "parameters": {"tensors": 2, "elements": 650, "fused": 0, "foreach": 1}})"));
   ASSERT_TRUE(graph) << graph.error().message;
@@ -63,13 +63,13 @@ TEST(TorchList, ListsUnknownOperationsThatTheListOmits) {
   constexpr std::string_view kUnknown =
       R"({"layer": "x", "source": "acme.fast", "kind": "unknown", "form": "", "dtype": "fp32", "pass": "forward",
           "count": 1, "parameters": {"batch": 1, "rows": 1, "width": 9, "in": 9, "out": 3}})";
-  const Result<Graph> listed = read_torch_list(list_of(
+  const Result<Graph> listed = read_torch_list(operation_list_json(
       kUnknown, R"([{"layer": "x", "source": "acme.fast", "reason": "an operation of acme", "bounded": true}])"));
   ASSERT_TRUE(listed) << listed.error().message;
   ASSERT_EQ(listed->unknown_operations.size(), 1U);
   EXPECT_EQ(listed->unknown_operations[0].reason, "an operation of acme");
   EXPECT_TRUE(listed->unknown_operations[0].has_lower_bound);
-  const Result<Graph> forgotten = read_torch_list(list_of(kUnknown));
+  const Result<Graph> forgotten = read_torch_list(operation_list_json(kUnknown));
   ASSERT_TRUE(forgotten);
   ASSERT_EQ(forgotten->unknown_operations.size(), 1U);
   EXPECT_EQ(forgotten->unknown_operations[0].source, "acme.fast");
@@ -84,7 +84,7 @@ TEST(TorchList, RefusesOtherContentWithARemedy) {
   EXPECT_EQ(other.error().message,
             R"(list of operations: its schema is "joulemap.operations/2", not joulemap.operations/1)");
   EXPECT_FALSE(other.error().remedy.empty());
-  EXPECT_NE(message_of(list_of("")).find("is empty"), std::string::npos);
+  EXPECT_NE(message_of(operation_list_json("")).find("is empty"), std::string::npos);
 }
 
 TEST(TorchList, ReportsUnknownNamesWithTheirOperation) {
@@ -106,7 +106,7 @@ TEST(TorchList, RefusesImpossibleNumbers) {
 
 TEST(TorchList, AMissingSizeIsNotOne) {
   EXPECT_NE(message_of(changed(R"("rows": 8, )", "")).find(R"(dense needs the parameter "rows")"), std::string::npos);
-  std::string text = list_of(kDense);
+  std::string text = operation_list_json(kDense);
   text.replace(text.find("weight_elements"), 15, "weight_numbers");
   EXPECT_NE(message_of(text).find(R"("weight_elements" is missing)"), std::string::npos);
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "predict/graph/last_product_tracker.h"
+#include "predict/graph/last_matrix_product_tracker.h"
 #include "predict/graph/work.h"
 
 namespace joulemap::predict {
@@ -86,7 +86,7 @@ Operation make_batch_counter_update(const Operation& norm) {
   return count;
 }
 
-std::vector<Operation> training_forward_pass(const Graph& graph) {
+std::vector<Operation> make_training_forward_operations(const Graph& graph) {
   std::vector<Operation> forward;
   for (const Operation& operation : graph.operations) {
     const bool is_frozen = operation.parameters.find("frozen").value_or(0) != 0;
@@ -117,10 +117,10 @@ void append_cross_entropy(std::vector<Operation>& forward) {
 }
 
 enum class BackwardRule {
-  nothing,        // computes no gradient, or passes its gradient on unchanged
-  same_kernel,    // the same kernel runs again
-  cast_back,      // a cast back to the type of the input
-  view_per_part,  // a view of the gradient for each part
+  no_operation,                // computes no gradient, or passes its gradient on unchanged
+  repeat_forward_kernel,       // the same kernel runs again
+  cast_to_input_dtype,         // a cast back to the type of the input
+  view_per_concatenated_part,  // a view of the gradient for each part
   backward,
 };
 
@@ -128,25 +128,25 @@ BackwardRule choose_backward_rule(const Operation& operation) {
   switch (operation.kind) {
     case Kind::input:
     case Kind::optimizer:
-      return BackwardRule::nothing;
+      return BackwardRule::no_operation;
     case Kind::reshape:
     case Kind::view:
-      return BackwardRule::same_kernel;
+      return BackwardRule::repeat_forward_kernel;
     case Kind::concatenate:
-      return BackwardRule::view_per_part;
+      return BackwardRule::view_per_concatenated_part;
     case Kind::cast:
-      return BackwardRule::cast_back;
+      return BackwardRule::cast_to_input_dtype;
     case Kind::reduce:
-      return operation.form == "sum" ? BackwardRule::nothing : BackwardRule::backward;
+      return operation.form == "sum" ? BackwardRule::no_operation : BackwardRule::backward;
     case Kind::rescaling:
-      return operation.parameters.get("from_bytes", 0) != 0 ? BackwardRule::nothing : BackwardRule::backward;
+      return operation.parameters.get("from_bytes", 0) != 0 ? BackwardRule::no_operation : BackwardRule::backward;
     case Kind::add:
       // Both operands receive the gradient unchanged. But in a residual connection one of them has a second reader,
       // whose gradient is added there: the same kernel.
-      if (operation.form == "same") return BackwardRule::same_kernel;
-      return operation.form == "scalar" ? BackwardRule::nothing : BackwardRule::backward;
+      if (operation.form == "same") return BackwardRule::repeat_forward_kernel;
+      return operation.form == "scalar" ? BackwardRule::no_operation : BackwardRule::backward;
     case Kind::multiply:
-      return operation.form == "scalar" ? BackwardRule::same_kernel : BackwardRule::backward;
+      return operation.form == "scalar" ? BackwardRule::repeat_forward_kernel : BackwardRule::backward;
     default:
       return BackwardRule::backward;
   }
@@ -164,14 +164,14 @@ Pass weight_gradient_pass(const Operation& operation) {
   return is_product && operation.gradient == NeededGradients::weights ? Pass::backward_weights : Pass::backward;
 }
 
-Operation make_backward(const Operation& forward, BackwardRule way) {
+Operation make_backward_operation(const Operation& forward, BackwardRule way) {
   Operation backward = forward;
   if (way == BackwardRule::backward) backward.pass = weight_gradient_pass(forward);
-  if (way == BackwardRule::cast_back) {
+  if (way == BackwardRule::cast_to_input_dtype) {
     backward.form = name_of(forward.dtype);
-    backward.dtype = dtype_of(forward.form).value_or(forward.dtype);
+    backward.dtype = dtype_from_name(forward.form).value_or(forward.dtype);
   }
-  if (way == BackwardRule::view_per_part) {
+  if (way == BackwardRule::view_per_concatenated_part) {
     backward.kind = Kind::view;
     backward.count = saturating_multiply(forward.count, forward.parameters.get("parts", 1));
   }
@@ -185,7 +185,7 @@ std::int64_t gradient_accumulation(const Operation& forward) {
   return forward.kind == Kind::multiply && forward.form == "row" ? 1 : 0;
 }
 
-void append_backward(const Operation& forward, std::vector<Operation>& reversed) {
+void append_backward_operations(const Operation& forward, std::vector<Operation>& reversed) {
   if (forward.gradient == NeededGradients::none) return;
   if (forward.gradient == NeededGradients::weights && !has_weights(forward.kind)) return;
   if (const std::int64_t added = gradient_accumulation(forward); added > 0) {
@@ -195,8 +195,8 @@ void append_backward(const Operation& forward, std::vector<Operation>& reversed)
     reversed.back().source = forward.source;
     reversed.back().count = saturating_multiply(forward.count, added);
   }
-  if (const BackwardRule way = choose_backward_rule(forward); way != BackwardRule::nothing)
-    reversed.push_back(make_backward(forward, way));
+  if (const BackwardRule way = choose_backward_rule(forward); way != BackwardRule::no_operation)
+    reversed.push_back(make_backward_operation(forward, way));
 }
 
 // A sum or product of 16-bit and 32-bit operands is in 32 bits; the gradient of the 16-bit operand needs a cast. Empty
@@ -225,19 +225,19 @@ Operation make_gradient_sum(const Operation& before, const Operation& product) {
 }
 
 // The operations of the backward pass in forward order; the caller reverses them.
-std::vector<Operation> backward_in_forward_order(const std::vector<Operation>& forward) {
+std::vector<Operation> make_unreversed_backward_operations(const std::vector<Operation>& forward) {
   std::vector<Operation> reversed;
-  LastProductTracker last;
+  LastMatrixProductTracker last;
   for (std::size_t index = 0; index < forward.size(); ++index) {
     const Operation& operation = forward[index];
-    if (operation.gradient == NeededGradients::all && last.has_same_input(operation)) {
+    if (operation.gradient == NeededGradients::all && last.has_input_of_last_product(operation)) {
       reversed.push_back(make_gradient_sum(forward[index - 1], operation));
     }
     last.update(operation);
     if (index > 0) {
       if (auto cast = make_gradient_cast(forward[index - 1], operation)) reversed.push_back(std::move(*cast));
     }
-    append_backward(operation, reversed);
+    append_backward_operations(operation, reversed);
   }
   return reversed;
 }
@@ -256,12 +256,12 @@ Dtype stored_weights_dtype(const std::vector<Operation>& operations) {
 
 }  // namespace
 
-std::vector<Operation> training_step(const Graph& graph, std::string_view optimizer) {
+std::vector<Operation> make_training_step(const Graph& graph, std::string_view optimizer) {
   const auto is_step = [](const Operation& operation) { return operation.pass != Pass::forward; };
   if (std::any_of(graph.operations.begin(), graph.operations.end(), is_step)) return graph.operations;
-  std::vector<Operation> step = training_forward_pass(graph);
+  std::vector<Operation> step = make_training_forward_operations(graph);
   append_cross_entropy(step);
-  std::vector<Operation> reversed = backward_in_forward_order(step);
+  std::vector<Operation> reversed = make_unreversed_backward_operations(step);
   step.insert(step.end(), std::make_move_iterator(reversed.rbegin()), std::make_move_iterator(reversed.rend()));
   if (graph.weight_element_count > 0) {
     Parameters weights{{"tensors", graph.weight_tensor_count}, {"elements", graph.weight_element_count}};

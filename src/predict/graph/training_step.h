@@ -18,7 +18,7 @@ namespace joulemap::predict {
 // Operations whose backward pass runs the same kernel (copies, casts, products with a scalar) have the pass `forward`
 // there. The sum of the gradients of a tensor that is read twice is an add. Dropout that an exporter removed is not
 // restored.
-std::vector<Operation> training_step(const Graph& graph, std::string_view optimizer);
+std::vector<Operation> make_training_step(const Graph& graph, std::string_view optimizer);
 
 // Fuses neighbouring element-wise operations into one that reads and writes once, as torch.compile does, and removes
 // views. Accepts a forward pass or a training step; compiled.cc lists the rules.

@@ -71,13 +71,13 @@ std::vector<std::string> summary(const std::vector<Operation>& operations) {
 
 // The operations that follow the loss.
 std::vector<Operation> after_loss(const Graph& graph) {
-  std::vector<Operation> step = training_step(graph, "sgd");
+  std::vector<Operation> step = make_training_step(graph, "sgd");
   const auto is_loss = [](const Operation& op) { return op.kind == Kind::loss && op.pass == Pass::forward; };
   step.erase(step.begin(), std::find_if(step.begin(), step.end(), is_loss) + 1);
   return step;
 }
 
-Graph before_head(std::vector<Operation> operations) {
+Graph graph_with_head(std::vector<Operation> operations) {
   Graph graph;
   graph.operations = std::move(operations);
   graph.operations.push_back(dense("head", 8, 784, 10));
@@ -85,7 +85,7 @@ Graph before_head(std::vector<Operation> operations) {
 }
 
 TEST(TrainingStep, RunsForwardLossBackwardAndOptimizer) {
-  const std::vector<Operation> step = training_step(small_network(), "adamw");
+  const std::vector<Operation> step = make_training_step(small_network(), "adamw");
   EXPECT_EQ(summary(step),
             (std::vector<std::string>{"stem convolution forward", "norm add forward", "norm normalization forward",
                                       "relu activation forward", "flat view forward", "head dense forward",
@@ -97,7 +97,7 @@ TEST(TrainingStep, RunsForwardLossBackwardAndOptimizer) {
 }
 
 TEST(TrainingStep, NormsUseTheStatisticsOfTheBatchAndCountIt) {
-  const std::vector<Operation> step = training_step(small_network(), "sgd");
+  const std::vector<Operation> step = make_training_step(small_network(), "sgd");
   EXPECT_EQ(step[1].parameters, (Parameters{{"batch", 1}, {"rows", 1}, {"width", 1}}));
   EXPECT_EQ(step[2].form, "batch");
   EXPECT_EQ(step[11].form, "batch");
@@ -106,25 +106,25 @@ TEST(TrainingStep, NormsUseTheStatisticsOfTheBatchAndCountIt) {
 TEST(TrainingStep, AFrozenNormKeepsItsStatistics) {
   Graph graph = small_network();
   graph.operations[1].parameters.set("frozen", 1);
-  const std::vector<Operation> step = training_step(graph, "sgd");
+  const std::vector<Operation> step = make_training_step(graph, "sgd");
   EXPECT_EQ(summary(step[1]), "norm normalization forward");  // no batch is counted
   EXPECT_EQ(step[1].form, "batch-inference");
 }
 
 TEST(TrainingStep, TheLossHasTheSizeOfTheOutputAfterPooling) {
-  EXPECT_EQ(training_step(small_network(), "sgd")[6].parameters, (Parameters{{"rows", 8}, {"classes", 10}}));
+  EXPECT_EQ(make_training_step(small_network(), "sgd")[6].parameters, (Parameters{{"rows", 8}, {"classes", 10}}));
   Graph pixels;
   pixels.operations = {convolution("head")};
-  EXPECT_EQ(training_step(pixels, "sgd")[1].parameters, (Parameters{{"rows", 392}, {"classes", 16}}));
+  EXPECT_EQ(make_training_step(pixels, "sgd")[1].parameters, (Parameters{{"rows", 392}, {"classes", 16}}));
   pixels.operations.push_back(operation("pool", Kind::pooling, "adaptive",
                                         {{"batch", 8}, {"channels", 16}, {"height", 7}, {"width", 7}, {"out", 1}}));
-  EXPECT_EQ(training_step(pixels, "sgd")[2].parameters, (Parameters{{"rows", 8}, {"classes", 16}}));
+  EXPECT_EQ(make_training_step(pixels, "sgd")[2].parameters, (Parameters{{"rows", 8}, {"classes", 16}}));
 }
 
 TEST(TrainingStep, ComputesTheLossIn32BitsAndCastsItsInput) {
-  Graph graph = before_head({});
+  Graph graph = graph_with_head({});
   graph.operations.back().dtype = Dtype::bf16;
-  const std::vector<Operation> step = training_step(graph, "sgd");
+  const std::vector<Operation> step = make_training_step(graph, "sgd");
   ASSERT_EQ(summary(step),
             (std::vector<std::string>{"head dense forward", "loss cast forward", "loss loss forward",
                                       "loss loss backward", "loss cast forward", "head dense backward"}));
@@ -134,52 +134,53 @@ TEST(TrainingStep, ComputesTheLossIn32BitsAndCastsItsInput) {
 }
 
 TEST(TrainingStep, AddsNoSecondLoss) {
-  Graph graph = before_head({});
+  Graph graph = graph_with_head({});
   graph.operations.push_back(operation("mine", Kind::loss, "", {{"rows", 8}, {"classes", 10}}));
-  EXPECT_EQ(summary(training_step(graph, "sgd")),
+  EXPECT_EQ(summary(make_training_step(graph, "sgd")),
             (std::vector<std::string>{"head dense forward", "mine loss forward", "mine loss backward",
                                       "head dense backward"}));
 }
 
 TEST(TrainingStep, OperationsBeforeTheFirstTrainableOneHaveNoBackward) {
-  Graph graph = before_head({tensor("scale", Kind::multiply, "scalar"), tensor("act", Kind::activation, "relu")});
+  Graph graph = graph_with_head({tensor("scale", Kind::multiply, "scalar"), tensor("act", Kind::activation, "relu")});
   graph.operations[0].gradient = NeededGradients::none;
   graph.operations[1].gradient = NeededGradients::weights;  // but an activation has no weights
   EXPECT_EQ(summary(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
 }
 
 TEST(TrainingStep, CopiesAndScalarProductsRunAgainInBackward) {
-  const Graph graph = before_head({tensor("order", Kind::reshape, "heads"), tensor("scale", Kind::multiply, "scalar")});
+  const Graph graph =
+      graph_with_head({tensor("order", Kind::reshape, "heads"), tensor("scale", Kind::multiply, "scalar")});
   EXPECT_EQ(summary(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward",
                                                                   "scale multiply forward", "order reshape forward"}));
 }
 
 TEST(TrainingStep, AdditionsPassTheirGradientThrough) {
-  const Graph graph = before_head({tensor("shift", Kind::add, "scalar"), tensor("sum", Kind::reduce, "sum")});
+  const Graph graph = graph_with_head({tensor("shift", Kind::add, "scalar"), tensor("sum", Kind::reduce, "sum")});
   EXPECT_EQ(summary(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
 }
 
 TEST(TrainingStep, AddsGradientsOfAResidual) {
-  const Graph graph = before_head({tensor("residual", Kind::add, "same")});
+  const Graph graph = graph_with_head({tensor("residual", Kind::add, "same")});
   EXPECT_EQ(summary(after_loss(graph)).back(), "residual add forward");
 }
 
 TEST(TrainingStep, AddsGradientsOfBranchesAndSplitsByViews) {
   Operation joined = tensor("join", Kind::concatenate, "");
   joined.parameters.set("parts", 3);
-  const std::vector<Operation> after = after_loss(before_head({joined}));
+  const std::vector<Operation> after = after_loss(graph_with_head({joined}));
   ASSERT_EQ(summary(after), (std::vector<std::string>{"loss loss backward", "head dense backward", "join view forward",
                                                       "join add forward"}));
   EXPECT_EQ(after[2].count, 3);
   EXPECT_EQ(after[3].count, 2);
-  const Graph gated = before_head({tensor("gate", Kind::multiply, "row")});
+  const Graph gated = graph_with_head({tensor("gate", Kind::multiply, "row")});
   EXPECT_EQ(summary(after_loss(gated)), (std::vector<std::string>{"loss loss backward", "head dense backward",
                                                                   "gate multiply backward", "gate add forward"}));
 }
 
 TEST(TrainingStep, AddsGradientsOfASharedProductInput) {
-  Graph graph = before_head({dense("query", 8, 784, 784), dense("key", 8, 784, 784), dense("value", 8, 784, 784),
-                             tensor("mix", Kind::activation, "gelu")});
+  Graph graph = graph_with_head({dense("query", 8, 784, 784), dense("key", 8, 784, 784), dense("value", 8, 784, 784),
+                                 tensor("mix", Kind::activation, "gelu")});
   EXPECT_EQ(summary(after_loss(graph)),
             (std::vector<std::string>{"loss loss backward", "head dense backward", "mix activation backward",
                                       "value dense backward", "value add forward", "key dense backward",
@@ -190,20 +191,20 @@ TEST(TrainingStep, ATracedStepStaysUnchanged) {
   Graph graph = small_network();
   graph.operations.push_back(dense("head", 8, 784, 10));
   graph.operations.back().pass = Pass::backward;
-  EXPECT_EQ(summary(training_step(graph, "sgd")), summary(graph.operations));
+  EXPECT_EQ(summary(make_training_step(graph, "sgd")), summary(graph.operations));
 }
 
 TEST(TrainingStep, OptimizesSixteenBitWeightsIn16Bits) {
   Graph graph = small_network();
   for (Operation& op : graph.operations) op.dtype = Dtype::bf16;
-  EXPECT_EQ(training_step(graph, "sgd").back().dtype, Dtype::bf16);
+  EXPECT_EQ(make_training_step(graph, "sgd").back().dtype, Dtype::bf16);
   graph.operations.insert(graph.operations.begin(), tensor("stem", Kind::cast, "bf16"));
-  EXPECT_EQ(training_step(graph, "sgd").back().dtype, Dtype::fp32) << "they are cast for each use";
+  EXPECT_EQ(make_training_step(graph, "sgd").back().dtype, Dtype::fp32) << "they are cast for each use";
 }
 
 TEST(TrainingStep, WithoutTrainableWeightsThereIsNoOptimizer) {
-  EXPECT_EQ(summary(training_step(before_head({}), "sgd")).back(), "head dense backward");
-  EXPECT_TRUE(training_step(Graph{}, "sgd").empty());
+  EXPECT_EQ(summary(make_training_step(graph_with_head({}), "sgd")).back(), "head dense backward");
+  EXPECT_TRUE(make_training_step(Graph{}, "sgd").empty());
 }
 
 }  // namespace

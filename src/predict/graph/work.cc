@@ -10,7 +10,7 @@ namespace joulemap::predict {
 namespace {
 
 // Amounts of a forward pass: FLOPs, and elements of the computing type.
-struct OperationAmounts {
+struct ForwardPassWork {
   double flops = 0;
   double inputs = 0;
   double outputs = 0;
@@ -26,11 +26,11 @@ double parameter_or(const Parameters& parameters, std::string_view name, double 
   return found ? static_cast<double>(*found) : otherwise;
 }
 
-double image_elements(const Parameters& p) {
+double image_element_count(const Parameters& p) {
   return parameter_or(p, "batch") * parameter_or(p, "channels") * parameter_or(p, "height") * parameter_or(p, "width") *
          parameter_or(p, "depth");
 }
-double tensor_elements(const Parameters& p) {
+double tensor_element_count(const Parameters& p) {
   return parameter_or(p, "batch") * parameter_or(p, "rows") * parameter_or(p, "width");
 }
 
@@ -44,7 +44,7 @@ double kernel_area(const Parameters& p) {
   return height * parameter_or(p, "kernel_width", height) * parameter_or(p, "kernel_depth");
 }
 
-OperationAmounts dense_amounts(const Parameters& p) {
+ForwardPassWork dense_forward_work(const Parameters& p) {
   const double rows = parameter_or(p, "rows");
   const double in = parameter_or(p, "in");
   const double out = parameter_or(p, "out");
@@ -56,7 +56,7 @@ OperationAmounts dense_amounts(const Parameters& p) {
 }
 
 // Both operands count as weights, because the backward pass has two products, as with weights.
-OperationAmounts bmm_amounts(const Parameters& p) {
+ForwardPassWork bmm_forward_work(const Parameters& p) {
   const double batch = parameter_or(p, "batch");
   const double both =
       batch * (parameter_or(p, "m") * parameter_or(p, "k") + parameter_or(p, "k") * parameter_or(p, "n"));
@@ -66,7 +66,7 @@ OperationAmounts bmm_amounts(const Parameters& p) {
 }
 
 // Query, key and value count as weights: the backward pass reads them again and writes their gradients.
-OperationAmounts attention_amounts(const Parameters& p) {
+ForwardPassWork attention_forward_work(const Parameters& p) {
   const double heads = parameter_or(p, "batch") * parameter_or(p, "heads");
   const double query = heads * parameter_or(p, "queries") * parameter_or(p, "width");
   const double key = heads * parameter_or(p, "keys") * parameter_or(p, "width");
@@ -76,13 +76,13 @@ OperationAmounts attention_amounts(const Parameters& p) {
           .saved_for_backward = query};
 }
 
-OperationAmounts convolution_amounts(const Parameters& p) {
+ForwardPassWork convolution_forward_work(const Parameters& p) {
   const SpatialExtent out = output_extent(p);
   const double pixels = out.height * out.width * out.depth;
   const double filters = parameter_or(p, "out") *
                          std::floor(parameter_or(p, "channels") / std::max(1.0, parameter_or(p, "groups"))) *
                          kernel_area(p);
-  const double into = image_elements(p);
+  const double into = image_element_count(p);
   // A transposed convolution multiplies every input pixel instead of every output pixel.
   const double multiplied = parameter_or(p, "transposed", 0) != 0 ? into / std::max(1.0, parameter_or(p, "channels"))
                                                                   : parameter_or(p, "batch") * pixels;
@@ -93,48 +93,48 @@ OperationAmounts convolution_amounts(const Parameters& p) {
           .saved_for_backward = into};
 }
 
-OperationAmounts pooling_amounts(const Operation& operation) {
+ForwardPassWork pooling_forward_work(const Operation& operation) {
   const Parameters& p = operation.parameters;
   const double images = parameter_or(p, "batch") * parameter_or(p, "channels");
   const SpatialExtent out = output_extent(p);
   const double outputs = images * out.height * out.width * out.depth;
   if (operation.form == "adaptive")
-    return {.flops = image_elements(p), .inputs = image_elements(p), .outputs = outputs};
+    return {.flops = image_element_count(p), .inputs = image_element_count(p), .outputs = outputs};
   return {.flops = outputs * kernel_area(p),
-          .inputs = image_elements(p),
+          .inputs = image_element_count(p),
           .outputs = outputs,
           .other_bytes = operation.form == "max" ? 8 * outputs : 0};
 }
 
-OperationAmounts resized_amounts(const Parameters& p) {
+ForwardPassWork resize_forward_work(const Parameters& p) {
   const SpatialExtent out = output_extent(p);
   const double outputs = parameter_or(p, "batch") * parameter_or(p, "channels") * out.height * out.width * out.depth;
-  return {.flops = outputs, .inputs = image_elements(p), .outputs = outputs};
+  return {.flops = outputs, .inputs = image_element_count(p), .outputs = outputs};
 }
 
-OperationAmounts binary_operation_amounts(const Operation& operation) {
+ForwardPassWork binary_forward_work(const Operation& operation) {
   const Parameters& p = operation.parameters;
-  const double size = tensor_elements(p);
+  const double size = tensor_element_count(p);
   double second = 1;
   if (operation.form == "same") second = size;
   if (operation.form == "row") second = parameter_or(p, "batch") * parameter_or(p, "rows");
   if (operation.form == "last") second = parameter_or(p, "width");
-  OperationAmounts amounts{.flops = size, .inputs = size + second, .outputs = size};
+  ForwardPassWork amounts{.flops = size, .inputs = size + second, .outputs = size};
   if (operation.kind == Kind::multiply) amounts.saved_for_backward = size + second;
   return amounts;
 }
 
 // Eager mode runs two kernels, or three from bytes, which write and read intermediate results.
-OperationAmounts rescaling_amounts(const Parameters& p) {
-  const double size = tensor_elements(p);
+ForwardPassWork rescaling_forward_work(const Parameters& p) {
+  const double size = tensor_element_count(p);
   if (parameter_or(p, "from_bytes", 0) != 0) {
     return {.flops = 2 * size, .outputs = size, .intermediate_elements = 4 * size, .other_bytes = size};
   }
   return {.flops = 2 * size, .inputs = size, .outputs = size, .intermediate_elements = 2 * size};
 }
 
-OperationAmounts reduction_amounts(const Parameters& p) {
-  const double size = tensor_elements(p);
+ForwardPassWork reduction_forward_work(const Parameters& p) {
+  const double size = tensor_element_count(p);
   const double over = parameter_or(p, "over", 0);
   const double left = over == 0   ? parameter_or(p, "batch") * parameter_or(p, "rows")
                       : over == 1 ? parameter_or(p, "batch") * parameter_or(p, "width")
@@ -142,23 +142,23 @@ OperationAmounts reduction_amounts(const Parameters& p) {
   return {.flops = size, .inputs = size, .outputs = left};
 }
 
-OperationAmounts optimizer_amounts(const Operation& operation) {
+ForwardPassWork optimizer_step_work(const Operation& operation) {
   const double elements = parameter_or(operation.parameters, "elements");
   const double states = operation.form == "sgd" ? 0 : operation.form == "adam" || operation.form == "adamw" ? 2 : 1;
   return {.flops = (2 + 4 * states) * elements, .inputs = (2 + states) * elements, .outputs = (1 + states) * elements};
 }
 
-OperationAmounts input_copy_amounts(const Parameters& p) {
-  if (parameter_or(p, "bytes", 0) != 0) return {.other_bytes = image_elements(p)};
-  return {.outputs = image_elements(p)};
+ForwardPassWork input_copy_work(const Parameters& p) {
+  if (parameter_or(p, "bytes", 0) != 0) return {.other_bytes = image_element_count(p)};
+  return {.outputs = image_element_count(p)};
 }
 
-OperationAmounts cast_amounts(const Operation& operation) {
-  const double size = tensor_elements(operation.parameters);
+ForwardPassWork cast_forward_work(const Operation& operation) {
+  const double size = tensor_element_count(operation.parameters);
   return {.inputs = size, .other_bytes = size * (operation.form == "fp32" ? 4 : 2)};
 }
 
-OperationAmounts embedding_amounts(const Parameters& p) {
+ForwardPassWork embedding_forward_work(const Parameters& p) {
   const double moved = parameter_or(p, "tokens") * parameter_or(p, "width");
   return {.flops = moved,
           .inputs = moved,
@@ -167,7 +167,7 @@ OperationAmounts embedding_amounts(const Parameters& p) {
           .other_bytes = 8 * parameter_or(p, "tokens")};
 }
 
-OperationAmounts recurrent_amounts(const Operation& operation) {
+ForwardPassWork recurrent_forward_work(const Operation& operation) {
   const RecurrentWork work = recurrent_work(recurrent_sizes(operation));
   return {.flops = work.flops,
           .inputs = work.inputs,
@@ -178,44 +178,44 @@ OperationAmounts recurrent_amounts(const Operation& operation) {
           .gradients = 2 * work.gates};
 }
 
-OperationAmounts compute_amounts(const Operation& operation) {
+ForwardPassWork compute_forward_work(const Operation& operation) {
   const Parameters& p = operation.parameters;
-  const double size = tensor_elements(p);
+  const double size = tensor_element_count(p);
   switch (operation.kind) {
     case Kind::dense:
-      return dense_amounts(p);
+      return dense_forward_work(p);
     case Kind::bmm:
-      return bmm_amounts(p);
+      return bmm_forward_work(p);
     case Kind::attention:
-      return attention_amounts(p);
+      return attention_forward_work(p);
     case Kind::convolution:
-      return convolution_amounts(p);
+      return convolution_forward_work(p);
     case Kind::pooling:
-      return pooling_amounts(operation);
+      return pooling_forward_work(operation);
     case Kind::padding:
     case Kind::resize:
-      return resized_amounts(p);
+      return resize_forward_work(p);
     case Kind::normalization:
-      return {.flops = image_elements(p),
-              .inputs = image_elements(p),
-              .outputs = image_elements(p),
+      return {.flops = image_element_count(p),
+              .inputs = image_element_count(p),
+              .outputs = image_element_count(p),
               .weights = 2 * parameter_or(p, "channels"),
-              .saved_for_backward = image_elements(p)};
+              .saved_for_backward = image_element_count(p)};
     case Kind::activation:
       return {.flops = size, .inputs = size, .outputs = size, .saved_for_backward = size};
     case Kind::rescaling:
-      return rescaling_amounts(p);
+      return rescaling_forward_work(p);
     case Kind::dropout:
       return {.flops = size, .inputs = size, .outputs = size, .other_bytes = size};
     case Kind::add:
     case Kind::multiply:
-      return binary_operation_amounts(operation);
+      return binary_forward_work(operation);
     case Kind::reshape:
       return {.inputs = size, .outputs = size};
     case Kind::concatenate:
       return {.inputs = parameter_or(p, "parts") * size, .outputs = parameter_or(p, "parts") * size};
     case Kind::embedding:
-      return embedding_amounts(p);
+      return embedding_forward_work(p);
     case Kind::loss: {
       const double scores = parameter_or(p, "rows") * parameter_or(p, "classes");
       return {.flops = scores,
@@ -225,15 +225,15 @@ OperationAmounts compute_amounts(const Operation& operation) {
               .other_bytes = 8 * parameter_or(p, "rows")};
     }
     case Kind::cast:
-      return cast_amounts(operation);
+      return cast_forward_work(operation);
     case Kind::reduce:
-      return reduction_amounts(p);
+      return reduction_forward_work(p);
     case Kind::input:
-      return input_copy_amounts(p);
+      return input_copy_work(p);
     case Kind::optimizer:
-      return optimizer_amounts(operation);
+      return optimizer_step_work(operation);
     case Kind::recurrent:
-      return recurrent_amounts(operation);
+      return recurrent_forward_work(operation);
     case Kind::view:
       return {};
     case Kind::unknown:
@@ -318,8 +318,8 @@ SpatialExtent output_extent(const Parameters& p) {
   return extent;
 }
 
-Work work_of(const Operation& operation) {
-  const OperationAmounts amounts = compute_amounts(operation);
+Work compute_work(const Operation& operation) {
+  const ForwardPassWork amounts = compute_forward_work(operation);
   Work work{.inputs = amounts.inputs,
             .outputs = amounts.outputs,
             .weights = amounts.weights,

@@ -34,7 +34,7 @@ struct Work {
 };
 
 // Work of one operation, regardless of its count.
-Work work_of(const Operation& operation);
+Work compute_work(const Operation& operation);
 
 double bytes_per_element(Dtype dtype);
 

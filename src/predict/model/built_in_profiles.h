@@ -7,6 +7,6 @@
 
 namespace joulemap::predict {
 
-std::string_view built_in_h200();
+std::string_view built_in_h200_profile_json();
 
 }  // namespace joulemap::predict

@@ -21,7 +21,7 @@ constexpr std::string_view kProfileSchema = "joulemap.profile/4";
 constexpr std::string_view kFormerProfileSchema = "joulemap.profile/3";
 
 // Rounds to five significant digits, which keep files small: coefficients are accurate to a few percent only.
-double round_to_six_digits(double value) {
+double round_to_five_digits(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::fabs(value))));
   if (!std::isfinite(scale)) return value;  // below 1e-304
@@ -31,7 +31,7 @@ double round_to_six_digits(double value) {
 template <class Numbers>
 void write_numbers(formats::JsonWriter& json, std::string_view name, const Numbers& numbers) {
   json.key(name).begin_array();
-  for (const double number : numbers) json.value(round_to_six_digits(number));
+  for (const double number : numbers) json.value(round_to_five_digits(number));
   json.end_array();
 }
 
@@ -53,7 +53,7 @@ void write_datasheet(formats::JsonWriter& json, const Datasheet& sheet) {
 void write_host_costs(formats::JsonWriter& json, std::string_view name, const HostCostVector& costs) {
   json.key(name).begin_object();
   for (std::size_t index = 0; index < kHostCostCount; ++index) {
-    if (costs[index] > 0) json.member(host_cost_name(index), round_to_six_digits(costs[index]));
+    if (costs[index] > 0) json.member(host_cost_name(index), round_to_five_digits(costs[index]));
   }
   json.end_object();
 }
@@ -61,21 +61,21 @@ void write_host_costs(formats::JsonWriter& json, std::string_view name, const Ho
 void write_network(formats::JsonWriter& json, const NetworkModel& model) {
   json.key("network")
       .begin_object()
-      .member("power_limit_w", round_to_six_digits(model.power_limit_w))
-      .member("gpu_time_scale", round_to_six_digits(model.gpu_time_scale));
+      .member("power_limit_w", round_to_five_digits(model.power_limit_w))
+      .member("gpu_time_scale", round_to_five_digits(model.gpu_time_scale));
   json.key("energy_scales").begin_object();
   for (std::size_t index = 0; index < kEnergyGroups.size(); ++index)
-    json.member(kEnergyGroups[index], round_to_six_digits(model.energy_scales[index]));
+    json.member(kEnergyGroups[index], round_to_five_digits(model.energy_scales[index]));
   json.end_object();
   write_host_costs(json, "host_inference_s", model.inference_host_costs_s);
   write_host_costs(json, "host_training_s", model.training_host_costs_s);
-  json.member("python_per_call", round_to_six_digits(model.python_calls_per_operation));
-  json.member("inference_width", round_to_six_digits(model.inference_interval_width))
-      .member("training_width", round_to_six_digits(model.training_interval_width));
-  json.member("host_width", round_to_six_digits(model.host_bound_width_factor))
-      .member("layer_width", round_to_six_digits(model.layer_interval_width));
+  json.member("python_per_call", round_to_five_digits(model.python_calls_per_operation));
+  json.member("inference_width", round_to_five_digits(model.inference_interval_width))
+      .member("training_width", round_to_five_digits(model.training_interval_width));
+  json.member("host_width", round_to_five_digits(model.host_bound_width_factor))
+      .member("layer_width", round_to_five_digits(model.layer_interval_width));
   json.key("launches").begin_object();
-  for (const auto& [group, launches] : model.launches) json.member(group, round_to_six_digits(launches));
+  for (const auto& [group, launches] : model.launches) json.member(group, round_to_five_digits(launches));
   json.end_object().end_object();
 }
 
@@ -122,8 +122,9 @@ template <std::size_t N>
 TermValues<N> convert_schema3_terms(std::span<const double> former) {
   TermValues<N> values{};
   std::copy_n(former.begin(), kSchema3TermCount, values.begin());
-  for (const Term term : {Term::bus, Term::serial_groups, Term::step_latency}) values[term] = values[Term::elements];
-  values[Term::tensor_launches] = values[Term::tiles];
+  for (const PhysicsTerm term : {PhysicsTerm::bus, PhysicsTerm::serial_groups, PhysicsTerm::step_latency})
+    values[term] = values[PhysicsTerm::elements];
+  values[PhysicsTerm::tensor_launches] = values[PhysicsTerm::tiles];
   if constexpr (N > kTermCount) values[kTermCount] = former[kSchema3TermCount];
   return values;
 }
@@ -213,7 +214,7 @@ void read_training_range(const formats::DocumentValue* object, ProfileNumberRead
   numbers.read_array(object->find("most"), "most", training_range.max_features, -kMaxProfileNumber);
 }
 
-bool has_positive_rates(const Datasheet& sheet) {
+bool is_plausible_datasheet(const Datasheet& sheet) {
   bool sensible = sheet.multiprocessors > 0 && sheet.memory_bytes_per_s > 0 && sheet.cache_bytes > 0 &&
                   sheet.cache_bytes_per_s > 0 && sheet.power_limit_w > 0 && sheet.idle_w >= 0 &&
                   sheet.idle_w < sheet.power_limit_w;
@@ -286,7 +287,7 @@ Result<DeviceProfile> read_profile(std::string_view json, std::string_view name)
   read_training_range(document->find("box"), numbers, profile.operation_model.training_range);
   if (!numbers.first_invalid_name().empty())
     return refused(fmt::format("\"{}\" is missing, out of range or of the wrong size", numbers.first_invalid_name()));
-  if (!has_positive_rates(profile.operation_model.sheet)) return refused("its datasheet is invalid");
+  if (!is_plausible_datasheet(profile.operation_model.sheet)) return refused("its datasheet is invalid");
   const std::size_t columns = feature_names().size() + kKrigingFeatureCount;
   Result<RegressionTrees> times = read_trees(document->text_or_empty("time_trees"), columns);
   Result<RegressionTrees> powers = read_trees(document->text_or_empty("power_trees"), columns + kPowerFeatureCount);

@@ -16,9 +16,11 @@ TimeTerms split_time_by_term(const TimeCoefficients& fitted, const Operation& op
 }
 
 Bound limiting_resource(const TimeTerms& parts) {
-  const double launch = parts[Term::launch] + parts[Term::tensor_launches] + parts[Term::step_latency];
-  const double compute = parts[Term::arithmetic] + parts[Term::tiles] + parts[Term::serial_groups];
-  const double memory = parts[Term::cache] + parts[Term::memory] + parts[Term::elements] + parts[Term::bus];
+  const double launch =
+      parts[PhysicsTerm::launch] + parts[PhysicsTerm::tensor_launches] + parts[PhysicsTerm::step_latency];
+  const double compute = parts[PhysicsTerm::arithmetic] + parts[PhysicsTerm::tiles] + parts[PhysicsTerm::serial_groups];
+  const double memory =
+      parts[PhysicsTerm::cache] + parts[PhysicsTerm::memory] + parts[PhysicsTerm::elements] + parts[PhysicsTerm::bus];
   if (launch >= memory && launch >= compute) return Bound::launch;
   return memory >= compute ? Bound::memory : Bound::compute;
 }
@@ -34,7 +36,7 @@ OperationExplanation explain_operation(const OperationModel& model, const Operat
                                        const CallConditions& conditions) {
   OperationExplanation explanation;
   explanation.operation = operation;
-  explanation.work = work_of(operation);
+  explanation.work = compute_work(operation);
   explanation.datasheet_terms = time_terms(operation, explanation.work, model.sheet, conditions.cold);
   explanation.physical_terms = split_time_by_term(model.times, operation, explanation.datasheet_terms);
   explanation.bound = limiting_resource(explanation.physical_terms);

@@ -61,7 +61,7 @@ constexpr std::array<std::string_view, 34> kFeatureForms = {"",
 
 double safe_logarithm(double value) { return std::log(std::max(value, 1e-30)); }
 
-double form_code(const std::string& form) {
+double operation_form_code(const std::string& form) {
   const auto* at = std::find(kFeatureForms.begin(), kFeatureForms.end(), form);
   return static_cast<double>(at - kFeatureForms.begin());
 }
@@ -98,7 +98,7 @@ MatrixProduct representative_matrix_product(const Operation& operation, const Wo
   }
 }
 
-double implementation_code(const Parameters& p) {
+double kernel_variant_code(const Parameters& p) {
   if (p.get("fused", 0) != 0) return 1;
   if (p.get("foreach", 1) == 0) return 2;
   return static_cast<double>(p.get("over", 0) +
@@ -138,12 +138,12 @@ std::vector<float> make_features(const Operation& operation, const Work& work, c
   const double compute_s = work.flops / peak;
   const double memory_s = work.bytes / sheet.memory_bytes_per_s;
   const ConvolutionGrouping grouping = convolution_grouping(operation);
-  const double moved_s = terms[Term::cache] + terms[Term::memory];
+  const double moved_s = terms[PhysicsTerm::cache] + terms[PhysicsTerm::memory];
   const RecurrentFeatures recurrent = recurrent_features(operation);
   const bool is_recurrent = operation.kind == Kind::recurrent;
   const std::array<double, 40> values = {
       static_cast<double>(operation.kind),
-      form_code(operation.form),
+      operation_form_code(operation.form),
       static_cast<double>(operation.dtype),
       static_cast<double>(operation.pass),
       conditions.cold ? 1.0 : 0.0,
@@ -172,13 +172,13 @@ std::vector<float> make_features(const Operation& operation, const Work& work, c
       of("causal", 0),
       is_recurrent ? recurrent.directions : of("dilation", 1),
       of("transposed", 0),
-      implementation_code(p) + recurrent.algorithm,
+      kernel_variant_code(p) + recurrent.algorithm,
       power_of_two_exponent(of("width", 1)),
       of("height", 0) + recurrent.steps,
       of("width", 0),
       static_cast<double>(alignment_class(operation)),
-      safe_logarithm(terms[Term::tiles] + terms[Term::tensor_launches] + 1e-9),
-      work.products.empty() ? 0.0 : safe_logarithm((terms[Term::tiles] * peak + 1) / (work.flops + 1)),
+      safe_logarithm(terms[PhysicsTerm::tiles] + terms[PhysicsTerm::tensor_launches] + 1e-9),
+      work.products.empty() ? 0.0 : safe_logarithm((terms[PhysicsTerm::tiles] * peak + 1) / (work.flops + 1)),
       safe_logarithm(moved_s + 1e-9),
       static_cast<double>(work.products.size()),
       safe_logarithm(physical_time_s)};

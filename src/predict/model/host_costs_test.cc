@@ -12,7 +12,7 @@ namespace {
 constexpr double kOperation = 3e-6;
 constexpr double kKernel = 7e-6;
 constexpr double kPython = 0.8e-6;
-constexpr double kMoreOfConvolutions = 12e-6;
+constexpr double kExtraConvolutionCost_s = 12e-6;
 constexpr std::size_t kConvolutions = kHostCostTermCount + static_cast<std::size_t>(Kind::convolution);
 
 HostObservation observation(double operations, double convolutions, double kernels, double python) {
@@ -21,7 +21,7 @@ HostObservation observation(double operations, double convolutions, double kerne
   row.work[static_cast<std::size_t>(HostCostTerm::kernel)] = kernels;
   row.work[static_cast<std::size_t>(HostCostTerm::python)] = python;
   row.work[kConvolutions] = convolutions;
-  row.host_s = kOperation * operations + kMoreOfConvolutions * convolutions + kKernel * kernels + kPython * python;
+  row.host_s = kOperation * operations + kExtraConvolutionCost_s * convolutions + kKernel * kernels + kPython * python;
   return row;
 }
 
@@ -44,7 +44,7 @@ double predicted_host_s(const HostCostVector& costs, const HostObservation& row)
 TEST(HostCosts, AConvolutionCostsMoreThanAnotherOperation) {
   const std::vector<HostObservation> rows = many_observations();
   const HostCostVector costs = fit_host_costs(rows, prior_host_costs(false));
-  EXPECT_NEAR(costs[kConvolutions], kMoreOfConvolutions, 0.15 * kMoreOfConvolutions);
+  EXPECT_NEAR(costs[kConvolutions], kExtraConvolutionCost_s, 0.15 * kExtraConvolutionCost_s);
   const HostObservation other = observation(321, 160, 400, 900);
   EXPECT_NEAR(predicted_host_s(costs, other), other.host_s, 0.03 * other.host_s);
 }

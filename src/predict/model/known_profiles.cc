@@ -22,7 +22,7 @@ std::string known_device_names() {
 }  // namespace
 
 DeviceProfile h200_profile() {
-  Result<DeviceProfile> profile = read_profile(built_in_h200(), "the built-in profile");
+  Result<DeviceProfile> profile = read_profile(built_in_h200_profile_json(), "the built-in profile");
   JOULEMAP_CHECK(profile.has_value(), profile ? "" : profile.error().message);
   return std::move(*profile);
 }

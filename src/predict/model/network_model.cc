@@ -26,7 +26,7 @@ constexpr double kIssueTimeOnlyWeight = 0.3;
 // Trees predict medians of skewed errors. For operations outside of the training data, sums of medians are 2 % too low.
 constexpr double kMeanOverMedianRatio = 1.02;
 // Host time of a step in a loop over the measured issue time, which is the fastest of a few steps.
-constexpr double kSteadyOverIssueTimeRatio = 1.06;
+constexpr double kLoopOverIssueTimeRatio = 1.06;
 constexpr double kEnergyScalePriorObservations = 3;
 
 // A network's energy above idle as fractions of its measured energy: predicted_by_group is the prediction from its
@@ -48,7 +48,7 @@ std::vector<double> fit_energy_scales(std::span<const NetworkEnergyFractions> ro
 }
 
 // Counts of work in a network: how often each host cost occurs.
-HostCostVector count_host_work(const NetworkModel& model, const NetworkSums& sums) {
+HostCostVector count_host_cost_terms(const NetworkModel& model, const NetworkSums& sums) {
   HostCostVector work{};
   const double python =
       sums.python_call_count > 0 ? sums.python_call_count : model.python_calls_per_operation * sums.call_count;
@@ -61,7 +61,7 @@ HostCostVector count_host_work(const NetworkModel& model, const NetworkSums& sum
 
 double predicted_host_s(const NetworkModel& model, const NetworkSums& sums) {
   const HostCostVector& costs = sums.training ? model.training_host_costs_s : model.inference_host_costs_s;
-  const HostCostVector work = count_host_work(model, sums);
+  const HostCostVector work = count_host_cost_terms(model, sums);
   return std::inner_product(work.begin(), work.end(), costs.begin(), sums.multi_kernel_host_s);
 }
 
@@ -72,7 +72,7 @@ std::optional<double> observed_host_s(const NetworkObservation& row) {
   const bool waited = network.busy_s > 0 && network.busy_s < kMaxHostBoundBusyShare * network.time_s;
   if (!waited && network.issue_s <= 0) return std::nullopt;
   // Issuing cannot take longer than the step: a longer issue time was itself disturbed.
-  const double host_s = waited ? network.time_s : std::min(network.time_s, kSteadyOverIssueTimeRatio * network.issue_s);
+  const double host_s = waited ? network.time_s : std::min(network.time_s, kLoopOverIssueTimeRatio * network.issue_s);
   const double own_s = host_s / network.machine.host_factor - row.sums.multi_kernel_host_s;
   return own_s > 0 ? std::optional(own_s) : std::nullopt;
 }
@@ -84,7 +84,7 @@ HostCostVector fit_host_costs_of_networks(std::span<const NetworkObservation> ro
     const std::optional<double> host_s = observed_host_s(row);
     if (row.sums.training != training || !host_s) continue;
     const bool waited = row.network->busy_s > 0 && row.network->busy_s < kMaxHostTimedBusyShare * row.network->time_s;
-    observations.push_back({count_host_work(model, row.sums), *host_s, waited ? 1 : kIssueTimeOnlyWeight});
+    observations.push_back({count_host_cost_terms(model, row.sums), *host_s, waited ? 1 : kIssueTimeOnlyWeight});
   }
   return fit_host_costs(observations, prior_host_costs(training));
 }

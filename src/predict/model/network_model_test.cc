@@ -16,7 +16,7 @@ constexpr double kKernel = 7e-6;
 constexpr double kPython = 1e-6;
 constexpr double kIdleW = 120;
 
-NetworkSums launching(double kernels, double python) {
+NetworkSums host_bound_sums(double kernels, double python) {
   NetworkSums sums;
   sums.call_count = kernels / 2;
   sums.launch_count_sum = kernels;
@@ -26,11 +26,11 @@ NetworkSums launching(double kernels, double python) {
 }
 
 // Networks that wait for a host on which every kernel takes 7 us and every call of a Python function 1 us.
-struct WaitingNetworks {
+struct HostBoundNetworks {
   std::vector<MeasuredNetwork> measured;
   std::vector<NetworkObservation> rows;
 
-  WaitingNetworks() {
+  HostBoundNetworks() {
     measured.reserve(40);
     for (int index = 0; index < 40; ++index) {
       const double kernels = 50 + 37 * (index % 8);
@@ -42,14 +42,14 @@ struct WaitingNetworks {
       measured_network.busy_s = 1e-6 * kernels;
       measured_network.energy_j = kIdleW * measured_network.time_s;
       measured.push_back(measured_network);
-      rows.push_back({nullptr, launching(kernels, python)});
+      rows.push_back({nullptr, host_bound_sums(kernels, python)});
     }
     for (std::size_t index = 0; index < rows.size(); ++index) rows[index].network = &measured[index];
   }
 };
 
 NetworkModel fitted() {
-  const WaitingNetworks networks;
+  const HostBoundNetworks networks;
   NetworkModel start;
   start.idle_w = kIdleW;
   return fit_network_model(networks.rows, start);
@@ -57,16 +57,16 @@ NetworkModel fitted() {
 
 TEST(NetworkModel, HostTimeGrowsWithKernelsAndPythonCalls) {
   const NetworkModel model = fitted();
-  const NetworkEstimate few = estimate_network(model, launching(200, 400), {});
-  const NetworkEstimate more_python = estimate_network(model, launching(200, 1400), {});
+  const NetworkEstimate few = estimate_network(model, host_bound_sums(200, 400), {});
+  const NetworkEstimate more_python = estimate_network(model, host_bound_sums(200, 1400), {});
   EXPECT_NEAR(few.host_s, 200 * kKernel + 400 * kPython, 0.06 * few.host_s);
   EXPECT_NEAR(more_python.host_s - few.host_s, 1000 * kPython, 0.2 * 1000 * kPython);
 }
 
 TEST(NetworkModel, ASlowerHostTakesLongerWhileTheGpuIdles) {
   const NetworkModel model = fitted();
-  const NetworkEstimate fast = estimate_network(model, launching(200, 400), {});
-  const NetworkEstimate slow = estimate_network(model, launching(200, 400), {.host_factor = 2});
+  const NetworkEstimate fast = estimate_network(model, host_bound_sums(200, 400), {});
+  const NetworkEstimate slow = estimate_network(model, host_bound_sums(200, 400), {.host_factor = 2});
   EXPECT_NEAR(slow.time_s, 2 * fast.time_s, 0.01 * slow.time_s);
   EXPECT_NEAR(slow.energy_j - fast.energy_j, model.idle_w * fast.time_s, 0.02 * fast.energy_j);
 }
@@ -94,15 +94,15 @@ TEST(NetworkModel, FittingPreservesIdlePowerAndSplitsEnergiesLikePredictions) {
 
 TEST(NetworkModel, HigherIdlePowerAppliesToTheWholeStep) {
   const NetworkModel model = fitted();
-  const NetworkEstimate mean = estimate_network(model, launching(200, 400), {});
-  const NetworkEstimate more = estimate_network(model, launching(200, 400), {.idle_offset_w = 10});
+  const NetworkEstimate mean = estimate_network(model, host_bound_sums(200, 400), {});
+  const NetworkEstimate more = estimate_network(model, host_bound_sums(200, 400), {.idle_offset_w = 10});
   EXPECT_DOUBLE_EQ(more.time_s, mean.time_s);
   EXPECT_NEAR(more.energy_j - mean.energy_j, 10 * mean.time_s, 1e-9);
 }
 
 TEST(NetworkModel, AGraphWithoutPythonCallsGetsTheUsualCount) {
   const NetworkModel model = fitted();
-  EXPECT_GT(estimate_network(model, launching(200, 0), {}).host_s, 200 * kKernel + 100 * kPython);
+  EXPECT_GT(estimate_network(model, host_bound_sums(200, 0), {}).host_s, 200 * kKernel + 100 * kPython);
 }
 
 TEST(NetworkModel, AtThePowerLimitAStepTakesLongerAtTheSamePower) {
@@ -117,7 +117,7 @@ TEST(NetworkModel, AtThePowerLimitAStepTakesLongerAtTheSamePower) {
   EXPECT_NEAR(guess.energy_j / guess.time_s, 700, 1e-6);
 }
 
-constexpr std::string_view kLists =
+constexpr std::string_view kOperationListsCsv =
     "id,kind,parameters,dtype,pass,phase\n0,add,form=same;batch=1;rows=8;width=8,fp32,forward,forward\n";
 
 struct SyntheticTables {
@@ -136,7 +136,8 @@ struct SyntheticTables {
                     slice, launch_s.empty() ? "" : fmt::format("{}", time_s * issued), launch_s, idle_host_windows);
   }
   NetworkTable read(double fastest_launch_s = 0) const {
-    Result<NetworkTable> table = parse_measured_networks({networks, busy, kLists, settings}, fastest_launch_s);
+    Result<NetworkTable> table =
+        parse_measured_networks({networks, busy, kOperationListsCsv, settings}, fastest_launch_s);
     EXPECT_TRUE(table);
     return table ? std::move(*table) : NetworkTable{};
   }
@@ -213,7 +214,8 @@ TEST(NetworkTables, ListsAndExcludesASettingWithAnUnknownOperation) {
   made.settings.replace(made.settings.rfind(",,0:1,"), 6, ",acme.fast,0:1 1:2,");
   made.add("known", 0.010, "run", "6e-6");
   made.add("mystery", 0.010, "run", "6e-6");
-  const std::string lists = std::string(kLists) + "1,unknown,batch=1;rows=1;width=8;in=8;out=8,fp32,forward,forward\n";
+  const std::string lists =
+      std::string(kOperationListsCsv) + "1,unknown,batch=1;rows=1;width=8;in=8;out=8,fp32,forward,forward\n";
   const Result<NetworkTable> table = parse_measured_networks({made.networks, made.busy, lists, made.settings});
   ASSERT_TRUE(table) << table.error().message;
   ASSERT_EQ(table->networks.size(), 1U);

@@ -40,7 +40,7 @@ constexpr double kMaxUndisturbedStepRatio = 1.3;
 constexpr double kMinGpuBoundBusyShare = 0.9;
 // If the host issues a step in less than this fraction of the step's time, it does not limit the step even if
 // disturbed: no measured disturbance exceeded a factor of 2.
-constexpr double kMaxHostAheadIssueShare = 0.5;
+constexpr double kMaxIssueShareOfHostAhead = 0.5;
 // A step whose issue time exceeds this fraction of its time is host-bound.
 constexpr double kMinHostBoundIssueShare = 0.8;
 // kMinCommonSettings: least number of rows of a run that share settings with other runs, to estimate the run's factor.
@@ -49,7 +49,7 @@ constexpr std::size_t kMinCommonSettings = 5;
 constexpr int kMedianPolishRounds = 8;
 
 // What a row of networks.csv shows about its host. Of the rows of a setting only those with the highest value count.
-enum class HostEvidence { nothing, host_speed, undisturbed_step };
+enum class HostTimingEvidence { nothing, launch_time_only, undisturbed_step };
 
 struct SettingSums {
   double time_s = 0;
@@ -59,7 +59,7 @@ struct SettingSums {
   double idle_w = 0;
   int idle_power_count = 0;
   int repeat_count = 0;
-  HostEvidence evidence = HostEvidence::nothing;
+  HostTimingEvidence evidence = HostTimingEvidence::nothing;
 };
 
 using SecondsByKey = std::map<std::string, double, std::less<>>;
@@ -90,30 +90,30 @@ std::string network_setting_key(const CsvTable& table, const formats::CsvRecord&
 }
 
 // `busy_s`: GPU busy time, 0 if unknown.
-HostEvidence classify_host_evidence(const CsvTable& table, const formats::CsvRecord& record, double quickest_s,
-                                    double busy_s) {
+HostTimingEvidence classify_host_timing_evidence(const CsvTable& table, const formats::CsvRecord& record,
+                                                 double quickest_s, double busy_s) {
   const double launch_s = table.columns.number(record, "launch_s");
   const double issue_s = table.columns.number(record, "issue_s");
-  if (!(launch_s > 0)) return HostEvidence::nothing;
+  if (!(launch_s > 0)) return HostTimingEvidence::nothing;
   // The collector searched for idle-host windows and found none.
-  if (table.columns.text(record, "quiet_windows") == "0") return HostEvidence::host_speed;
+  if (table.columns.text(record, "quiet_windows") == "0") return HostTimingEvidence::launch_time_only;
   const bool is_known = issue_s > 0 && busy_s > 0;
   const bool is_explained =
       !is_known || table.columns.number(record, "time_s") < kMaxUndisturbedStepRatio * std::max(issue_s, busy_s);
-  return launch_s < kMaxUndisturbedLaunchRatio * quickest_s && is_explained ? HostEvidence::undisturbed_step
-                                                                            : HostEvidence::host_speed;
+  return launch_s < kMaxUndisturbedLaunchRatio * quickest_s && is_explained ? HostTimingEvidence::undisturbed_step
+                                                                            : HostTimingEvidence::launch_time_only;
 }
 
-double find_seconds_or(const SecondsByKey& by_run, std::string_view slice, double otherwise) {
+double run_value_or(const SecondsByKey& by_run, std::string_view slice, double otherwise) {
   const auto at = by_run.find(slice);
   return at == by_run.end() ? otherwise : at->second;
 }
 
-void add_measured_row(SettingSums& sums, const CsvTable& table, const formats::CsvRecord& record,
-                      const HostSpeeds& hosts, double busy_s) {
+void add_row_to_setting(SettingSums& sums, const CsvTable& table, const formats::CsvRecord& record,
+                        const HostSpeeds& hosts, double busy_s) {
   const std::string& slice = table.columns.text(record, "slice");
-  const HostEvidence evidence =
-      classify_host_evidence(table, record, find_seconds_or(hosts.fastest_launch_by_run_s, slice, 0), busy_s);
+  const HostTimingEvidence evidence =
+      classify_host_timing_evidence(table, record, run_value_or(hosts.fastest_launch_by_run_s, slice, 0), busy_s);
   if (evidence < sums.evidence) return;
   if (evidence > sums.evidence) sums = {.evidence = evidence};
   const double launch_s = table.columns.number(record, "launch_s");
@@ -121,7 +121,7 @@ void add_measured_row(SettingSums& sums, const CsvTable& table, const formats::C
   sums.energy_j += table.columns.number(record, "energy_j");
   sums.issue_s += table.columns.number(record, "issue_s");
   sums.host_slowdown_sum +=
-      launch_s > 0 ? launch_s / hosts.fastest_launch_s * find_seconds_or(hosts.step_slowdown_by_run, slice, 1) : 1;
+      launch_s > 0 ? launch_s / hosts.fastest_launch_s * run_value_or(hosts.step_slowdown_by_run, slice, 1) : 1;
   if (const double idle_w = table.columns.number(record, "idle_w"); idle_w > 0) {
     sums.idle_w += idle_w;
     ++sums.idle_power_count;
@@ -158,8 +158,8 @@ std::vector<HostBoundStep> find_host_bound_steps(const CsvTable& table, const Se
     const std::string key = network_setting_key(table, record);
     const std::string& slice = table.columns.text(record, "slice");
     const double time_s = table.columns.number(record, "time_s");
-    if (classify_host_evidence(table, record, find_seconds_or(quickest_s, slice, 0), gpu_busy_s(busy_s, key)) !=
-        HostEvidence::undisturbed_step)
+    if (classify_host_timing_evidence(table, record, run_value_or(quickest_s, slice, 0), gpu_busy_s(busy_s, key)) !=
+        HostTimingEvidence::undisturbed_step)
       continue;
     if (table.columns.number(record, "issue_s") < kMinHostBoundIssueShare * time_s) continue;
     rows.push_back({key, slice, std::log(time_s / table.columns.number(record, "launch_s"))});
@@ -169,7 +169,7 @@ std::vector<HostBoundStep> find_host_bound_steps(const CsvTable& table, const Se
 
 // Launch times alone do not give the speed of a host. Settings that several runs measured give the rest: a median
 // polish (Tukey) separates the effects of settings and runs.
-SlowdownByRun step_factors(const std::vector<HostBoundStep>& rows) {
+SlowdownByRun estimate_step_slowdowns(const std::vector<HostBoundStep>& rows) {
   std::map<std::string, double> of_setting;
   std::map<std::string, double> of_slice;
   for (int round = 0; round < kMedianPolishRounds; ++round) {
@@ -196,7 +196,8 @@ HostSpeeds measure_host_speeds(const CsvTable& table, const SecondsByKey& busy_s
   for (const auto& [slice, launch_s] : hosts.fastest_launch_by_run_s)
     hosts.fastest_launch_s = std::min(hosts.fastest_launch_s, launch_s);
   if (fastest_launch_s > 0) hosts.fastest_launch_s = fastest_launch_s;
-  hosts.step_slowdown_by_run = step_factors(find_host_bound_steps(table, hosts.fastest_launch_by_run_s, busy_s));
+  hosts.step_slowdown_by_run =
+      estimate_step_slowdowns(find_host_bound_steps(table, hosts.fastest_launch_by_run_s, busy_s));
   return hosts;
 }
 
@@ -205,7 +206,7 @@ std::map<std::string, SettingSums> sum_by_setting(const CsvTable& table, const H
   std::map<std::string, SettingSums> measured;
   for (const formats::CsvRecord& record : table.records) {
     const std::string key = network_setting_key(table, record);
-    add_measured_row(measured[key], table, record, hosts, gpu_busy_s(busy_s, key));
+    add_row_to_setting(measured[key], table, record, hosts, gpu_busy_s(busy_s, key));
   }
   return measured;
 }
@@ -264,8 +265,8 @@ Result<NetworkTable> parse_measured_networks(const NetworkCsvTexts& texts, doubl
         fmt::format("{}|{}|{}|{}|{}", text("network"), text("batch"), text("size"), text("dtype"), text("pass"));
     const double gpu_s = gpu_busy_s(*busy_s, key);
     // A disturbed host that issues far ahead of the GPU does not limit the step.
-    const bool was_ahead = gpu_s == 0 && sums.issue_s > 0 && sums.issue_s < kMaxHostAheadIssueShare * sums.time_s;
-    const bool undisturbed = sums.evidence >= HostEvidence::undisturbed_step;
+    const bool was_ahead = gpu_s == 0 && sums.issue_s > 0 && sums.issue_s < kMaxIssueShareOfHostAhead * sums.time_s;
+    const bool undisturbed = sums.evidence >= HostTimingEvidence::undisturbed_step;
     if (!undisturbed && !was_ahead && gpu_s < kMinGpuBoundBusyShare * sums.time_s / repeats) {
       table.disturbed.push_back(setting);
       continue;
@@ -295,8 +296,9 @@ Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_vi
   RepeatedMeasurements repeats;
   for (const formats::CsvRecord& record : table->records) {
     const std::string key = network_setting_key(*table, record);
-    const double own_s = find_seconds_or(quickest_s, table->columns.text(record, "slice"), 0);
-    if (classify_host_evidence(*table, record, own_s, gpu_busy_s(*busy_s, key)) != HostEvidence::undisturbed_step)
+    const double own_s = run_value_or(quickest_s, table->columns.text(record, "slice"), 0);
+    if (classify_host_timing_evidence(*table, record, own_s, gpu_busy_s(*busy_s, key)) !=
+        HostTimingEvidence::undisturbed_step)
       continue;
     repeats[key].emplace_back(table->columns.number(record, "time_s"), table->columns.number(record, "energy_j"));
   }

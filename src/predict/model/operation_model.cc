@@ -50,7 +50,7 @@ struct OperationDescription {
 
 OperationDescription describe_operation(const OperationModel& model, const Operation& operation,
                                         const CallConditions& conditions) {
-  const Work work = work_of(operation);
+  const Work work = compute_work(operation);
   OperationDescription description;
   description.physics_observation.groups = coefficient_groups(operation);
   description.physics_observation.terms = time_terms(operation, work, model.sheet, conditions.cold);
@@ -81,7 +81,7 @@ std::vector<PhysicsObservation> make_physics_observations(std::span<const Measur
   std::vector<PhysicsObservation> observations(rows.size());
   parallel_for(rows.size(), [&](std::size_t index) {
     const MeasuredOperation& row = rows[index];
-    const Work work = work_of(row.operation);
+    const Work work = compute_work(row.operation);
     observations[index] = {coefficient_groups(row.operation), time_terms(row.operation, work, sheet, row.cold),
                            row.time_s, row.energy_j.value_or(0)};
   });
@@ -126,7 +126,7 @@ std::vector<InterpolatedResidual> leave_one_out_residuals(const ResidualKriging&
 // time is computed from bytes, and the time of the isolated step counts as host time.
 OperationEstimate estimate_optimizer_step(const OperationModel& model, const Operation& operation) {
   const OperationEstimate alone = estimate(model, operation, {});
-  const Work work = work_of(operation);
+  const Work work = compute_work(operation);
   OperationEstimate guess = alone;
   guess.time_s = optimizer_memory_passes(operation) * work.bytes / model.sheet.memory_bytes_per_s + kMinOptimizerStep_s;
   guess.energy_j = guess.time_s * kOptimizerPowerFraction * model.sheet.power_limit_w;
@@ -194,8 +194,8 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
     const auto& [physical_s, time, power] = residuals[index];
-    const std::vector<float> features = make_features(row.operation, work_of(row.operation), all[index].terms, sheet,
-                                                      {row.cold, row.in_network}, physical_s);
+    const std::vector<float> features = make_features(row.operation, compute_work(row.operation), all[index].terms,
+                                                      sheet, {row.cold, row.in_network}, physical_s);
     const double weight = (row.in_network ? kInNetworkRowWeight : 1) * tree_fit_weight(row.time_s);
     const InterpolatedResidual& kriging = kriging_of[index];
     times.add(append_kriging_features(features, row.operation, kriging), time - kriging.time_residual, weight);

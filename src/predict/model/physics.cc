@@ -24,7 +24,7 @@ constexpr double kMinMemoryRoofFraction = 0.8;
 constexpr double kMinComputeRoofFraction = 0.4;
 // A short burst may exceed the power limit by this factor; the limit applies to the mean over a second.
 constexpr double kMaxBurstPowerFactor = 1.2;
-// Assumed rate of copies from the host: PCIe 4 with 16 lanes. The fitted coefficient of Term::bus corrects it.
+// Assumed rate of copies from the host: PCIe 4 with 16 lanes. The fitted coefficient of PhysicsTerm::bus corrects it.
 constexpr double kBusBytesPerSecond = 25e9;
 
 struct MatrixTile {
@@ -49,10 +49,10 @@ constexpr double kPipelineFillElements = 64;
 constexpr double kMinSplitElements = 128;
 
 // Values of alignment_class() for grouped and depthwise convolutions.
-constexpr int kGroupedConvolutionClass = 4;
-constexpr int kDepthwiseConvolutionClass = 5;
+constexpr int kGroupedAlignmentClass = 4;
+constexpr int kDepthwiseAlignmentClass = 5;
 
-bool is_misaligned(std::int64_t elements, double size, std::int64_t bytes) {
+bool is_row_misaligned(std::int64_t elements, double size, std::int64_t bytes) {
   return static_cast<std::int64_t>(static_cast<double>(elements) * size) % bytes != 0;
 }
 
@@ -72,8 +72,8 @@ std::vector<std::int64_t> contiguous_row_sizes(const Operation& operation) {
   }
 }
 
-// Coefficients of recurrent layers until one is measured, in the order of Term: a call takes 20 us, and
-// Term::step_latency counts as it is.
+// Coefficients of recurrent layers until one is measured, in the order of PhysicsTerm: a call takes 20 us, and
+// PhysicsTerm::step_latency counts as it is.
 constexpr TermValues<kTermCount> kRecurrentTimePrior = {{20, 1, 1.5, 1.2, 0, 0, 0, 0, 1, 0}};
 constexpr TermValues<kTermCount + 1> kRecurrentEnergyPrior = {{0, 0.5, 0.3, 0.5, 0, 0.3, 0, 0, 0.1, 0, 0.2}};
 
@@ -87,8 +87,8 @@ const TermValues<N>* recurrent_prior() {
 }
 
 template <std::size_t N>
-const TermValues<N>* find_narrowest_group(const Coefficients<N>& fitted,
-                                          const std::array<std::string, kGroupLevels>& groups) {
+const TermValues<N>* narrowest_group_coefficients(const Coefficients<N>& fitted,
+                                                  const std::array<std::string, kCoefficientGroupLevels>& groups) {
   for (const std::string& group : groups) {
     if (const auto at = fitted.find(group); at != fitted.end()) return &at->second;
   }
@@ -99,7 +99,7 @@ const TermValues<N>* find_narrowest_group(const Coefficients<N>& fitted,
 
 // Weight of the wider group's coefficients as a prior, in equivalent rows, from the narrowest level to all kinds. It is
 // small between kinds, which have little in common.
-constexpr std::array<double, kGroupLevels + 1> kWiderGroupPriorObservations = {12, 12, 4, 0.5, 1};
+constexpr std::array<double, kCoefficientGroupLevels + 1> kWiderGroupPriorObservations = {12, 12, 4, 0.5, 1};
 constexpr double kMinPriorPrecision = 1e-9;
 constexpr double kPriorMeanSquare = 0.05;
 
@@ -148,8 +148,8 @@ struct ObservationGroup {
 };
 
 template <std::size_t N>
-FittedGroup<N> fit_reweighted(std::span<const TermValues<N>> rows, const FittedGroup<N>& wider,
-                              double observations_of_prior) {
+FittedGroup<N> fit_group_with_reweighting(std::span<const TermValues<N>> rows, const FittedGroup<N>& wider,
+                                          double observations_of_prior) {
   FittedGroup<N> fitted = wider;
   for (int round = 0; round < kPhysicsReweightingRounds; ++round) {
     statistics::NormalEquations sums(N);
@@ -169,26 +169,26 @@ FittedGroup<N> fit_reweighted(std::span<const TermValues<N>> rows, const FittedG
 template <std::size_t N, class Row, class Target>
 Coefficients<N> fit_nested_groups(std::span<const PhysicsObservation> rows, const Row& row_of, const Target& target_of,
                                   const TermValues<N>& first) {
-  std::array<std::map<std::string, ObservationGroup<N>, std::less<>>, kGroupLevels + 1> levels;
+  std::array<std::map<std::string, ObservationGroup<N>, std::less<>>, kCoefficientGroupLevels + 1> levels;
   for (const PhysicsObservation& row : rows) {
     TermValues<N> terms = row_of(row);
     const double target = target_of(row);
     for (double& term : terms) term /= target;
-    for (std::size_t level = 0; level <= kGroupLevels; ++level) {
-      ObservationGroup<N>& group = levels[level][level < kGroupLevels ? row.groups[level] : std::string()];
+    for (std::size_t level = 0; level <= kCoefficientGroupLevels; ++level) {
+      ObservationGroup<N>& group = levels[level][level < kCoefficientGroupLevels ? row.groups[level] : std::string()];
       group.normalized_terms.push_back(terms);
-      group.wider_group_name = level + 1 < kGroupLevels ? row.groups[level + 1] : "";
+      group.wider_group_name = level + 1 < kCoefficientGroupLevels ? row.groups[level + 1] : "";
     }
   }
   std::map<std::string, FittedGroup<N>, std::less<>> fitted;
   FittedGroup<N> start{first, {}};
   start.mean_squares.fill(kPriorMeanSquare);
-  fitted[""] =
-      fit_reweighted<N>(levels[kGroupLevels][""].normalized_terms, start, kWiderGroupPriorObservations[kGroupLevels]);
-  for (std::size_t level = kGroupLevels; level-- > 0;) {
+  fitted[""] = fit_group_with_reweighting<N>(levels[kCoefficientGroupLevels][""].normalized_terms, start,
+                                             kWiderGroupPriorObservations[kCoefficientGroupLevels]);
+  for (std::size_t level = kCoefficientGroupLevels; level-- > 0;) {
     for (const auto& [name, group] : levels[level]) {
-      fitted[name] = fit_reweighted<N>(group.normalized_terms, fitted.find(group.wider_group_name)->second,
-                                       kWiderGroupPriorObservations[level]);
+      fitted[name] = fit_group_with_reweighting<N>(group.normalized_terms, fitted.find(group.wider_group_name)->second,
+                                                   kWiderGroupPriorObservations[level]);
     }
   }
   Coefficients<N> coefficients;
@@ -205,21 +205,21 @@ TermValues<kTermCount + 1> energy_terms(const PhysicsObservation& row, double li
 
 // Adds the terms of the time steps. Each step waits for the one before: a latency, products of a few rows, and weights
 // that are read again unless they stay in registers.
-void add_recurrent_steps(const Operation& operation, const Datasheet& sheet, double peak, TimeTerms& terms) {
+void add_recurrent_step_terms(const Operation& operation, const Datasheet& sheet, double peak, TimeTerms& terms) {
   const RecurrentSizes sizes = recurrent_sizes(operation);
   const double steps = sizes.time_steps * sizes.layer_count;
-  terms[Term::tiles] += steps * padded_flops(recurrent_step_product(sizes, operation.pass), sheet) / peak;
-  terms[Term::elements] = 0;
-  terms[Term::step_latency] = recurrent_latency_s(operation);
+  terms[PhysicsTerm::tiles] += steps * padded_flops(recurrent_step_product(sizes, operation.pass), sheet) / peak;
+  terms[PhysicsTerm::elements] = 0;
+  terms[PhysicsTerm::step_latency] = recurrent_latency_s(operation);
   if (recurrent_algorithm(operation) != RecurrentAlgorithm::standard) return;
   const double weights_bytes = bytes_per_element(operation.dtype) * recurrent_state_weights(sizes);
   const double again_bytes = weights_bytes * (steps - sizes.layer_count);
   const double cached = cache_hit_fraction(weights_bytes * sizes.layer_count, sheet);
-  terms[Term::cache] += again_bytes * cached / sheet.cache_bytes_per_s;
-  terms[Term::memory] += again_bytes * (1 - cached) / sheet.memory_bytes_per_s;
+  terms[PhysicsTerm::cache] += again_bytes * cached / sheet.cache_bytes_per_s;
+  terms[PhysicsTerm::memory] += again_bytes * (1 - cached) / sheet.memory_bytes_per_s;
 }
 
-std::array<std::string, kGroupLevels> recurrent_coefficient_groups(const Operation& operation) {
+std::array<std::string, kCoefficientGroupLevels> recurrent_coefficient_groups(const Operation& operation) {
   const std::string kind(name_of(operation.kind));
   const std::string of_pass = fmt::format("{}|{}", kind, name_of(operation.pass));
   const std::string by_algorithm = fmt::format("{}|{}", of_pass, name_of(recurrent_algorithm(operation)));
@@ -228,7 +228,7 @@ std::array<std::string, kGroupLevels> recurrent_coefficient_groups(const Operati
 
 }  // namespace
 
-std::string_view name_of(Term term) {
+std::string_view name_of(PhysicsTerm term) {
   constexpr std::array<std::string_view, kTermCount> kNames = {
       "launch",     "tiles", "cache",         "memory",       "elements",
       "arithmetic", "bus",   "serial_groups", "step_latency", "tensor_launches"};
@@ -258,32 +258,33 @@ double cache_hit_fraction(double bytes, const Datasheet& sheet) {
 TimeTerms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold) {
   const int alignment = alignment_class(operation);
   // Depthwise convolutions do not use tensor cores.
-  const Dtype rate = alignment == kDepthwiseConvolutionClass ? Dtype::fp32 : operation.dtype;
+  const Dtype rate = alignment == kDepthwiseAlignmentClass ? Dtype::fp32 : operation.dtype;
   const double peak = sheet.peak_flops[static_cast<std::size_t>(rate)];
   double tiled = 0;
   for (const MatrixProduct& product : work.products) tiled += padded_flops(product, sheet);
   const double cached = cold ? 0 : cache_hit_fraction(work.bytes, sheet);
   TimeTerms terms{};
-  terms[Term::launch] = kSecondsPerMicrosecond;
-  terms[Term::tiles] = tiled / peak;
-  terms[Term::cache] = work.bytes * cached / sheet.cache_bytes_per_s;
-  terms[Term::memory] = work.bytes * (1 - cached) / sheet.memory_bytes_per_s;
-  terms[Term::elements] = std::max(work.inputs, work.outputs) / kNominalElementsPerSecond;
-  terms[Term::arithmetic] = work.flops / peak;
+  terms[PhysicsTerm::launch] = kSecondsPerMicrosecond;
+  terms[PhysicsTerm::tiles] = tiled / peak;
+  terms[PhysicsTerm::cache] = work.bytes * cached / sheet.cache_bytes_per_s;
+  terms[PhysicsTerm::memory] = work.bytes * (1 - cached) / sheet.memory_bytes_per_s;
+  terms[PhysicsTerm::elements] = std::max(work.inputs, work.outputs) / kNominalElementsPerSecond;
+  terms[PhysicsTerm::arithmetic] = work.flops / peak;
   if (operation.kind == Kind::input) {  // only the bus limits copies from the host
-    terms[Term::cache] = terms[Term::memory] = terms[Term::elements] = 0;
-    terms[Term::bus] = work.bytes / kBusBytesPerSecond;
+    terms[PhysicsTerm::cache] = terms[PhysicsTerm::memory] = terms[PhysicsTerm::elements] = 0;
+    terms[PhysicsTerm::bus] = work.bytes / kBusBytesPerSecond;
   }
-  if (alignment == kGroupedConvolutionClass) {  // libraries often run groups serially, with a launch each
-    terms[Term::elements] = 0;
+  if (alignment == kGroupedAlignmentClass) {  // libraries often run groups serially, with a launch each
+    terms[PhysicsTerm::elements] = 0;
     for (const MatrixProduct& product : work.products) {
-      terms[Term::serial_groups] +=
+      terms[PhysicsTerm::serial_groups] +=
           product.count * (kSecondsPerMicrosecond + padded_flops({product.m, product.n, product.k, 1}, sheet) / peak);
     }
   }
-  if (operation.kind == Kind::recurrent) add_recurrent_steps(operation, sheet, peak, terms);
+  if (operation.kind == Kind::recurrent) add_recurrent_step_terms(operation, sheet, peak, terms);
   if (operation.kind == Kind::optimizer) {
-    terms[Term::tensor_launches] = static_cast<double>(operation.parameters.get("tensors", 1)) * kSecondsPerMicrosecond;
+    terms[PhysicsTerm::tensor_launches] =
+        static_cast<double>(operation.parameters.get("tensors", 1)) * kSecondsPerMicrosecond;
   }
   return terms;
 }
@@ -291,16 +292,16 @@ TimeTerms time_terms(const Operation& operation, const Work& work, const Datashe
 int alignment_class(const Operation& operation) {
   if (!is_matrix_product(operation.kind)) return 0;
   if (const ConvolutionGrouping grouping = convolution_grouping(operation); grouping != ConvolutionGrouping::none)
-    return grouping == ConvolutionGrouping::depthwise ? kDepthwiseConvolutionClass : kGroupedConvolutionClass;
+    return grouping == ConvolutionGrouping::depthwise ? kDepthwiseAlignmentClass : kGroupedAlignmentClass;
   if (operation.dtype == Dtype::fp32) return 0;  // no tensor cores
   std::int64_t bytes = 16;
   for (const std::int64_t row : contiguous_row_sizes(operation)) {
-    while (bytes > 2 && is_misaligned(row, bytes_per_element(operation.dtype), bytes)) bytes /= 2;
+    while (bytes > 2 && is_row_misaligned(row, bytes_per_element(operation.dtype), bytes)) bytes /= 2;
   }
   return bytes == 16 ? 0 : bytes == 8 ? 1 : bytes == 4 ? 2 : 3;
 }
 
-std::array<std::string, kGroupLevels> coefficient_groups(const Operation& operation) {
+std::array<std::string, kCoefficientGroupLevels> coefficient_groups(const Operation& operation) {
   if (operation.kind == Kind::recurrent) return recurrent_coefficient_groups(operation);
   const std::string kind(name_of(operation.kind));
   const std::string_view pass = name_of(operation.pass);
@@ -320,9 +321,9 @@ std::array<std::string, kGroupLevels> coefficient_groups(const Operation& operat
     narrow += fmt::format("|{}", std::min<std::int64_t>(operation.parameters.get("kernel", 1), 3));
   // Grouped convolutions resemble each other, whatever their type, more than they resemble ungrouped ones.
   const int alignment = alignment_class(operation);
-  const std::string wider = alignment >= kGroupedConvolutionClass ? fmt::format("{}|{}", formed, alignment)
-                            : product ? fmt::format("{}|{}", formed, name_of(operation.dtype))
-                                      : formed;
+  const std::string wider = alignment >= kGroupedAlignmentClass ? fmt::format("{}|{}", formed, alignment)
+                            : product                           ? fmt::format("{}|{}", formed, name_of(operation.dtype))
+                                                                : formed;
   return {narrow, wider, fmt::format("{}|{}", kind, pass), kind};
 }
 
@@ -339,14 +340,14 @@ EnergyCoefficients fit_energy_coefficients(std::span<const PhysicsObservation> r
 }
 
 const TermValues<kTermCount>* time_coefficients(const TimeCoefficients& fitted,
-                                                const std::array<std::string, kGroupLevels>& groups) {
-  return find_narrowest_group(fitted, groups);
+                                                const std::array<std::string, kCoefficientGroupLevels>& groups) {
+  return narrowest_group_coefficients(fitted, groups);
 }
 
 bool is_measured(const TimeCoefficients& fitted, Kind kind) { return fitted.find(name_of(kind)) != fitted.end(); }
 
 double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation& row) {
-  const TermValues<kTermCount>* found = find_narrowest_group(fitted, row.groups);
+  const TermValues<kTermCount>* found = narrowest_group_coefficients(fitted, row.groups);
   double time_s = 0;
   for (std::size_t index = 0; index < kTermCount; ++index)
     time_s += row.terms[index] * (found != nullptr ? (*found)[index] : 1);
@@ -354,12 +355,12 @@ double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation&
 }
 
 double roofline_time_s(const TimeTerms& terms) {
-  return std::max(
-      {kMinKernel_s, kMinMemoryRoofFraction * terms[Term::memory], kMinComputeRoofFraction * terms[Term::arithmetic]});
+  return std::max({kMinKernel_s, kMinMemoryRoofFraction * terms[PhysicsTerm::memory],
+                   kMinComputeRoofFraction * terms[PhysicsTerm::arithmetic]});
 }
 
 double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& sheet) {
-  const TermValues<kTermCount + 1>* found = find_narrowest_group(fitted, row.groups);
+  const TermValues<kTermCount + 1>* found = narrowest_group_coefficients(fitted, row.groups);
   const TermValues<kTermCount + 1> terms = energy_terms(row, sheet.power_limit_w);
   double energy_j = 0;
   for (std::size_t index = 0; index <= kTermCount; ++index)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Physical time and energy of an operation: a non-negative sum of terms (enum Term), each a time at the datasheet's
+// Physical time and energy of an operation: a non-negative sum of terms (enum PhysicsTerm), each a time at the datasheet's
 // rates with a fitted coefficient. Non-negative least squares fits them to relative errors. Pure.
 //
 // Coefficients are fitted for nested groups of operations, from all kinds down to kind, form, type and alignment. Each
@@ -24,7 +24,7 @@
 namespace joulemap::predict {
 
 // In the order in which a profile's file stores the coefficients.
-enum class Term : std::uint8_t {
+enum class PhysicsTerm : std::uint8_t {
   launch,           // launch of one kernel
   tiles,            // matrix products, padded to whole tiles and waves (padded_flops())
   cache,            // bytes from the cache
@@ -37,14 +37,14 @@ enum class Term : std::uint8_t {
   tensor_launches,  // kernels that an optimizer launches for its tensors
 };
 inline constexpr std::size_t kTermCount = 10;
-std::string_view name_of(Term term);
+std::string_view name_of(PhysicsTerm term);
 
 // A number for each term. Energies have one more, for the duration itself (index kTermCount).
 template <std::size_t N>
 struct TermValues : std::array<double, N> {
   using std::array<double, N>::operator[];
-  double& operator[](Term term) { return (*this)[static_cast<std::size_t>(term)]; }
-  double operator[](Term term) const { return (*this)[static_cast<std::size_t>(term)]; }
+  double& operator[](PhysicsTerm term) { return (*this)[static_cast<std::size_t>(term)]; }
+  double operator[](PhysicsTerm term) const { return (*this)[static_cast<std::size_t>(term)]; }
 };
 using TimeTerms = TermValues<kTermCount>;  // s
 
@@ -63,8 +63,8 @@ double padded_flops(const MatrixProduct& product, const Datasheet& sheet);
 // 4, 2 bytes; 4: grouped convolution; 5: depthwise convolution.
 int alignment_class(const Operation& operation);
 
-inline constexpr std::size_t kGroupLevels = 4;
-std::array<std::string, kGroupLevels> coefficient_groups(const Operation& operation);
+inline constexpr std::size_t kCoefficientGroupLevels = 4;
+std::array<std::string, kCoefficientGroupLevels> coefficient_groups(const Operation& operation);
 
 // Group name to coefficients. The name "" is the group of all kinds.
 template <std::size_t N>
@@ -73,7 +73,7 @@ using TimeCoefficients = Coefficients<kTermCount>;
 using EnergyCoefficients = Coefficients<kTermCount + 1>;
 
 struct PhysicsObservation {
-  std::array<std::string, kGroupLevels> groups;
+  std::array<std::string, kCoefficientGroupLevels> groups;
   TimeTerms terms = {};
   double time_s = 0;
   double energy_j = 0;
@@ -87,7 +87,7 @@ double roofline_time_s(const TimeTerms& terms);
 // Coefficients of the narrowest fitted group. For an unmeasured kind its prior (recurrent layers) or those of all
 // kinds. Null if nothing was fitted.
 const TermValues<kTermCount>* time_coefficients(const TimeCoefficients& fitted,
-                                                const std::array<std::string, kGroupLevels>& groups);
+                                                const std::array<std::string, kCoefficientGroupLevels>& groups);
 
 // Whether any operation of the kind was fitted.
 bool is_measured(const TimeCoefficients& fitted, Kind kind);

@@ -38,7 +38,7 @@ Operation convolution(std::int64_t groups, Dtype dtype) {
 }
 
 PhysicsObservation row_of(const Operation& operation, const Datasheet& sheet) {
-  return {coefficient_groups(operation), time_terms(operation, work_of(operation), sheet, false), 0, 0};
+  return {coefficient_groups(operation), time_terms(operation, compute_work(operation), sheet, false), 0, 0};
 }
 
 TEST(Physics, FindsTheCoefficientsThatMadeTheTimes) {
@@ -46,7 +46,8 @@ TEST(Physics, FindsTheCoefficientsThatMadeTheTimes) {
   std::vector<PhysicsObservation> rows;
   for (std::int64_t width = 1000; width < 400'000'000; width = width * 3 / 2) {
     PhysicsObservation row = row_of(relu(width), sheet);
-    row.time_s = 2 * row.terms[Term::launch] + 1.1 * row.terms[Term::cache] + 1.3 * row.terms[Term::memory];
+    row.time_s =
+        2 * row.terms[PhysicsTerm::launch] + 1.1 * row.terms[PhysicsTerm::cache] + 1.3 * row.terms[PhysicsTerm::memory];
     rows.push_back(row);
   }
   const TimeCoefficients fitted = fit_time_coefficients(rows);
@@ -58,13 +59,13 @@ TEST(Physics, AnUnobservedTermOfAGroupStaysBounded) {
   std::vector<PhysicsObservation> rows;
   for (std::int64_t width = 1000; width < 2'000'000; width = width * 5 / 4) {  // fits the cache
     PhysicsObservation row = row_of(relu(width), sheet);
-    row.time_s = 2 * row.terms[Term::launch] + 1.1 * row.terms[Term::cache];
+    row.time_s = 2 * row.terms[PhysicsTerm::launch] + 1.1 * row.terms[PhysicsTerm::cache];
     row.time_s *= width % 2 == 0 ? 1.1 : 0.9;
     rows.push_back(row);
   }
   const TimeCoefficients fitted = fit_time_coefficients(rows);
   const PhysicsObservation large = row_of(relu(400'000'000), sheet);
-  const double ideal_s = large.terms[Term::memory];
+  const double ideal_s = large.terms[PhysicsTerm::memory];
   EXPECT_GT(physical_time_s(fitted, large), 0.3 * ideal_s);
   EXPECT_LT(physical_time_s(fitted, large), 5 * ideal_s);
 }
@@ -83,24 +84,24 @@ TEST(Physics, GroupedConvolutionsShareDataAcrossTypes) {
   EXPECT_EQ(coefficient_groups(fp32)[1], coefficient_groups(tf32)[1]);
   EXPECT_NE(coefficient_groups(fp32)[1], coefficient_groups(convolution(1, Dtype::fp32))[1]);
   const Datasheet sheet = *find_datasheet("h200");
-  EXPECT_GT(row_of(convolution(1, Dtype::fp32), sheet).terms[Term::arithmetic],
-            5 * row_of(convolution(1, Dtype::tf32), sheet).terms[Term::arithmetic]);
+  EXPECT_GT(row_of(convolution(1, Dtype::fp32), sheet).terms[PhysicsTerm::arithmetic],
+            5 * row_of(convolution(1, Dtype::tf32), sheet).terms[PhysicsTerm::arithmetic]);
 }
 
 TEST(Physics, SequentialGroupsTakeOneLaunchEach) {
   const Datasheet sheet = *find_datasheet("h200");
   const TimeTerms few = row_of(convolution(4, Dtype::fp32), sheet).terms;
   const TimeTerms many = row_of(convolution(64, Dtype::fp32), sheet).terms;
-  EXPECT_GE(few[Term::serial_groups], 4e-6);
-  EXPECT_GE(many[Term::serial_groups], 64e-6);
-  EXPECT_LT(row_of(convolution(1, Dtype::fp32), sheet).terms[Term::serial_groups], 1e-6);
+  EXPECT_GE(few[PhysicsTerm::serial_groups], 4e-6);
+  EXPECT_GE(many[PhysicsTerm::serial_groups], 64e-6);
+  EXPECT_LT(row_of(convolution(1, Dtype::fp32), sheet).terms[PhysicsTerm::serial_groups], 1e-6);
 }
 
 TEST(Physics, SequentialGroupsAreComputeBound) {
   OperationModel model;
   model.sheet = *find_datasheet("h200");
-  model.times[""][Term::elements] = 1;
-  model.times[""][Term::serial_groups] = 1;
+  model.times[""][PhysicsTerm::elements] = 1;
+  model.times[""][PhysicsTerm::serial_groups] = 1;
   EXPECT_EQ(explain_operation(model, convolution(4, Dtype::fp32), {}).bound, Bound::compute);
   EXPECT_EQ(explain_operation(model, relu(1 << 20), {}).bound, Bound::memory);
 }
@@ -109,9 +110,9 @@ TEST(Physics, TensorCoresDoNotSpeedUpDepthwiseConvolutions) {
   const Datasheet sheet = *find_datasheet("h200");
   const TimeTerms of_half = row_of(convolution(768, Dtype::bf16), sheet).terms;
   const TimeTerms of_whole = row_of(convolution(768, Dtype::fp32), sheet).terms;
-  EXPECT_DOUBLE_EQ(of_half[Term::arithmetic], of_whole[Term::arithmetic]);
-  EXPECT_LT(row_of(convolution(4, Dtype::bf16), sheet).terms[Term::arithmetic],
-            row_of(convolution(4, Dtype::fp32), sheet).terms[Term::arithmetic]);
+  EXPECT_DOUBLE_EQ(of_half[PhysicsTerm::arithmetic], of_whole[PhysicsTerm::arithmetic]);
+  EXPECT_LT(row_of(convolution(4, Dtype::bf16), sheet).terms[PhysicsTerm::arithmetic],
+            row_of(convolution(4, Dtype::fp32), sheet).terms[PhysicsTerm::arithmetic]);
 }
 
 TEST(LaunchCounts, OutliersWithHundredsOfLaunchesHaveLittleWeight) {
@@ -139,7 +140,7 @@ TEST(Physics, HostCopiesIdentifyTheBusAndPinnedOnesHaveLittleWeight) {
   for (std::int64_t batch = 4; batch <= 256; batch += 4) {
     for (const bool pinned : {false, true}) {
       rows.push_back(row_of(copy_of(batch, pinned), sheet));
-      rows.back().time_s = work_of(copy_of(batch, pinned)).bytes / (pinned ? 55e9 : 9e9);
+      rows.back().time_s = compute_work(copy_of(batch, pinned)).bytes / (pinned ? 55e9 : 9e9);
     }
   }
   const TimeCoefficients fitted = fit_time_coefficients(rows);

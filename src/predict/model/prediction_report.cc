@@ -167,7 +167,7 @@ std::string_view name_of(Precision precision) { return kPrecisionNames.at(static
 
 std::string_view name_of(ExecutionMode mode) { return mode == ExecutionMode::compiled ? "compiled" : "eager"; }
 
-std::optional<Precision> precision_of(std::string_view name) {
+std::optional<Precision> precision_from_name(std::string_view name) {
   const auto* at = std::find(kPrecisionNames.begin(), kPrecisionNames.end(), name);
   if (at == kPrecisionNames.end()) return std::nullopt;
   return static_cast<Precision>(at - kPrecisionNames.begin());

@@ -19,7 +19,7 @@ namespace joulemap::predict {
 
 std::string_view name_of(Precision precision);
 std::string_view name_of(ExecutionMode mode);
-std::optional<Precision> precision_of(std::string_view name);  // "amp-bf16"
+std::optional<Precision> precision_from_name(std::string_view name);  // "amp-bf16"
 
 struct PredictionRequest {
   // Empty: training if the graph is a traced training step, else inference.

@@ -50,7 +50,7 @@ void add_operation_estimate(PredictionSums& parts, const DeviceProfile& profile,
   const OperationEstimate guess = estimate(profile.operation_model, operation, {false, true});
   add_operation(parts.sums, profile.network_model, operation, guess);
   const auto count = static_cast<double>(operation.count);
-  const Work work = work_of(operation);
+  const Work work = compute_work(operation);
   const double energy_j = count * operation_energy_in_network_j(profile.network_model, operation, guess);
   LayerPrediction& layer = find_or_add_layer(parts, operation);
   double& most_j = parts.costliest_operation_j[layer.name];
@@ -96,7 +96,8 @@ const std::string& layer_name_of(const Operation& operation) {
 }
 
 std::vector<Operation> executed_operations(const Graph& graph, const PredictOptions& options) {
-  std::vector<Operation> operations = options.training ? training_step(graph, options.optimizer) : graph.operations;
+  std::vector<Operation> operations =
+      options.training ? make_training_step(graph, options.optimizer) : graph.operations;
   if (!options.training) {
     std::erase_if(operations,
                   [](const Operation& one) { return one.kind == Kind::dropout || one.kind == Kind::input; });

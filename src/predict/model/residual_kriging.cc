@@ -90,16 +90,16 @@ std::uint64_t kriging_group_id(const Operation& operation, bool cold) {
 }
 
 // Rounds to units and clamps to the range that the text can store.
-std::int32_t round_to_unit(double value, double unit, std::int32_t least, std::int32_t most) {
+std::int32_t quantize_and_clamp(double value, double unit, std::int32_t least, std::int32_t most) {
   return static_cast<std::int32_t>(std::lround(std::clamp<double>(value / unit, least, most)));
 }
 
-std::int32_t store_log_size(double size) {
-  return round_to_unit(std::log(std::max(1.0, size)), kLogSizeUnit, 0, kMaxStoredSize);
+std::int32_t quantize_log_size(double size) {
+  return quantize_and_clamp(std::log(std::max(1.0, size)), kLogSizeUnit, 0, kMaxStoredSize);
 }
 
-std::int32_t store_residual(double residual) {
-  return round_to_unit(residual, kResidualUnit, -kMaxStoredResidual, kMaxStoredResidual);
+std::int32_t quantize_residual(double residual) {
+  return quantize_and_clamp(residual, kResidualUnit, -kMaxStoredResidual, kMaxStoredResidual);
 }
 
 // Exponent of 2 in the size, at most 2. Rows whose length is a multiple of 4 allow vector loads of four elements.
@@ -108,12 +108,13 @@ std::int32_t size_alignment_class(double size) {
 }
 
 // Coordinates of an operation for kriging: the amount of work, then its dimensions, and the alignment of one size.
-ResidualSample kriging_sizes(const Operation& operation) {
+ResidualSample make_kriging_coordinates(const Operation& operation) {
   const Parameters& p = operation.parameters;
   const auto of = [&p](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
   const auto sizes = [](double first, double second, double third, double fourth, double aligned) {
     ResidualSample sample;
-    sample.log_sizes = {store_log_size(first), store_log_size(second), store_log_size(third), store_log_size(fourth)};
+    sample.log_sizes = {quantize_log_size(first), quantize_log_size(second), quantize_log_size(third),
+                        quantize_log_size(fourth)};
     sample.alignment_class = size_alignment_class(aligned);
     return sample;
   };
@@ -166,9 +167,9 @@ double kriging_distance(const ResidualSample& one, const ResidualSample& other, 
 }  // namespace
 
 ResidualSample make_residual_sample(const Operation& operation, double time, double power) {
-  ResidualSample sample = kriging_sizes(operation);
-  sample.time_residual = store_residual(time);
-  sample.power_residual = store_residual(power);
+  ResidualSample sample = make_kriging_coordinates(operation);
+  sample.time_residual = quantize_residual(time);
+  sample.power_residual = quantize_residual(power);
   return sample;
 }
 
@@ -212,21 +213,22 @@ InterpolatedResidual ResidualKriging::interpolate(const Operation& operation, bo
 namespace {
 
 constexpr std::string_view kRadix64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-constexpr int kBitsPerDigit = 6;
+constexpr int kBitsPerRadix64Digit = 6;
 constexpr std::int32_t kZeroResidualCode =
     kMaxStoredResidual + 1;  // code of a residual of 0 in the text, which has no signs
 constexpr int kGroupIdDigits = 11;
 constexpr int kSampleCountDigits = 4;
 constexpr std::size_t kSampleDigits = 2 * kKrigingDimensions + 1 + 2 + 2;
 
-void append_digits(std::string& text, std::uint64_t number, int digits) {
-  JOULEMAP_CHECK(digits == kGroupIdDigits || number >> (digits * kBitsPerDigit) == 0, "more than the digits hold");
-  while (digits-- > 0) text += kRadix64Digits[(number >> (digits * kBitsPerDigit)) % kRadix64Digits.size()];
+void append_radix64_number(std::string& text, std::uint64_t number, int digits) {
+  JOULEMAP_CHECK(digits == kGroupIdDigits || number >> (digits * kBitsPerRadix64Digit) == 0,
+                 "more than the digits hold");
+  while (digits-- > 0) text += kRadix64Digits[(number >> (digits * kBitsPerRadix64Digit)) % kRadix64Digits.size()];
 }
 
 void append_sample(std::string& text, const ResidualSample& sample) {
   const auto put_number = [&text](std::int32_t number, int digits) {
-    append_digits(text, static_cast<std::uint64_t>(number), digits);
+    append_radix64_number(text, static_cast<std::uint64_t>(number), digits);
   };
   for (const std::int32_t size : sample.log_sizes) put_number(size, 2);
   put_number(sample.alignment_class, 1);
@@ -234,18 +236,18 @@ void append_sample(std::string& text, const ResidualSample& sample) {
     put_number(residual + kZeroResidualCode, 2);
 }
 
-// Reads numbers from the front of a text. is_sound() is false after the first invalid one.
-class DigitReader {
+// Reads numbers from the front of a text. has_only_valid_numbers() is false after the first invalid one.
+class Radix64Reader {
  public:
-  explicit DigitReader(std::string_view text) : text_(text) {}
+  explicit Radix64Reader(std::string_view text) : text_(text) {}
 
   std::uint64_t take_number(int digits) {
     std::uint64_t number = 0;
-    for (; digits > 0 && is_sound_; --digits) {
+    for (; digits > 0 && has_only_valid_numbers_; --digits) {
       const std::size_t digit = text_.empty() ? std::string_view::npos : kRadix64Digits.find(text_.front());
-      is_sound_ = digit != std::string_view::npos && number >> (64 - kBitsPerDigit) == 0;
-      if (!is_sound_) return 0;
-      number = number << kBitsPerDigit | digit;
+      has_only_valid_numbers_ = digit != std::string_view::npos && number >> (64 - kBitsPerRadix64Digit) == 0;
+      if (!has_only_valid_numbers_) return 0;
+      number = number << kBitsPerRadix64Digit | digit;
       text_.remove_prefix(1);
     }
     return number;
@@ -253,7 +255,7 @@ class DigitReader {
   ResidualSample take_sample() {
     const auto take_within = [this](int digits, std::int32_t zero, std::int32_t least, std::int32_t most) {
       const std::int32_t number = static_cast<std::int32_t>(take_number(digits)) - zero;
-      is_sound_ = is_sound_ && number >= least && number <= most;
+      has_only_valid_numbers_ = has_only_valid_numbers_ && number >= least && number <= most;
       return number;
     };
     ResidualSample sample;
@@ -264,12 +266,12 @@ class DigitReader {
     return sample;
   }
 
-  bool is_sound() const { return is_sound_; }
+  bool has_only_valid_numbers() const { return has_only_valid_numbers_; }
   std::size_t characters_left() const { return text_.size(); }
 
  private:
   std::string_view text_;
-  bool is_sound_ = true;
+  bool has_only_valid_numbers_ = true;
 };
 
 }  // namespace
@@ -277,8 +279,8 @@ class DigitReader {
 std::string kriging_text(const ResidualKriging& kriging) {
   std::string text;
   for (const auto& [group, samples] : kriging.samples_by_group) {
-    append_digits(text, group, kGroupIdDigits);
-    append_digits(text, samples.size(), kSampleCountDigits);
+    append_radix64_number(text, group, kGroupIdDigits);
+    append_radix64_number(text, samples.size(), kSampleCountDigits);
     for (const ResidualSample& sample : samples) append_sample(text, sample);
   }
   return text;
@@ -288,15 +290,15 @@ Result<ResidualKriging> read_kriging(std::string_view text) {
   const Error wrong{ErrorCode::malformed, "invalid neighbour operations",
                     "create the profile again: joulemap model fit"};
   ResidualKriging kriging;
-  DigitReader digits(text);
+  Radix64Reader digits(text);
   while (digits.characters_left() > 0) {
     const std::uint64_t group = digits.take_number(kGroupIdDigits);
     const std::uint64_t count = digits.take_number(kSampleCountDigits);
     // Checked before samples are added: the count in a malformed text may exceed memory.
-    if (!digits.is_sound() || count > digits.characters_left() / kSampleDigits) return wrong;
+    if (!digits.has_only_valid_numbers() || count > digits.characters_left() / kSampleDigits) return wrong;
     std::vector<ResidualSample>& samples = kriging.samples_by_group[group];
     for (std::uint64_t index = 0; index < count; ++index) samples.push_back(digits.take_sample());
-    if (!digits.is_sound()) return wrong;
+    if (!digits.has_only_valid_numbers()) return wrong;
   }
   return kriging;
 }

@@ -40,9 +40,10 @@ class TreeTextReader {
     index = static_cast<std::int32_t>(trees.nodes.size());
     trees.nodes.emplace_back();
     const std::size_t sign = word.find('<');
-    if (sign == std::string_view::npos) return parse_whole_word(word, trees.nodes.back().value);
+    if (sign == std::string_view::npos) return parse_entire_number(word, trees.nodes.back().value);
     TreeNode node;
-    if (!parse_whole_word(word.substr(0, sign), node.feature) || !parse_whole_word(word.substr(sign + 1), node.value))
+    if (!parse_entire_number(word.substr(0, sign), node.feature) ||
+        !parse_entire_number(word.substr(sign + 1), node.value))
       return false;
     if (node.feature < 0 || static_cast<std::size_t>(node.feature) >= feature_count_) return false;
     if (!read_node(trees, depth + 1, node.left) || !read_node(trees, depth + 1, node.right)) return false;
@@ -52,7 +53,7 @@ class TreeTextReader {
 
  private:
   template <class Number>
-  static bool parse_whole_word(std::string_view word, Number& value) {
+  static bool parse_entire_number(std::string_view word, Number& value) {
     const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), value);
     return failed == std::errc() && end == word.data() + word.size() && std::isfinite(static_cast<double>(value));
   }

@@ -25,11 +25,11 @@ using JsonArray = DocumentValue::Array;
 
 DocumentValue json_text(std::string_view text) { return {std::string(text)}; }
 
-void add_member(JsonTable& table, std::string_view key, DocumentValue value) {
+void add_json_member(JsonTable& table, std::string_view key, DocumentValue value) {
   table.push_back({std::string(key), std::move(value)});
 }
-void add_text_member(JsonTable& table, std::string_view key, const std::string& text) {
-  if (!text.empty()) add_member(table, key, json_text(text));
+void add_json_text_member(JsonTable& table, std::string_view key, const std::string& text) {
+  if (!text.empty()) add_json_member(table, key, json_text(text));
 }
 
 // "2026-11-18 15:00:00", the form that BoAmps prescribes.
@@ -41,7 +41,7 @@ std::string boamps_time_text(std::int64_t unix_s) {
 }
 
 // Name of the method in BoAmps: RAPL is read by two sensors.
-std::string tracking_mode(const std::vector<std::string>& sensors) {
+std::string boamps_tracking_mode(const std::vector<std::string>& sensors) {
   std::string out;
   for (const std::string& sensor : sensors) {
     const std::string mode = sensor == "powercap" || sensor == "perf_event" ? "rapl" : sensor;
@@ -52,14 +52,14 @@ std::string tracking_mode(const std::vector<std::string>& sensors) {
 
 DocumentValue boamps_measure(const ReportResult& result, const DisclosedEnergy& energy, std::string_view version) {
   JsonTable table;
-  add_text_member(table, "measurementMethod", fmt::format("joulemap ({})", to_string(energy.provenance)));
-  add_text_member(table, "version", std::string(version));
-  add_text_member(table, "cpuTrackingMode", tracking_mode(energy.cpu_sensors));
-  add_text_member(table, "gpuTrackingMode", tracking_mode(energy.gpu_sensors));
-  add_member(table, "powerConsumption", {energy.energy_kwh});
-  add_member(table, "measurementDuration", {run_rates(result).time_s});
+  add_json_text_member(table, "measurementMethod", fmt::format("joulemap ({})", to_string(energy.provenance)));
+  add_json_text_member(table, "version", std::string(version));
+  add_json_text_member(table, "cpuTrackingMode", boamps_tracking_mode(energy.cpu_sensors));
+  add_json_text_member(table, "gpuTrackingMode", boamps_tracking_mode(energy.gpu_sensors));
+  add_json_member(table, "powerConsumption", {energy.energy_kwh});
+  add_json_member(table, "measurementDuration", {compute_run_rates(result).time_s});
   if (result.start_unix_ns)
-    add_text_member(table, "measurementDateTime", boamps_time_text(*result.start_unix_ns / 1'000'000'000));
+    add_json_text_member(table, "measurementDateTime", boamps_time_text(*result.start_unix_ns / 1'000'000'000));
   return {std::move(table)};
 }
 
@@ -77,19 +77,20 @@ DocumentValue boamps_task(const ReportResult& result, const std::vector<Disclose
   for (const std::string_view framework : kFrameworks) {
     const std::string version = find_environment_fact(result, framework);
     if (version.empty()) continue;
-    add_text_member(algorithm, "framework", framework == "torch" ? "pytorch" : std::string(framework));
-    add_text_member(algorithm, "frameworkVersion", version);
+    add_json_text_member(algorithm, "framework", framework == "torch" ? "pytorch" : std::string(framework));
+    add_json_text_member(algorithm, "frameworkVersion", version);
     break;
   }
-  add_text_member(algorithm, "algorithmName", options.model_name);
-  if (result.epochs > 0) add_member(algorithm, "epochsNumber", {static_cast<std::int64_t>(result.epochs)});
+  add_json_text_member(algorithm, "algorithmName", options.model_name);
+  if (result.epochs > 0) add_json_member(algorithm, "epochsNumber", {static_cast<std::int64_t>(result.epochs)});
   std::string description;
   for (const DisclosedEnergy& energy : energies)
     description += (description.empty() ? "" : ". ") + energy_statement(result, energy);
   JsonTable task;
-  add_text_member(task, "taskStage", options.lifecycle_stage == "fine-tuning" ? "finetuning" : options.lifecycle_stage);
-  add_member(task, "algorithms", {JsonArray{{std::move(algorithm)}}});
-  add_text_member(task, "taskDescription", description);
+  add_json_text_member(task, "taskStage",
+                       options.lifecycle_stage == "fine-tuning" ? "finetuning" : options.lifecycle_stage);
+  add_json_member(task, "algorithms", {JsonArray{{std::move(algorithm)}}});
+  add_json_text_member(task, "taskDescription", description);
   return {std::move(task)};
 }
 
@@ -97,9 +98,9 @@ DocumentValue boamps_hardware_components(const ReportResult& result) {
   JsonArray components;
   for (const DisclosedHardware& hardware : disclosed_hardware(result)) {
     JsonTable component;
-    add_text_member(component, "componentName", hardware.name);
-    add_text_member(component, "componentType", hardware.kind);
-    if (hardware.count) add_member(component, "nbComponent", {static_cast<std::int64_t>(*hardware.count)});
+    add_json_text_member(component, "componentName", hardware.name);
+    add_json_text_member(component, "componentType", hardware.kind);
+    if (hardware.count) add_json_member(component, "nbComponent", {static_cast<std::int64_t>(*hardware.count)});
     components.push_back({std::move(component)});
   }
   return {std::move(components)};
@@ -110,10 +111,10 @@ JsonTable boamps_environment(const DisclosureOptions& options) {
   if (!options.account || !options.account->assumptions.carbon_intensity) return environment;
   const std::string& region = options.account->assumptions.carbon_intensity->region;
   if (region.empty() || region.find(':') != std::string::npos) return environment;  // country is required
-  add_text_member(environment, "country", region);
-  add_text_member(environment, "location", options.compute_location);
+  add_json_text_member(environment, "country", region);
+  add_json_text_member(environment, "location", options.compute_location);
   if (!options.account->entries.empty() && options.account->entries.front().gco2_per_kwh)
-    add_member(environment, "powerSourceCarbonIntensity", {*options.account->entries.front().gco2_per_kwh});
+    add_json_member(environment, "powerSourceCarbonIntensity", {*options.account->entries.front().gco2_per_kwh});
   return environment;
 }
 
@@ -145,7 +146,7 @@ void merge_missing_members(JsonTable& base, const JsonTable& addition) {
 }
 
 // Whether two measures are of the same run by the same method: the caller completes an earlier output.
-bool is_same_measure(const DocumentValue& a, const DocumentValue& b) {
+bool is_same_boamps_measure(const DocumentValue& a, const DocumentValue& b) {
   const auto is_equal_text = [&](std::string_view key) {
     const DocumentValue* const left = a.find(key);
     const DocumentValue* const right = b.find(key);
@@ -161,7 +162,7 @@ Result<JsonArray> merge_measures(const DocumentValue* base, JsonArray of_run) {
     if (base->array() == nullptr) return Error{ErrorCode::usage, "--into: measures is no array", "correct the file"};
     for (const DocumentValue& measure : *base->array()) {
       const auto same =
-          std::ranges::find_if(of_run, [&](const DocumentValue& one) { return is_same_measure(one, measure); });
+          std::ranges::find_if(of_run, [&](const DocumentValue& one) { return is_same_boamps_measure(one, measure); });
       if (same == of_run.end()) {
         measures.push_back(measure);
       } else {
@@ -213,18 +214,18 @@ Result<Disclosure> boamps_disclosure(const ReportResult& result, const Disclosur
   if (!measures) return std::move(measures).error();
   if (given != report.end()) given->value = {*measures};
   JsonTable header;
-  add_text_member(header, "formatVersionSpecificationUri", "https://github.com/Boavizta/BoAmps/tree/main/model");
-  add_text_member(header, "reportDatetime", boamps_time_text(options.created_unix_s));
-  add_text_member(header, "reportStatus", "draft");
+  add_json_text_member(header, "formatVersionSpecificationUri", "https://github.com/Boavizta/BoAmps/tree/main/model");
+  add_json_text_member(header, "reportDatetime", boamps_time_text(options.created_unix_s));
+  add_json_text_member(header, "reportStatus", "draft");
   JsonTable addition;
-  add_member(addition, "header", {std::move(header)});
-  add_member(addition, "task", boamps_task(result, *energies, options));
-  add_member(addition, "measures", {std::move(*measures)});
-  add_member(addition, "system", {JsonTable{{"os", json_text("linux")}}});
-  add_member(addition, "infrastructure", {JsonTable{{"components", boamps_hardware_components(result)}}});
+  add_json_member(addition, "header", {std::move(header)});
+  add_json_member(addition, "task", boamps_task(result, *energies, options));
+  add_json_member(addition, "measures", {std::move(*measures)});
+  add_json_member(addition, "system", {JsonTable{{"os", json_text("linux")}}});
+  add_json_member(addition, "infrastructure", {JsonTable{{"components", boamps_hardware_components(result)}}});
   if (JsonTable environment = boamps_environment(options); !environment.empty())
-    add_member(addition, "environment", {std::move(environment)});
-  add_text_member(addition, "quality", boamps_quality(energies->front()));
+    add_json_member(addition, "environment", {std::move(environment)});
+  add_json_text_member(addition, "quality", boamps_quality(energies->front()));
   merge_missing_members(report, addition);
   const DocumentValue whole{std::move(report)};
   return Disclosure{formats::json_text(whole) + "\n", missing_boamps_members(whole)};

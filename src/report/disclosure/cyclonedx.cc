@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kGramsPerTonne = 1e6;
 
-void write_measure(formats::JsonWriter& json, std::string_view name, double value, std::string_view unit) {
+void write_quantity_with_unit(formats::JsonWriter& json, std::string_view name, double value, std::string_view unit) {
   json.key(name).begin_object().member("value", value).member("unit", unit).end_object();
 }
 
@@ -25,9 +25,9 @@ void write_property(formats::JsonWriter& json, std::string_view name, const std:
 void write_consumption(formats::JsonWriter& json, const ReportResult& result, const DisclosedEnergy& energy,
                        const DisclosureOptions& options) {
   json.begin_object().member("activity", options.lifecycle_stage).key("energyProviders").begin_array().end_array();
-  write_measure(json, "activityEnergyCost", energy.facility_kwh, "kWh");
+  write_quantity_with_unit(json, "activityEnergyCost", energy.facility_kwh, "kWh");
   if (energy.emissions_gco2)
-    write_measure(json, "co2CostEquivalent", *energy.emissions_gco2 / kGramsPerTonne, "tCO2eq");
+    write_quantity_with_unit(json, "co2CostEquivalent", *energy.emissions_gco2 / kGramsPerTonne, "tCO2eq");
   json.key("properties").begin_array();
   write_property(json, "joulemap:provenance", std::string(to_string(energy.provenance)));
   if (energy.half_width_kwh) {

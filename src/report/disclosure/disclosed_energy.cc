@@ -23,10 +23,10 @@ void append_if_absent(std::vector<std::string>& list, const std::string& text) {
   if (std::ranges::count(list, text) == 0) list.push_back(text);
 }
 
-const AccountEntry* find_account_entry(const std::optional<Account>& account, Provenance provenance) {
+const CarbonAccountEntry* find_account_entry(const std::optional<CarbonAccount>& account, Provenance provenance) {
   if (!account) return nullptr;
   const auto& entries = account->entries;
-  const auto found = std::ranges::find(entries, provenance, &AccountEntry::provenance);
+  const auto found = std::ranges::find(entries, provenance, &CarbonAccountEntry::provenance);
   return found == entries.end() ? nullptr : &*found;
 }
 
@@ -59,17 +59,17 @@ void add_cpus(const ReportResult& result, std::vector<DisclosedHardware>& list) 
 }  // namespace
 
 Result<std::vector<DisclosedEnergy>> disclosed_energies(const ReportResult& result,
-                                                        const std::optional<Account>& account) {
+                                                        const std::optional<CarbonAccount>& account) {
   std::vector<DisclosedEnergy> list;
   for (const Provenance provenance : {Provenance::measured, Provenance::estimated}) {
-    const std::optional<EnergyWithProvenance> energy = run_energy(result, provenance);
+    const std::optional<EnergyWithProvenance> energy = energy_without_probing(result, provenance);
     if (!energy) continue;
     DisclosedEnergy one;
     one.provenance = provenance;
     one.energy_kwh = energy->joules / kJoulesPerKwh;
     one.facility_kwh = one.energy_kwh;
     if (energy->uncertainty_j) one.half_width_kwh = *energy->uncertainty_j / kJoulesPerKwh;
-    if (const AccountEntry* const entry = find_account_entry(account, provenance)) {
+    if (const CarbonAccountEntry* const entry = find_account_entry(account, provenance)) {
       one.facility_kwh = entry->facility_j / kJoulesPerKwh;
       one.emissions_gco2 = entry->gco2;
     }
@@ -91,7 +91,7 @@ std::string energy_statement(const ReportResult& result, const DisclosedEnergy& 
   text += fmt::format(", {}", fmt::join(energy.domain_names, ", "));
   if (const std::vector<std::string> missing = domains_not_included(result); !missing.empty())
     text += fmt::format("; not included: {}", fmt::join(missing, ", "));
-  if (result.is_clipped) text += fmt::format("; {}", clipped_time_text(result));
+  if (result.is_clipped) text += fmt::format("; {}", partial_run_text(result));
   if (result.probe) text += "; probing of modules is not included";
   if (!result.complete) text += "; the recording is incomplete";
   return printable(text);

@@ -27,7 +27,7 @@ struct DisclosedEnergy {
 
 // One entry for each provenance, measured first. Fails if both are unknown.
 Result<std::vector<DisclosedEnergy>> disclosed_energies(const ReportResult& result,
-                                                        const std::optional<Account>& account);
+                                                        const std::optional<CarbonAccount>& account);
 
 // "measured: 0.00196 kWh +- 6.7e-07 (90 % interval), gpu0 by nvml; not included: dram-0; only 5.00 s of the run"
 std::string energy_statement(const ReportResult& result, const DisclosedEnergy& energy);
@@ -37,7 +37,7 @@ std::string find_environment_fact(const ReportResult& result, std::string_view n
 
 struct DisclosedHardware {
   std::string name;
-  std::string kind;  // "gpu", "cpu"
+  std::string kind;          // "gpu", "cpu"
   std::optional<int> count;  // none: unknown
 };
 std::vector<DisclosedHardware> disclosed_hardware(const ReportResult& result);

@@ -15,21 +15,21 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/account.h"
+#include "model/carbon_account.h"
 #include "model/report_result.h"
 
 namespace joulemap::report {
 
 struct DisclosureOptions {
   std::string model_name;
-  std::string lifecycle_stage;          // "training", "fine-tuning" or "inference"; empty: unknown
-  std::string functional_unit = "run";  // of SCI: "run", "step", "epoch" or "sample"
-  std::string compute_location;         // of the run; empty: unknown
-  std::string training_type;            // of a Hugging Face model card: "pre-training", "fine-tuning"
-  std::string hardware_description;     // replaces the hardware that the recording names, unless empty
-  std::string base_json;                // BoAmps: a document whose values are kept; empty: none
-  std::optional<Account> account;       // carbon; none: without
-  std::int64_t created_unix_s = 0;      // when the document is made
+  std::string lifecycle_stage;           // "training", "fine-tuning" or "inference"; empty: unknown
+  std::string functional_unit = "run";   // of SCI: "run", "step", "epoch" or "sample"
+  std::string compute_location;          // of the run; empty: unknown
+  std::string training_type;             // of a Hugging Face model card: "pre-training", "fine-tuning"
+  std::string hardware_description;      // replaces the hardware that the recording names, unless empty
+  std::string base_json;                 // BoAmps: a document whose values are kept; empty: none
+  std::optional<CarbonAccount> account;  // carbon; none: without
+  std::int64_t created_unix_s = 0;       // when the document is made
 };
 
 struct Disclosure {

@@ -17,7 +17,7 @@ DisclosureOptions all_options() {
   DisclosureOptions options;
   options.model_name = "m";
   options.lifecycle_stage = "training";
-  options.account = Account{};
+  options.account = CarbonAccount{};
   options.account->assumptions.carbon_intensity = CarbonIntensity{400, {}, "Germany", "test", 2023};
   options.account->embodied_gco2 = 1;
   options.account->entries = {{.energy_j = 4500, .facility_j = 4500, .gco2_per_kwh = 400, .gco2 = 0.5}};

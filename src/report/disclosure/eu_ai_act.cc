@@ -40,7 +40,7 @@ Result<Disclosure> eu_ai_act_disclosure(const ReportResult& result, const Disclo
       .text_or_null("model", options.model_name)
       .text_or_null("stage", options.lifecycle_stage)
       .member("interval", result.interval)
-      .member("elapsed_s", run_rates(result).time_s)
+      .member("elapsed_s", compute_run_rates(result).time_s)
       .key("energy")
       .begin_array();
   for (const DisclosedEnergy& energy : *energies) {

@@ -31,12 +31,12 @@ Result<Disclosure> sci_disclosure(const ReportResult& result, const DisclosureOp
   if (result.is_clipped)
     return Error{ErrorCode::usage, "--disclose sci needs the whole run, not a part of it", "remove --time"};
   if (!options.account->embodied_gco2) return missing_option_error("sci", "the embodied carbon: --embodied-kg");
-  const std::optional<double> units = functional_unit_count(run_rates(result), options.functional_unit);
+  const std::optional<double> units = functional_unit_count(compute_run_rates(result), options.functional_unit);
   if (!units || *units <= 0) {
     return Error{ErrorCode::usage, fmt::format("the recording contains no number of {}s", options.functional_unit),
                  "choose another --functional-unit, or mark them in the program"};
   }
-  const AccountAssumptions& assumptions = options.account->assumptions;
+  const CarbonAccountAssumptions& assumptions = options.account->assumptions;
   formats::JsonWriter json;
   json.begin_object()
       .member("schema", "joulemap.sci/1")
@@ -50,7 +50,7 @@ Result<Disclosure> sci_disclosure(const ReportResult& result, const DisclosureOp
       .member("carbon_source", carbon_origin_text(*assumptions.carbon_intensity))
       .key("entries")
       .begin_array();
-  for (const AccountEntry& entry : options.account->entries) {
+  for (const CarbonAccountEntry& entry : options.account->entries) {
     const auto score = [&](const std::optional<double>& gco2) {
       std::optional<double> per_unit;
       if (gco2) per_unit = (*gco2 + *options.account->embodied_gco2) / *units;

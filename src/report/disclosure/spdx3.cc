@@ -24,7 +24,7 @@ std::string decimal_text(double value) {
   return text.ends_with('.') ? text + "0" : text;
 }
 
-std::string_view energy_property_of_stage(std::string_view stage) {
+std::string_view spdx_energy_property(std::string_view stage) {
   if (stage == "inference") return "ai_inferenceEnergyConsumption";
   return stage == "fine-tuning" ? "ai_finetuningEnergyConsumption" : "ai_trainingEnergyConsumption";
 }
@@ -73,7 +73,7 @@ Result<Disclosure> spdx3_disclosure(const ReportResult& result, const Disclosure
       .key("ai_energyConsumption")
       .begin_object()
       .member("type", "ai_EnergyConsumption")
-      .key(energy_property_of_stage(options.lifecycle_stage))
+      .key(spdx_energy_property(options.lifecycle_stage))
       .begin_array();
   for (const DisclosedEnergy& energy : *energies) {
     json.begin_object()

@@ -40,7 +40,7 @@ std::string cited_hardware(const ReportResult& result) {
 }
 
 // Lists the domains in the total with their sensors, and the domains and the time that the total does not include.
-std::string coverage_text(const ReportResult& result, const RunRates& rates) {
+std::string included_domains_text(const ReportResult& result, const RunRates& rates) {
   std::string read;
   std::string missing;
   for (const DomainEnergy& domain : result.domains) {
@@ -52,7 +52,7 @@ std::string coverage_text(const ReportResult& result, const RunRates& rates) {
   }
   std::string out = fmt::format("{}: {}", to_string(*rates.provenance), read);
   if (!missing.empty()) out += fmt::format("; not included: {}", missing);
-  if (result.is_clipped) out += "; " + clipped_time_text(result);
+  if (result.is_clipped) out += "; " + partial_run_text(result);
   return out;
 }
 
@@ -65,7 +65,7 @@ std::vector<std::string> excluded_domains_with_energy(const ReportResult& result
   return names;
 }
 
-std::string excluded_text(const std::vector<std::string>& domains) {
+std::string excluded_domains_text(const std::vector<std::string>& domains) {
   return printable(fmt::format("all domains with energy are excluded: {}", fmt::join(domains, ", ")));
 }
 
@@ -88,8 +88,8 @@ std::string quote_yaml(std::string_view text) {
 
 }  // namespace
 
-std::string clipped_time_text(const ReportResult& result) {
-  return fmt::format("only {} of the run", duration_text(run_rates(result).time_s));
+std::string partial_run_text(const ReportResult& result) {
+  return fmt::format("only {} of the run", duration_text(compute_run_rates(result).time_s));
 }
 
 Error missing_energy_error(const ReportResult& result, std::string_view action) {
@@ -98,17 +98,17 @@ Error missing_energy_error(const ReportResult& result, std::string_view action) 
     return {ErrorCode::unsupported, fmt::format("cannot {}: the recording contains no energy", action),
             "run joulemap doctor"};
   }
-  return {ErrorCode::usage, fmt::format("cannot {}: {}", action, excluded_text(excluded)), "shorten --exclude"};
+  return {ErrorCode::usage, fmt::format("cannot {}: {}", action, excluded_domains_text(excluded)), "shorten --exclude"};
 }
 
 std::string citation_text(const ReportResult& result, std::string_view given_hardware, std::string_view version) {
-  const RunRates rates = run_rates(result);
+  const RunRates rates = compute_run_rates(result);
   std::string subject;
   for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + printable(argument);
   if (!rates.energy_j) {
     const std::vector<std::string> excluded = excluded_domains_with_energy(result);
     return fmt::format("The energy of {} is unknown: {} (Joulemap {}).\n", subject.empty() ? "the run" : subject,
-                       excluded.empty() ? "no sensor returned a value" : excluded_text(excluded), version);
+                       excluded.empty() ? "no sensor returned a value" : excluded_domains_text(excluded), version);
   }
   const double half_width_j = rates.half_width_j.value_or(0);
   std::string text =
@@ -126,7 +126,7 @@ std::string citation_text(const ReportResult& result, std::string_view given_har
   if (!hardware.empty()) text += fmt::format(", on {}", hardware);
   if (const std::string torch = environment_fact_text(result, "torch"); !torch.empty())
     text += fmt::format(" with PyTorch {}", torch);
-  text += fmt::format(" ({}; Joulemap {}).", coverage_text(result, rates), version);
+  text += fmt::format(" ({}; Joulemap {}).", included_domains_text(result, rates), version);
   if (result.probe) text += " Probing of modules is not included.";
   if (!result.complete) text += " The recording is incomplete.";
   return text + "\n";
@@ -134,22 +134,23 @@ std::string citation_text(const ReportResult& result, std::string_view given_har
 
 Result<std::string> model_card_markdown(const ReportResult& result, const ModelCardOptions& query,
                                         std::string_view version) {
-  const RunRates rates = run_rates(result);
+  const RunRates rates = compute_run_rates(result);
   if (!rates.energy_j) return missing_energy_error(result, "write a model card");
   const std::string hardware = query.hardware_description.empty() ? cited_hardware(result) : query.hardware_description;
-  const AccountEntry* const account =
+  const CarbonAccountEntry* const account =
       query.account && !query.account->entries.empty() ? &query.account->entries.front() : nullptr;
   const bool has_emissions = account != nullptr && account->gco2;
   std::string out = "co2_eq_emissions:\n";
   out += has_emissions
              ? fmt::format("  emissions: {}  # grams\n", format_number(*account->gco2))
              : "  # emissions: unknown without the carbon intensity of the grid (--region or --gco2-per-kwh)\n";
-  std::string source = fmt::format("Joulemap {}: {} +- {} J, {}", version, format_number(*rates.energy_j),
-                                   format_number(rates.half_width_j.value_or(0), 2), coverage_text(result, rates));
+  std::string source =
+      fmt::format("Joulemap {}: {} +- {} J, {}", version, format_number(*rates.energy_j),
+                  format_number(rates.half_width_j.value_or(0), 2), included_domains_text(result, rates));
   if (!result.complete) source += ", incomplete recording";
   std::string location = query.compute_location;
   if (has_emissions) {
-    const AccountAssumptions& assumptions = query.account->assumptions;
+    const CarbonAccountAssumptions& assumptions = query.account->assumptions;
     source += fmt::format(", at {} gCO2eq/kWh ({})", format_number(*account->gco2_per_kwh),
                           carbon_origin_text(*assumptions.carbon_intensity));
     if (assumptions.pue != 1) source += fmt::format(", PUE {}", format_number(assumptions.pue, 2));

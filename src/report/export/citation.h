@@ -10,13 +10,13 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "model/account.h"
+#include "model/carbon_account.h"
 #include "model/report_result.h"
 
 namespace joulemap::report {
 
 // Of a part of a run (--time): "only 5.00 s of the run".
-std::string clipped_time_text(const ReportResult& result);
+std::string partial_run_text(const ReportResult& result);
 
 // The result contains no energy, or only that of excluded domains. `action`: "disclose energy".
 Error missing_energy_error(const ReportResult& result, std::string_view action);
@@ -26,10 +26,10 @@ Error missing_energy_error(const ReportResult& result, std::string_view action);
 std::string citation_text(const ReportResult& result, std::string_view hardware, std::string_view version);
 
 struct ModelCardOptions {
-  std::string compute_location;      // empty: the region of the carbon intensity
-  std::string training_type;         // "pre-training", "fine-tuning"
-  std::string hardware_description;  // replaces the hardware that the recording names, unless empty
-  std::optional<Account> account;    // provides the emissions
+  std::string compute_location;          // empty: the region of the carbon intensity
+  std::string training_type;             // "pre-training", "fine-tuning"
+  std::string hardware_description;      // replaces the hardware that the recording names, unless empty
+  std::optional<CarbonAccount> account;  // provides the emissions
 };
 
 // YAML for the header of a model card. Emissions come from the account; without a carbon intensity they are left out.

@@ -28,7 +28,7 @@ struct CallGraphNode {
   double own_time_s = 0;
   std::uint64_t call_count = 0;
   AmountByCause own_energy_by_cause_j = {};
-  bool is_named = false;  // a cause was inferred only from a name
+  bool is_cause_from_name = false;  // a cause was inferred only from a name
 
   bool has_cause() const { return own_energy_by_cause_j.sum() > 0; }
 };
@@ -60,13 +60,13 @@ CallGraph build_call_graph(const EnergyStacks& stacks) {
     if (!stack.cause_class) continue;
     const double mean_w = energy_j / std::max(stack.cause_class->times_s.sum(), kMinDrawnTime_s);
     own.own_energy_by_cause_j.add(stack.cause_class->times_s, mean_w);
-    own.is_named = own.is_named || stack.cause_class->basis == CauseBasis::name;
+    own.is_cause_from_name = own.is_cause_from_name || stack.cause_class->basis == CauseBasis::name;
     graph.energy_by_cause_j.add(stack.cause_class->times_s, mean_w);
   }
   return graph;
 }
 
-std::string quote_dot(std::string_view text) {
+std::string quote_dot_string(std::string_view text) {
   std::string out = "\"";
   for (const char letter : printable(text)) {
     if (letter == '"' || letter == '\\') out += '\\';
@@ -78,7 +78,7 @@ std::string quote_dot(std::string_view text) {
 std::string_view cause_class_colour(EnergyCauseClass cause) { return palette_colour(static_cast<std::size_t>(cause)); }
 
 std::string node_label(const std::string& name, const CallGraphNode& node, double total_j) {
-  std::string label = quote_dot(name);
+  std::string label = quote_dot_string(name);
   label.pop_back();
   label += fmt::format("\\n{} ({:.1f} %)", amount_text(node.inclusive_energy_j, "J"),
                        100 * node.inclusive_energy_j / total_j);
@@ -88,7 +88,7 @@ std::string node_label(const std::string& name, const CallGraphNode& node, doubl
   }
   if (node.has_cause()) {
     label += fmt::format("\\n{}{}", to_string(node.own_energy_by_cause_j.largest_class()),
-                         node.is_named ? " (by name)" : "");
+                         node.is_cause_from_name ? " (by name)" : "");
   }
   return label + "\"";
 }
@@ -124,19 +124,19 @@ Result<std::string> graphviz_dot_text(const RunView& view, const ExportOptions& 
     // Opacity of the node, from 40 / 255 for a small share to 220 / 255 for all of the energy.
     const int alpha = static_cast<int>(40 + 180 * std::min(1.0, node.inclusive_energy_j / graph.total_j));
     nodes += fmt::format(
-        "  {} [label={}, fillcolor=\"{}{:02x}\"];\n", quote_dot(name), node_label(name, node, graph.total_j),
+        "  {} [label={}, fillcolor=\"{}{:02x}\"];\n", quote_dot_string(name), node_label(name, node, graph.total_j),
         node.has_cause() ? cause_class_colour(node.own_energy_by_cause_j.largest_class()) : kUnattributedColour, alpha);
   }
   std::string edges;
   for (const auto& [ends, energy_j] : graph.edge_energies_j) {
     if (!is_shown(ends.first) || !is_shown(ends.second)) continue;
-    edges += fmt::format("  {} -> {} [label=\"{}\", penwidth={:.2f}];\n", quote_dot(ends.first), quote_dot(ends.second),
-                         amount_text(energy_j, "J"), 0.5 + 5 * energy_j / graph.total_j);
+    edges += fmt::format("  {} -> {} [label=\"{}\", penwidth={:.2f}];\n", quote_dot_string(ends.first),
+                         quote_dot_string(ends.second), amount_text(energy_j, "J"), 0.5 + 5 * energy_j / graph.total_j);
   }
   return fmt::format(
       "digraph energy {{\n  label={};\n  node [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"];\n"
       "  edge [color=\"{}\", fontname=\"sans-serif\"];\n{}{}}}\n",
-      quote_dot(graph_caption(graph, command_text(view.run), left_out_j)), kMutedTextColour, nodes, edges);
+      quote_dot_string(graph_caption(graph, command_text(view.run), left_out_j)), kMutedTextColour, nodes, edges);
 }
 
 }  // namespace joulemap::report

@@ -37,10 +37,10 @@ constexpr std::uint32_t kEventNameField = 23;
 constexpr std::uint32_t kDoubleCounterField = 44;
 constexpr std::uint32_t kAnnotationNameField = 10;
 constexpr std::uint32_t kAnnotationDoubleField = 5;
-constexpr int kSliceBegin = 1;
-constexpr int kSliceEnd = 2;
-constexpr int kCounterEvent = 4;
-constexpr int kStateCleared = 1;
+constexpr int kSliceBeginEventType = 1;
+constexpr int kSliceEndEventType = 2;
+constexpr int kCounterEventType = 4;
+constexpr int kIncrementalStateCleared = 1;
 
 struct TraceSlice {
   std::string name;
@@ -52,7 +52,7 @@ struct TraceSlice {
 class PerfettoTrace {
  public:
   PerfettoTrace(std::int64_t begin_ns, const std::string& name) : begin_ns_(begin_ns) {
-    auto packet = ProtobufWriter().add(kSequenceIdField, 1).add(kSequenceFlagsField, kStateCleared);
+    auto packet = ProtobufWriter().add(kSequenceIdField, 1).add(kSequenceFlagsField, kIncrementalStateCleared);
     packet.add(kTrackDescriptorField, ProtobufWriter().add(kTrackUuidField, kRootTrackUuid).add(kTrackNameField, name));
     trace_message_.add(kPacketField, packet);
   }
@@ -65,7 +65,7 @@ class PerfettoTrace {
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (!values[i]) continue;
       add_event(static_cast<double>(i) * slice_s, ProtobufWriter()
-                                                      .add(kEventTypeField, kCounterEvent)
+                                                      .add(kEventTypeField, kCounterEventType)
                                                       .add(kEventTrackField, track)
                                                       .add(kDoubleCounterField, *values[i]));
     }
@@ -110,13 +110,13 @@ class PerfettoTrace {
     return uuid;
   }
   void add_slice(std::uint64_t track, const TraceSlice& slice) {
-    auto begin = ProtobufWriter().add(kEventTypeField, kSliceBegin).add(kEventTrackField, track);
+    auto begin = ProtobufWriter().add(kEventTypeField, kSliceBeginEventType).add(kEventTrackField, track);
     begin.add(kEventNameField, to_valid_utf8(slice.name));
     for (const auto& [name, value] : slice.annotations) {
       begin.add(kAnnotationField, ProtobufWriter().add(kAnnotationNameField, name).add(kAnnotationDoubleField, value));
     }
     add_event(slice.begin_s, begin);
-    add_event(slice.end_s, ProtobufWriter().add(kEventTypeField, kSliceEnd).add(kEventTrackField, track));
+    add_event(slice.end_s, ProtobufWriter().add(kEventTypeField, kSliceEndEventType).add(kEventTrackField, track));
   }
   void add_event(double time_s, const ProtobufWriter& event) {
     const std::int64_t time_ns = begin_ns_ + std::llround(time_s * 1e9);
@@ -130,7 +130,7 @@ class PerfettoTrace {
   ProtobufWriter trace_message_;
 };
 
-std::vector<TraceSlice> slices_of_stages(const std::vector<StepOrEpochView>& stages, std::string_view what) {
+std::vector<TraceSlice> step_or_epoch_slices(const std::vector<StepOrEpochView>& stages, std::string_view what) {
   std::vector<TraceSlice> slices;
   for (const StepOrEpochView& stage : stages) {
     TraceSlice slice{fmt::format("{} {}", what, stage.number), stage.begin_s, stage.end_s};
@@ -143,7 +143,7 @@ std::vector<TraceSlice> slices_of_stages(const std::vector<StepOrEpochView>& sta
   return slices;
 }
 
-std::vector<TraceSlice> slices_of_bands(const std::vector<NamedTimeSpan>& bands) {
+std::vector<TraceSlice> time_span_slices(const std::vector<NamedTimeSpan>& bands) {
   std::vector<TraceSlice> slices;
   for (const NamedTimeSpan& band : bands) slices.push_back({band.name, band.begin_s, band.end_s});
   return slices;
@@ -159,12 +159,12 @@ Result<std::string> perfetto_bytes(const RunView& view, const ExportOptions&) {
   for (const ReportTrack& track : view.run.tracks) {
     trace.add_counter(track.name, unit_of(track.quantity), view.run.slice_s, track.values);
   }
-  trace.add_slices("epochs", slices_of_stages(view.epochs, "epoch"));
-  trace.add_slices("steps", slices_of_stages(view.steps, "step"));
-  trace.add_slices("phases", slices_of_bands(view.phases));
-  trace.add_slices("regions", slices_of_bands(view.regions));
-  trace.add_slices("probing", slices_of_bands(view.probing));
-  trace.add_slices("dithering", slices_of_bands(view.dithering));
+  trace.add_slices("epochs", step_or_epoch_slices(view.epochs, "epoch"));
+  trace.add_slices("steps", step_or_epoch_slices(view.steps, "step"));
+  trace.add_slices("phases", time_span_slices(view.phases));
+  trace.add_slices("regions", time_span_slices(view.regions));
+  trace.add_slices("probing", time_span_slices(view.probing));
+  trace.add_slices("dithering", time_span_slices(view.dithering));
   return trace.bytes();
 }
 

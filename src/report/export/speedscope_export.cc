@@ -37,8 +37,8 @@ class FrameTable {
   std::vector<std::string> frame_names_;
 };
 
-void write_profile(JsonWriter& json, std::string_view name, std::string_view unit, const FrameTable& frames,
-                   const std::vector<WeightedStack>& weighted) {
+void write_speedscope_profile(JsonWriter& json, std::string_view name, std::string_view unit, const FrameTable& frames,
+                              const std::vector<WeightedStack>& weighted) {
   double sum = 0;
   for (const WeightedStack& one : weighted) sum += one.stack_weight;
   json.begin_object().member("type", "sampled").member("name", name).member("unit", unit);
@@ -77,8 +77,8 @@ Result<std::string> speedscope_json(const RunView& view, const ExportOptions& qu
   for (const std::string& name : frames.names()) json.begin_object().member("name", name).end_object();
   json.end_array().end_object().key("profiles").begin_array();
   // speedscope has no energy unit.
-  write_profile(json, fmt::format("joules by {}", found->by), "none", frames, joules);
-  if (!times.empty()) write_profile(json, fmt::format("time by {}", found->by), "seconds", frames, times);
+  write_speedscope_profile(json, fmt::format("joules by {}", found->by), "none", frames, joules);
+  if (!times.empty()) write_speedscope_profile(json, fmt::format("time by {}", found->by), "seconds", frames, times);
   json.end_array().end_object();
   return std::move(json).text() + "\n";
 }

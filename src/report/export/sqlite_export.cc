@@ -65,7 +65,8 @@ void add_level_tables(SqliteWriter& database, const std::vector<LevelView>& leve
   }
 }
 
-void add_stage_table(SqliteWriter& database, std::string_view table, const std::vector<StepOrEpochView>& stages) {
+void add_step_or_epoch_table(SqliteWriter& database, std::string_view table,
+                             const std::vector<StepOrEpochView>& stages) {
   database.begin_table(table, {"number INTEGER", "begin_s REAL", "end_s REAL", "time_s REAL", "energy_j REAL",
                                "loss REAL", "joules_per_loss REAL"});
   for (const StepOrEpochView& stage : stages) {
@@ -117,8 +118,8 @@ Result<std::string> sqlite_bytes(const RunView& view, const ExportOptions&) {
   add_run_table(database, view);
   add_domain_table(database, view.run.domains);
   add_level_tables(database, view.levels);
-  add_stage_table(database, "steps", view.steps);
-  add_stage_table(database, "epochs", view.epochs);
+  add_step_or_epoch_table(database, "steps", view.steps);
+  add_step_or_epoch_table(database, "epochs", view.epochs);
   add_time_series_tables(database, view);
   add_diagnostics(database, view);
   return std::move(database).take_bytes();

@@ -74,7 +74,7 @@ TableContent make_table_content(const ReportResult& result, const TreeQuery& que
   }
   std::set<std::string> devices;
   for (const ReportRow& row : result.rows) {
-    if (!scopes::path_matches(row.path, row.device, query.name_filter)) continue;
+    if (!scopes::path_matches_filter(row.path, row.device, query.name_filter)) continue;
     content.rows.push_back({table_row_name(row, result.by), row, false});
     devices.insert(row.device);
   }

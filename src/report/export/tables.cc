@@ -19,7 +19,7 @@ constexpr std::size_t kDefaultTableRows = 20;
 // Headers of the columns after the name, in Markdown and LaTeX.
 constexpr std::array<std::string_view, 8> kTableHeaders = {"J", "±", "share", "W", "s", "calls", "basis", "device"};
 
-std::vector<std::string> table_cells(const TableRow& line, const TableContent& content) {
+std::vector<std::string> formatted_row_cells(const TableRow& line, const TableContent& content) {
   const ReportRow& row = line.row;
   const auto text = [](const std::optional<double>& value, int digits) {
     return value ? format_number(*value, digits) : "";
@@ -49,7 +49,7 @@ std::string format_markdown_table(const ReportResult& result, const TableContent
   for (const TableRow& line : content.rows) {
     out += line.is_remainder ? fmt::format("| *{}* |", escape_markdown(line.name))
                              : fmt::format("| {} |", escape_markdown(line.name));
-    for (const std::string& text : table_cells(line, content))
+    for (const std::string& text : formatted_row_cells(line, content))
       out += text.empty() ? "  |" : fmt::format(" {} |", escape_markdown(text));
     out += "\n";
   }
@@ -69,7 +69,7 @@ std::string format_latex_table(const ReportResult& result, const TableContent& c
     if (line.is_remainder && !has_rule) out += "    \\midrule\n";
     has_rule = has_rule || line.is_remainder;
     out += "    " + escape_latex(line.name);
-    for (const std::string& text : table_cells(line, content)) out += " & " + escape_latex(text);
+    for (const std::string& text : formatted_row_cells(line, content)) out += " & " + escape_latex(text);
     out += " \\\\\n";
   }
   return out + fmt::format("    \\bottomrule\n  \\end{{tabular}}\n  \\caption{{Energy by {}. {}}}\n\\end{{table}}\n",

@@ -42,7 +42,7 @@ TEST(Citation, StatesEnergyUncertaintyAndMethod) {
 }
 
 TEST(ModelCard, HasEmissionsOnlyWithAKnownGridIntensity) {
-  ModelCardOptions options{"Berlin, \"DE\"", "fine-tuning", "", Account{}};
+  ModelCardOptions options{"Berlin, \"DE\"", "fine-tuning", "", CarbonAccount{}};
   options.account->assumptions.carbon_intensity = CarbonIntensity{400, {}, "Germany", "test", 2023};
   options.account->assumptions.pue = 1.2;
   options.account->entries = {{.energy_j = 1000, .gco2_per_kwh = 400, .gco2 = 0.1333}};

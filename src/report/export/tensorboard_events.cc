@@ -15,76 +15,79 @@ using formats::ProtobufWriter;
 // Field and type numbers from TensorFlow's event.proto, summary.proto, tensor.proto and types.proto, and from
 // TensorBoard's plugins/hparams/plugin_data_message.proto and api.proto.
 namespace event {
-constexpr std::uint32_t kWallTime = 1;
-constexpr std::uint32_t kStep = 2;
-constexpr std::uint32_t kFileVersion = 3;
-constexpr std::uint32_t kSummary = 5;
+constexpr std::uint32_t kWallTimeField = 1;
+constexpr std::uint32_t kStepField = 2;
+constexpr std::uint32_t kFileVersionField = 3;
+constexpr std::uint32_t kSummaryField = 5;
 }  // namespace event
 namespace summary {
-constexpr std::uint32_t kValue = 1;
-constexpr std::uint32_t kTag = 1;
-constexpr std::uint32_t kSimpleValue = 2;
-constexpr std::uint32_t kTensor = 8;
-constexpr std::uint32_t kMetadata = 9;
-constexpr std::uint32_t kPluginData = 1;
-constexpr std::uint32_t kDataClass = 4;
-constexpr std::uint32_t kPluginName = 1;
-constexpr std::uint32_t kPluginContent = 2;
-constexpr int kDataClassTensor = 2;
+constexpr std::uint32_t kValueField = 1;
+constexpr std::uint32_t kTagField = 1;
+constexpr std::uint32_t kSimpleValueField = 2;
+constexpr std::uint32_t kTensorField = 8;
+constexpr std::uint32_t kMetadataField = 9;
+constexpr std::uint32_t kPluginDataField = 1;
+constexpr std::uint32_t kDataClassField = 4;
+constexpr std::uint32_t kPluginNameField = 1;
+constexpr std::uint32_t kPluginContentField = 2;
+constexpr int kTensorDataClass = 2;
 }  // namespace summary
 namespace tensor {
-constexpr std::uint32_t kType = 1;
-constexpr std::uint32_t kShape = 2;
-constexpr std::uint32_t kDoubles = 6;
-constexpr std::uint32_t kStrings = 8;
-constexpr std::uint32_t kDimension = 2;
-constexpr std::uint32_t kDimensionSize = 1;
-constexpr int kFloat = 1;
-constexpr int kDouble = 2;
-constexpr int kString = 7;
+constexpr std::uint32_t kTypeField = 1;
+constexpr std::uint32_t kShapeField = 2;
+constexpr std::uint32_t kDoublesField = 6;
+constexpr std::uint32_t kStringsField = 8;
+constexpr std::uint32_t kDimensionField = 2;
+constexpr std::uint32_t kTensorDimensionSizeField = 1;
+constexpr int kFloatDataType = 1;
+constexpr int kDoubleDataType = 2;
+constexpr int kStringDataType = 7;
 }  // namespace tensor
 namespace hparams {
-constexpr std::uint32_t kVersion = 1;
-constexpr std::uint32_t kExperiment = 2;
-constexpr std::uint32_t kSessionStart = 3;
-constexpr std::uint32_t kSessionEnd = 4;
-constexpr std::uint32_t kExperimentCreated = 3;
-constexpr std::uint32_t kParameterInfo = 4;
-constexpr std::uint32_t kMetricInfo = 5;
-constexpr std::uint32_t kInfoName = 1;
-constexpr std::uint32_t kInfoType = 4;
-constexpr std::uint32_t kMetricTag = 2;
-constexpr std::uint32_t kStartParameter = 1;
-constexpr std::uint32_t kStartTime = 5;
-constexpr std::uint32_t kEndStatus = 1;
-constexpr std::uint32_t kEndTime = 2;
-constexpr int kSucceeded = 1;
-constexpr int kFailed = 2;
-constexpr int kStringType = 1;
-constexpr int kBoolType = 2;
-constexpr int kNumberType = 3;
+constexpr std::uint32_t kVersionField = 1;
+constexpr std::uint32_t kExperimentField = 2;
+constexpr std::uint32_t kSessionStartField = 3;
+constexpr std::uint32_t kSessionEndField = 4;
+constexpr std::uint32_t kExperimentCreatedField = 3;
+constexpr std::uint32_t kParameterInfoField = 4;
+constexpr std::uint32_t kMetricInfoField = 5;
+constexpr std::uint32_t kInfoNameField = 1;
+constexpr std::uint32_t kInfoTypeField = 4;
+constexpr std::uint32_t kMetricTagField = 2;
+constexpr std::uint32_t kStartParameterField = 1;
+constexpr std::uint32_t kSessionStartTimeField = 5;
+constexpr std::uint32_t kSessionEndStatusField = 1;
+constexpr std::uint32_t kSessionEndTimeField = 2;
+constexpr int kSessionSucceeded = 1;
+constexpr int kSessionFailed = 2;
+constexpr int kStringHparamType = 1;
+constexpr int kBoolHparamType = 2;
+constexpr int kNumberHparamType = 3;
 }  // namespace hparams
 
 namespace layout {
-constexpr std::uint32_t kCategory = 2;
-constexpr std::uint32_t kCategoryTitle = 1;
-constexpr std::uint32_t kChart = 2;
-constexpr std::uint32_t kChartTitle = 1;
-constexpr std::uint32_t kMultiline = 2;
-constexpr std::uint32_t kCurveTag = 1;
+constexpr std::uint32_t kCategoryField = 2;
+constexpr std::uint32_t kCategoryTitleField = 1;
+constexpr std::uint32_t kChartField = 2;
+constexpr std::uint32_t kChartTitleField = 1;
+constexpr std::uint32_t kMultilineField = 2;
+constexpr std::uint32_t kCurveTagField = 1;
 }  // namespace layout
 
 ProtobufWriter tensor_shape_message(std::initializer_list<std::size_t> sizes) {
   ProtobufWriter shape;
   for (const std::size_t size : sizes) {
-    shape.add(tensor::kDimension, ProtobufWriter().add(tensor::kDimensionSize, static_cast<std::uint64_t>(size)));
+    shape.add(tensor::kDimensionField,
+              ProtobufWriter().add(tensor::kTensorDimensionSizeField, static_cast<std::uint64_t>(size)));
   }
   return shape;
 }
 
 // An empty tensor, which TensorBoard's HParams plugin requires but does not read.
 ProtobufWriter empty_tensor() {
-  return ProtobufWriter().add(tensor::kType, tensor::kFloat).add(tensor::kShape, tensor_shape_message({0}));
+  return ProtobufWriter()
+      .add(tensor::kTypeField, tensor::kFloatDataType)
+      .add(tensor::kShapeField, tensor_shape_message({0}));
 }
 
 // The value as a google.protobuf.Value.
@@ -97,12 +100,12 @@ ProtobufWriter hyper_parameter_value(const HyperParameter& parameter) {
 }
 
 int hyper_parameter_type(const HyperParameter& parameter) {
-  if (std::holds_alternative<double>(parameter.value)) return hparams::kNumberType;
-  return std::holds_alternative<bool>(parameter.value) ? hparams::kBoolType : hparams::kStringType;
+  if (std::holds_alternative<double>(parameter.value)) return hparams::kNumberHparamType;
+  return std::holds_alternative<bool>(parameter.value) ? hparams::kBoolHparamType : hparams::kStringHparamType;
 }
 
 ProtobufWriter plugin_data_message(std::uint32_t field, const ProtobufWriter& message) {
-  return ProtobufWriter().add(hparams::kVersion, 0).add(field, message);
+  return ProtobufWriter().add(hparams::kVersionField, 0).add(field, message);
 }
 
 }  // namespace
@@ -128,13 +131,13 @@ std::vector<HistogramBucket> histogram_buckets(std::span<const double> values, s
 }
 
 TensorboardEvents::TensorboardEvents(double begin_s) {
-  event_message_.add(event::kWallTime, begin_s).add(event::kFileVersion, "brain.Event:2");
+  event_message_.add(event::kWallTimeField, begin_s).add(event::kFileVersionField, "brain.Event:2");
   formats::append_tfrecord(file_bytes_, event_message_.bytes());
 }
 
 void TensorboardEvents::add_event(std::int64_t step, double time_s, const ProtobufWriter& summary) {
   event_message_.clear();
-  event_message_.add(event::kWallTime, time_s).add(event::kStep, step).add(event::kSummary, summary);
+  event_message_.add(event::kWallTimeField, time_s).add(event::kStepField, step).add(event::kSummaryField, summary);
   formats::append_tfrecord(file_bytes_, event_message_.bytes());
 }
 
@@ -143,8 +146,9 @@ void TensorboardEvents::add_scalars(std::int64_t step, double time_s, std::span<
   summary_message_.clear();
   for (const TaggedScalar& number : numbers) {
     value_message_.clear();
-    value_message_.add(summary::kTag, number.tag).add(summary::kSimpleValue, static_cast<float>(number.value));
-    summary_message_.add(summary::kValue, value_message_);
+    value_message_.add(summary::kTagField, number.tag)
+        .add(summary::kSimpleValueField, static_cast<float>(number.value));
+    summary_message_.add(summary::kValueField, value_message_);
   }
   add_event(step, time_s, summary_message_);
 }
@@ -157,14 +161,14 @@ void TensorboardEvents::add_scalar(std::string_view tag, std::int64_t step, doub
 void TensorboardEvents::add_plugin_value(std::string_view tag, std::int64_t step, double time_s,
                                          std::string_view plugin, const ProtobufWriter& content,
                                          const ProtobufWriter& tensor) {
-  const auto data = ProtobufWriter().add(summary::kPluginName, plugin).add(summary::kPluginContent, content);
+  const auto data = ProtobufWriter().add(summary::kPluginNameField, plugin).add(summary::kPluginContentField, content);
   const auto metadata =
-      ProtobufWriter().add(summary::kPluginData, data).add(summary::kDataClass, summary::kDataClassTensor);
+      ProtobufWriter().add(summary::kPluginDataField, data).add(summary::kDataClassField, summary::kTensorDataClass);
   const auto value = ProtobufWriter()
-                         .add(summary::kTag, to_valid_utf8(tag))
-                         .add(summary::kMetadata, metadata)
-                         .add(summary::kTensor, tensor);
-  add_event(step, time_s, ProtobufWriter().add(summary::kValue, value));
+                         .add(summary::kTagField, to_valid_utf8(tag))
+                         .add(summary::kMetadataField, metadata)
+                         .add(summary::kTensorField, tensor);
+  add_event(step, time_s, ProtobufWriter().add(summary::kValueField, value));
 }
 
 void TensorboardEvents::add_histogram(std::string_view tag, std::int64_t step, double time_s,
@@ -172,64 +176,67 @@ void TensorboardEvents::add_histogram(std::string_view tag, std::int64_t step, d
   std::vector<double> numbers;
   for (const HistogramBucket& bucket : buckets) numbers.insert(numbers.end(), {bucket.low, bucket.high, bucket.count});
   const auto tensor = ProtobufWriter()
-                          .add(tensor::kType, tensor::kDouble)
-                          .add(tensor::kShape, tensor_shape_message({buckets.size(), 3}))
-                          .add_packed(tensor::kDoubles, std::span<const double>(numbers));
+                          .add(tensor::kTypeField, tensor::kDoubleDataType)
+                          .add(tensor::kShapeField, tensor_shape_message({buckets.size(), 3}))
+                          .add_packed(tensor::kDoublesField, std::span<const double>(numbers));
   add_plugin_value(tag, step, time_s, "histograms", {}, tensor);
 }
 
 void TensorboardEvents::add_text(std::string_view tag, std::int64_t step, double time_s, std::string_view markdown) {
   const auto tensor = ProtobufWriter()
-                          .add(tensor::kType, tensor::kString)
-                          .add(tensor::kShape, tensor_shape_message({1}))
-                          .add(tensor::kStrings, to_valid_utf8(markdown));
+                          .add(tensor::kTypeField, tensor::kStringDataType)
+                          .add(tensor::kShapeField, tensor_shape_message({1}))
+                          .add(tensor::kStringsField, to_valid_utf8(markdown));
   add_plugin_value(tag, step, time_s, "text", {}, tensor);
 }
 
 // The layout is a tensorboard.plugins.custom_scalar Layout.
 void TensorboardEvents::add_chart_layout(double time_s, std::string_view category, std::span<const Chart> charts) {
   ProtobufWriter list;
-  list.add(layout::kCategoryTitle, to_valid_utf8(category));
+  list.add(layout::kCategoryTitleField, to_valid_utf8(category));
   for (const Chart& chart : charts) {
-    const auto curves = ProtobufWriter().add(layout::kCurveTag, to_valid_utf8(chart.tag_pattern));
-    list.add(layout::kChart,
-             ProtobufWriter().add(layout::kChartTitle, to_valid_utf8(chart.title)).add(layout::kMultiline, curves));
+    const auto curves = ProtobufWriter().add(layout::kCurveTagField, to_valid_utf8(chart.tag_pattern));
+    list.add(layout::kChartField, ProtobufWriter()
+                                      .add(layout::kChartTitleField, to_valid_utf8(chart.title))
+                                      .add(layout::kMultilineField, curves));
   }
-  const auto whole = ProtobufWriter().add(layout::kCategory, list);
-  const auto tensor = ProtobufWriter().add(tensor::kType, tensor::kString).add(tensor::kStrings, whole.bytes());
+  const auto whole = ProtobufWriter().add(layout::kCategoryField, list);
+  const auto tensor =
+      ProtobufWriter().add(tensor::kTypeField, tensor::kStringDataType).add(tensor::kStringsField, whole.bytes());
   add_plugin_value("custom_scalars__config__", 0, time_s, "custom_scalars", {}, tensor);
 }
 
 void TensorboardEvents::add_hparams_columns(double time_s, std::span<const HyperParameter> parameters,
                                             std::span<const std::string> metric_tags) {
-  auto experiment = ProtobufWriter().add(hparams::kExperimentCreated, time_s);
+  auto experiment = ProtobufWriter().add(hparams::kExperimentCreatedField, time_s);
   for (const HyperParameter& parameter : parameters) {
-    experiment.add(hparams::kParameterInfo, ProtobufWriter()
-                                                .add(hparams::kInfoName, to_valid_utf8(parameter.name))
-                                                .add(hparams::kInfoType, hyper_parameter_type(parameter)));
+    experiment.add(hparams::kParameterInfoField, ProtobufWriter()
+                                                     .add(hparams::kInfoNameField, to_valid_utf8(parameter.name))
+                                                     .add(hparams::kInfoTypeField, hyper_parameter_type(parameter)));
   }
   for (const std::string& tag : metric_tags) {
-    const auto name = ProtobufWriter().add(hparams::kMetricTag, to_valid_utf8(tag));
-    experiment.add(hparams::kMetricInfo, ProtobufWriter().add(hparams::kInfoName, name));
+    const auto name = ProtobufWriter().add(hparams::kMetricTagField, to_valid_utf8(tag));
+    experiment.add(hparams::kMetricInfoField, ProtobufWriter().add(hparams::kInfoNameField, name));
   }
-  add_plugin_value("_hparams_/experiment", 0, time_s, "hparams", plugin_data_message(hparams::kExperiment, experiment),
-                   empty_tensor());
+  add_plugin_value("_hparams_/experiment", 0, time_s, "hparams",
+                   plugin_data_message(hparams::kExperimentField, experiment), empty_tensor());
 }
 
 void TensorboardEvents::add_hparams_session(const HparamsSession& session) {
   ProtobufWriter start;
   for (const HyperParameter& parameter : session.parameters) {
-    start.add(hparams::kStartParameter,
+    start.add(hparams::kStartParameterField,
               ProtobufWriter().add(1, to_valid_utf8(parameter.name)).add(2, hyper_parameter_value(parameter)));
   }
-  start.add(hparams::kStartTime, session.begin_s);
+  start.add(hparams::kSessionStartTimeField, session.begin_s);
   add_plugin_value("_hparams_/session_start_info", 0, session.begin_s, "hparams",
-                   plugin_data_message(hparams::kSessionStart, start), empty_tensor());
+                   plugin_data_message(hparams::kSessionStartField, start), empty_tensor());
   ProtobufWriter end;
-  if (session.succeeded) end.add(hparams::kEndStatus, *session.succeeded ? hparams::kSucceeded : hparams::kFailed);
-  end.add(hparams::kEndTime, session.end_s);
+  if (session.succeeded)
+    end.add(hparams::kSessionEndStatusField, *session.succeeded ? hparams::kSessionSucceeded : hparams::kSessionFailed);
+  end.add(hparams::kSessionEndTimeField, session.end_s);
   add_plugin_value("_hparams_/session_end_info", 0, session.end_s, "hparams",
-                   plugin_data_message(hparams::kSessionEnd, end), empty_tensor());
+                   plugin_data_message(hparams::kSessionEndField, end), empty_tensor());
 }
 
 }  // namespace joulemap::report

@@ -27,14 +27,14 @@ std::string group_tag(std::string group, std::string_view name) {
 }
 
 // "gpu0 train forward", for the layer [train, forward, conv1].
-std::string layer_pass(const LayerDistribution& spread) {
+std::string layer_pass_name(const LayerDistribution& spread) {
   std::string pass = spread.device;
   for (std::size_t i = 0; i + 1 < spread.path.size(); ++i) pass += " " + spread.path[i];
   return pass;
 }
 
 std::string layer_tag(const LayerDistribution& spread) {
-  return group_tag(layer_pass(spread), spread.path.empty() ? "all" : std::string_view(spread.path.back()));
+  return group_tag(layer_pass_name(spread), spread.path.empty() ? "all" : std::string_view(spread.path.back()));
 }
 
 // A regular expression that matches the text and nothing else.
@@ -76,11 +76,11 @@ class TensorboardExport {
   explicit TensorboardExport(const RunView& view)
       : view_(view), begin_s_(static_cast<double>(view.run.start_unix_ns.value_or(0)) * 1e-9), events_(begin_s_) {}
 
-  void add_stage_scalars(const std::vector<StepOrEpochView>& stages, const std::string& group);
+  void add_step_or_epoch_scalars(const std::vector<StepOrEpochView>& stages, const std::string& group);
   void add_power();
   void add_metrics();
-  void add_layers();
-  void add_passes(std::span<const LayerDistribution> passes);
+  void add_layer_energies();
+  void add_pass_energies(std::span<const LayerDistribution> passes);
   // Charts with all layers of a pass, and with all passes.
   void add_charts();
   void add_final_values();
@@ -100,7 +100,7 @@ class TensorboardExport {
   double begin_s_;  // start of the run in Unix seconds; 0 if unknown
   TensorboardEvents events_;
   std::vector<std::string> final_value_tags_;
-  std::map<std::string, std::string> groups_of_layers_;  // title by group of tags
+  std::map<std::string, std::string> chart_titles_by_tag_group_;  // title by group of tags
 };
 
 // Number of the training step at time_s; in a run without steps, time_s in milliseconds.
@@ -115,7 +115,8 @@ std::int64_t TensorboardExport::training_step_at(double time_s) const {
 }
 
 // Adds the scalars of each step or epoch. Of several that were merged into one entry, adds energy and time per step.
-void TensorboardExport::add_stage_scalars(const std::vector<StepOrEpochView>& stages, const std::string& group) {
+void TensorboardExport::add_step_or_epoch_scalars(const std::vector<StepOrEpochView>& stages,
+                                                  const std::string& group) {
   const std::string energy = group_tag(group, "energy_j");
   const std::string spent = group_tag(group, "energy_so_far_j");
   const std::string power = group_tag(group, "power_w");
@@ -179,10 +180,10 @@ void TensorboardExport::add_histograms(const std::string& tag, const std::vector
   }
 }
 
-void TensorboardExport::add_layers() {
+void TensorboardExport::add_layer_energies() {
   for (const LayerDistribution& spread : view_.layer_distributions) {
     const std::string tag = layer_tag(spread);
-    groups_of_layers_.emplace(tag.substr(0, tag.find('/')), layer_pass(spread));
+    chart_titles_by_tag_group_.emplace(tag.substr(0, tag.find('/')), layer_pass_name(spread));
     for (const LayerEnergyPoint& point : spread.points) {
       events_.add_scalar(tag, step_of_point(point), begin_s_ + point.time_s, point.energy_j);
     }
@@ -190,7 +191,7 @@ void TensorboardExport::add_layers() {
   }
 }
 
-void TensorboardExport::add_passes(std::span<const LayerDistribution> passes) {
+void TensorboardExport::add_pass_energies(std::span<const LayerDistribution> passes) {
   for (const LayerDistribution& pass : passes) {
     const std::string tag = group_tag("pass", fmt::format("{} {}", pass.device, fmt::join(pass.path, " ")));
     for (const LayerEnergyPoint& point : pass.points)
@@ -200,7 +201,7 @@ void TensorboardExport::add_passes(std::span<const LayerDistribution> passes) {
 
 void TensorboardExport::add_charts() {
   std::vector<TensorboardEvents::Chart> charts = {{"energy of each pass in a step, J", "joulemap_pass/.*"}};
-  for (const auto& [group, pass] : groups_of_layers_) {
+  for (const auto& [group, pass] : chart_titles_by_tag_group_) {
     charts.push_back({fmt::format("energy of each layer in a step, J: {}", pass), escape_regex(group) + "/.*"});
   }
   events_.add_chart_layout(begin_s_, "joulemap", charts);
@@ -238,12 +239,12 @@ void TensorboardExport::add_hparams(TensorboardFolder folder) {
 std::string tensorboard_file(const RunView& view, std::span<const LayerDistribution> passes, TensorboardFolder folder) {
   TensorboardExport out(view);
   out.add_summary();
-  out.add_stage_scalars(view.steps, "step");
-  out.add_stage_scalars(view.epochs, "epoch");
+  out.add_step_or_epoch_scalars(view.steps, "step");
+  out.add_step_or_epoch_scalars(view.epochs, "epoch");
   out.add_power();
   out.add_metrics();
-  out.add_layers();
-  out.add_passes(passes);
+  out.add_layer_energies();
+  out.add_pass_energies(passes);
   if (folder == TensorboardFolder::exclusive) out.add_charts();
   out.add_final_values();
   out.add_hparams(folder);

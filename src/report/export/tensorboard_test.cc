@@ -16,7 +16,7 @@ double counted(const std::vector<HistogramBucket>& buckets) {
 }
 
 // The payloads of the TFRecords in `file`, without checking checksums: the tests of tfrecord.h do.
-std::vector<std::string> records_of(const std::string& file) {
+std::vector<std::string> tfrecord_payloads(const std::string& file) {
   std::vector<std::string> records;
   for (std::size_t at = 0; at + 12 <= file.size();) {
     std::uint64_t size = 0;
@@ -65,26 +65,26 @@ TEST(Tensorboard, EqualValuesFormOneBucket) {
 
 TEST(Tensorboard, OmitsAnUnknownEnergy) {
   RunView view = run_of_two_steps();
-  EXPECT_TRUE(
-      any_contains(records_of(tensorboard_file(view, {}, TensorboardFolder::exclusive)), "joulemap_step/energy_j"));
+  EXPECT_TRUE(any_contains(tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolder::exclusive)),
+                           "joulemap_step/energy_j"));
   view.steps[0].energy_j.reset();
-  const std::vector<std::string> records = records_of(tensorboard_file(view, {}, TensorboardFolder::exclusive));
+  const std::vector<std::string> records = tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolder::exclusive));
   EXPECT_FALSE(any_contains(records, "joulemap_step/energy_j"));
   EXPECT_TRUE(any_contains(records, "joulemap_step/time_s"));
 }
 
 TEST(Tensorboard, DoesNotOverwriteExistingHparamsColumns) {
   const RunView view = run_of_two_steps();
-  EXPECT_TRUE(
-      any_contains(records_of(tensorboard_file(view, {}, TensorboardFolder::exclusive)), "_hparams_/experiment"));
-  const std::vector<std::string> shared = records_of(tensorboard_file(view, {}, TensorboardFolder::shared));
+  EXPECT_TRUE(any_contains(tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolder::exclusive)),
+                           "_hparams_/experiment"));
+  const std::vector<std::string> shared = tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolder::shared));
   EXPECT_FALSE(any_contains(shared, "_hparams_/experiment"));
   EXPECT_TRUE(any_contains(shared, "_hparams_/session_start_info"));
 }
 
 TEST(Tensorboard, ReplacesInvalidUtf8) {
   EXPECT_FALSE(
-      any_contains(records_of(tensorboard_file(run_of_two_steps(), {}, TensorboardFolder::exclusive)), "\xff"));
+      any_contains(tfrecord_payloads(tensorboard_file(run_of_two_steps(), {}, TensorboardFolder::exclusive)), "\xff"));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace {
 
 using formats::JsonWriter;
 
-void write_account_assumptions(JsonWriter& json, const AccountAssumptions& assumptions) {
+void write_account_assumptions(JsonWriter& json, const CarbonAccountAssumptions& assumptions) {
   json.key("carbon");
   if (assumptions.carbon_intensity) {
     const CarbonIntensity& carbon = *assumptions.carbon_intensity;
@@ -36,7 +36,7 @@ void write_account_assumptions(JsonWriter& json, const AccountAssumptions& assum
 
 }  // namespace
 
-void write_account(JsonWriter& json, const std::optional<Account>& account) {
+void write_account(JsonWriter& json, const std::optional<CarbonAccount>& account) {
   json.key("account");
   if (!account) {
     json.null();
@@ -45,7 +45,7 @@ void write_account(JsonWriter& json, const std::optional<Account>& account) {
   json.begin_object();
   write_account_assumptions(json, account->assumptions);
   json.key("entries").begin_array();
-  for (const AccountEntry& entry : account->entries) {
+  for (const CarbonAccountEntry& entry : account->entries) {
     json.begin_object()
         .member("provenance", to_string(entry.provenance))
         .member("energy_j", entry.energy_j)
@@ -59,7 +59,7 @@ void write_account(JsonWriter& json, const std::optional<Account>& account) {
         .end_object();
   }
   json.end_array().member("embodied_gco2", account->embodied_gco2).key("equivalents").begin_array();
-  for (const Equivalent& equivalent : account->equivalents) {
+  for (const EverydayEquivalent& equivalent : account->equivalents) {
     json.begin_object()
         .member("name", equivalent.name)
         .member("amount", equivalent.amount)

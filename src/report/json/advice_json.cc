@@ -9,7 +9,7 @@ namespace {
 
 using formats::JsonWriter;
 
-void write_texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts) {
+void write_string_array(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts) {
   json.key(name).begin_array();
   for (const std::string& text : texts) json.value(text);
   json.end_array();
@@ -20,8 +20,8 @@ void write_texts(JsonWriter& json, std::string_view name, const std::vector<std:
 std::string advice_json(const Advice& advice) {
   JsonWriter json;
   json.begin_object().member("schema", "joulemap.advice/1").member("interval", advice.interval);
-  write_texts(json, "inputs", advice.inputs);
-  write_texts(json, "command", advice.command);
+  write_string_array(json, "inputs", advice.inputs);
+  write_string_array(json, "command", advice.command);
   json.key("part").begin_object().member("steady", advice.examined_part.is_steady);
   json.member("steps", advice.examined_part.steps > 0 ? std::optional(advice.examined_part.steps) : std::nullopt)
       .end_object();
@@ -39,7 +39,7 @@ std::string advice_json(const Advice& advice) {
         .member("low_j", finding.low_j)
         .member("high_j", finding.high_j)
         .member("saves_s", finding.saved_time_s);
-    write_texts(json, "evidence", finding.evidence);
+    write_string_array(json, "evidence", finding.evidence);
     json.end_object();
   }
   json.end_array();

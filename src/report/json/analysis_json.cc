@@ -12,7 +12,7 @@ using formats::JsonWriter;
 
 std::uint64_t to_json_count(std::size_t number) { return number; }
 
-void write_flags(JsonWriter& json, const std::vector<AnalysisFlag>& flags) {
+void write_analysis_flags(JsonWriter& json, const std::vector<AnalysisFlag>& flags) {
   json.key("flags").begin_array();
   for (const AnalysisFlag& flag : flags) {
     json.begin_object().member("code", flag.code).member("message", flag.message);
@@ -21,8 +21,8 @@ void write_flags(JsonWriter& json, const std::vector<AnalysisFlag>& flags) {
   json.end_array();
 }
 
-void write_levels(JsonWriter& json, const AnalysisResult& result, std::string_view name,
-                  const std::vector<std::optional<std::size_t>>& levels) {
+void write_factor_levels(JsonWriter& json, const AnalysisResult& result, std::string_view name,
+                         const std::vector<std::optional<std::size_t>>& levels) {
   json.key(name).begin_object();
   for (std::size_t i = 0; i < levels.size(); ++i) {
     if (levels[i]) json.member(result.factors[i].name, result.factors[i].levels[*levels[i]]);
@@ -96,7 +96,7 @@ void write_epoch_means(JsonWriter& json, const AnalysisResult& result, const Ana
 
 void write_cell(JsonWriter& json, const AnalysisResult& result, const AnalysisCell& cell) {
   json.begin_object();
-  write_levels(json, result, "factors", {cell.levels.begin(), cell.levels.end()});
+  write_factor_levels(json, result, "factors", {cell.levels.begin(), cell.levels.end()});
   json.member("n", to_json_count(cell.n)).member("rows", to_json_count(cell.rows));
   write_measure_summaries(json, result, cell);
   json.key("epochs");
@@ -113,7 +113,7 @@ void write_cell(JsonWriter& json, const AnalysisResult& result, const AnalysisCe
     json.null();
   }
   write_functions(json, cell);
-  write_flags(json, cell.flags);
+  write_analysis_flags(json, cell.flags);
   json.end_object();
 }
 
@@ -147,7 +147,7 @@ void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comp
   const ExperimentFactor& factor = result.factors[one.factor];
   json.begin_object().member("factor", factor.name);
   json.text_or_null("a", one.a ? factor.levels[*one.a] : "").text_or_null("b", one.b ? factor.levels[*one.b] : "");
-  write_levels(json, result, "within", one.fixed_levels);
+  write_factor_levels(json, result, "within", one.fixed_levels);
   json.member("metric", result.measures[one.measure].name)
       .member("unit", result.measures[one.measure].unit)
       .member("test", one.test)
@@ -246,7 +246,7 @@ void write_associations(JsonWriter& json, const AnalysisResult& result) {
     json.begin_object();
     if (one.cell) {
       const std::vector<std::size_t>& levels = result.cells[*one.cell].levels;
-      write_levels(json, result, "factors", {levels.begin(), levels.end()});
+      write_factor_levels(json, result, "factors", {levels.begin(), levels.end()});
     } else {
       json.key("factors").null();
     }
@@ -278,18 +278,18 @@ void write_correlations(JsonWriter& json, const AnalysisResult& result) {
   json.end_array();
 }
 
-void write_pareto(JsonWriter& json, const AnalysisResult& result) {
+void write_pareto_fronts(JsonWriter& json, const AnalysisResult& result) {
   json.key("pareto").begin_array();
   for (const ParetoSet& set : result.pareto) {
     json.begin_object();
-    write_levels(json, result, "within", set.fixed_levels);
+    write_factor_levels(json, result, "within", set.fixed_levels);
     json.key("metrics").begin_array();
     for (const std::size_t measure : set.measures) json.value(result.measures[measure].name);
     json.end_array().member("resamples", to_json_count(set.resamples)).key("points").begin_array();
     for (const ParetoPoint& point : set.points) {
       const std::vector<std::size_t>& levels = result.cells[point.cell].levels;
       json.begin_object();
-      write_levels(json, result, "factors", {levels.begin(), levels.end()});
+      write_factor_levels(json, result, "factors", {levels.begin(), levels.end()});
       json.member("on_front", point.is_on_front).member("probability", point.probability).end_object();
     }
     json.end_array().end_object();
@@ -319,8 +319,8 @@ std::string analysis_json(const AnalysisResult& result) {
   write_interactions(json, result);
   write_associations(json, result);
   write_correlations(json, result);
-  write_pareto(json, result);
-  write_flags(json, result.flags);
+  write_pareto_fronts(json, result);
+  write_analysis_flags(json, result.flags);
   json.member("methods", result.methods);
   write_diagnostics(json, result.diagnostics);
   json.end_object();

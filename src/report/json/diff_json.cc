@@ -9,13 +9,13 @@ namespace {
 
 using formats::JsonWriter;
 
-void write_texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts) {
+void write_string_array(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts) {
   json.key(name).begin_array();
   for (const std::string& text : texts) json.value(text);
   json.end_array();
 }
 
-void write_energy(JsonWriter& json, std::string_view name, const std::optional<ComparedEnergy>& energy) {
+void write_compared_energy(JsonWriter& json, std::string_view name, const std::optional<ComparedEnergy>& energy) {
   json.key(name);
   if (!energy) {
     json.null();
@@ -31,7 +31,7 @@ void write_energy(JsonWriter& json, std::string_view name, const std::optional<C
       .end_object();
 }
 
-void write_idle(JsonWriter& json, const std::vector<IdleDifference>& idle) {
+void write_idle_differences(JsonWriter& json, const std::vector<IdleDifference>& idle) {
   json.key("idle").begin_array();
   for (const IdleDifference& one : idle) {
     json.begin_object()
@@ -45,17 +45,17 @@ void write_idle(JsonWriter& json, const std::vector<IdleDifference>& idle) {
   json.end_array();
 }
 
-void write_operator_side(JsonWriter& json, std::string_view name, const OperatorSide& side) {
+void write_side_of_operator_group(JsonWriter& json, std::string_view name, const OperatorGroupSide& side) {
   json.key(name).begin_object();
-  write_texts(json, "operations", side.operations);
-  write_texts(json, "shapes", side.shapes);
+  write_string_array(json, "operations", side.operations);
+  write_string_array(json, "shapes", side.shapes);
   json.text_or_null("precision", side.precision).key("kernels").begin_array();
-  for (const GroupKernel& kernel : side.kernels)
+  for (const OperatorGroupKernel& kernel : side.kernels)
     json.begin_object().member("name", kernel.name).member("share", kernel.share).end_object();
   json.end_array().end_object();
 }
 
-void write_group(JsonWriter& json, const std::optional<OperatorGroup>& group) {
+void write_operator_group(JsonWriter& json, const std::optional<OperatorGroup>& group) {
   json.key("group");
   if (!group) {
     json.null();
@@ -66,19 +66,19 @@ void write_group(JsonWriter& json, const std::optional<OperatorGroup>& group) {
       .text_or_null("phase", group->phase)
       .text_or_null("cause", group->cause.code)
       .text_or_null("cause_text", group->cause.text);
-  write_operator_side(json, "a", group->a);
-  write_operator_side(json, "b", group->b);
+  write_side_of_operator_group(json, "a", group->a);
+  write_side_of_operator_group(json, "b", group->b);
   json.end_object();
 }
 
-void write_causes(JsonWriter& json, const std::vector<DifferenceCause>& causes) {
+void write_difference_causes(JsonWriter& json, const std::vector<DifferenceCause>& causes) {
   json.key("causes").begin_array();
   for (const DifferenceCause& cause : causes) {
     json.begin_object()
         .member("code", cause.code)
         .member("text", cause.text)
         .member("difference_j", cause.difference_j);
-    write_texts(json, "kinds", cause.kinds);
+    write_string_array(json, "kinds", cause.kinds);
     json.key("paths").begin_array();
     for (const std::vector<std::string>& path : cause.paths) {
       json.begin_array();
@@ -90,23 +90,23 @@ void write_causes(JsonWriter& json, const std::vector<DifferenceCause>& causes) 
   json.end_array();
 }
 
-void write_entry(JsonWriter& json, const DifferenceEntry& entry) {
+void write_difference_entry(JsonWriter& json, const DifferenceEntry& entry) {
   json.begin_object();
-  write_texts(json, "path", entry.path);
+  write_string_array(json, "path", entry.path);
   json.member("name", entry.name).member("display_name", entry.display_name).text_or_null("device", entry.device);
-  write_energy(json, "a", entry.a);
-  write_energy(json, "b", entry.b);
+  write_compared_energy(json, "a", entry.a);
+  write_compared_energy(json, "b", entry.b);
   json.member("difference_j", entry.difference_j)
       .member("low_j", entry.low_j)
       .member("high_j", entry.high_j)
       .member("relative", entry.relative_change)
       .member("verdict", to_string(entry.verdict))
       .member("p_adjusted", entry.p_adjusted);
-  write_group(json, entry.group);
+  write_operator_group(json, entry.group);
   json.end_object();
 }
 
-void write_recording(JsonWriter& json, const ComparedRecording& recording) {
+void write_compared_recording(JsonWriter& json, const ComparedRecording& recording) {
   json.begin_object()
       .member("input", recording.input)
       .member("steps", recording.steps)
@@ -149,16 +149,16 @@ void write_variation(JsonWriter& json, const RunDifference& difference) {
   json.end_array();
 }
 
-void write_run(JsonWriter& json, std::string_view name, const ComparedRun& run) {
+void write_compared_run(JsonWriter& json, std::string_view name, const ComparedRun& run) {
   json.key(name).begin_object();
-  write_texts(json, "inputs", run.inputs);
-  write_texts(json, "command", run.command);
+  write_string_array(json, "inputs", run.inputs);
+  write_string_array(json, "command", run.command);
   json.member("units", run.units)
       .member("time_s", run.time_s)
       .member("scatter", run.mean_step_half_width)
       .member("provenance", run.is_estimated ? "estimated" : "measured");
   json.key("recordings").begin_array();
-  for (const ComparedRecording& recording : run.recordings) write_recording(json, recording);
+  for (const ComparedRecording& recording : run.recordings) write_compared_recording(json, recording);
   json.end_array().end_object();
 }
 
@@ -174,15 +174,15 @@ std::string diff_json(const RunDifference& difference) {
       .member("state", difference.is_steady ? "steady" : "whole_run")
       .member("entry_interval", difference.entry_confidence);
   write_variation(json, difference);
-  write_run(json, "a", difference.a);
-  write_run(json, "b", difference.b);
-  write_texts(json, "domains", difference.domains);
+  write_compared_run(json, "a", difference.a);
+  write_compared_run(json, "b", difference.b);
+  write_string_array(json, "domains", difference.domains);
   json.key("total");
-  write_entry(json, difference.total);
-  write_causes(json, difference.causes);
-  write_idle(json, difference.idle);
+  write_difference_entry(json, difference.total);
+  write_difference_causes(json, difference.causes);
+  write_idle_differences(json, difference.idle);
   json.key("entries").begin_array();
-  for (const DifferenceEntry& entry : difference.entries) write_entry(json, entry);
+  for (const DifferenceEntry& entry : difference.entries) write_difference_entry(json, entry);
   json.end_array().member("fail_over", difference.failure_threshold).member("failed", difference.failed);
   write_diagnostics(json, difference.diagnostics);
   json.end_object();

@@ -11,7 +11,7 @@ using formats::JsonWriter;
 
 std::uint64_t to_json_integer(std::size_t number) { return number; }
 
-void write_rows(JsonWriter& json, const ExperimentPlan& plan) {
+void write_plan_rows(JsonWriter& json, const ExperimentPlan& plan) {
   json.key("rows").begin_array();
   for (const ExperimentPlanRow& row : plan.rows) {
     json.begin_object().member("number", to_json_integer(row.number)).member("block", to_json_integer(row.block));
@@ -85,7 +85,7 @@ std::string experiment_plan_json(const ExperimentPlan& plan) {
   json.end_object();
   write_statistics(json, plan.statistics);
   write_forecast(json, plan.forecast);
-  write_rows(json, plan);
+  write_plan_rows(json, plan);
   json.key("jobs").begin_array();
   for (const ExperimentJob& job : plan.jobs) {
     json.begin_object()

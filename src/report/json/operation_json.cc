@@ -9,7 +9,7 @@ namespace {
 
 using formats::JsonWriter;
 
-void write_row(JsonWriter& json, const predict::OperationRow& row) {
+void write_operation_row(JsonWriter& json, const predict::OperationRow& row) {
   constexpr double kPicojoules = 1e12;
   json.begin_object().member("size", row.size).key("parameters").begin_object();
   for (const auto& [name, value] : row.operation.parameters.entries()) json.member(name, value);
@@ -41,7 +41,7 @@ std::string operation_table_json(const predict::OperationTable& table) {
       .member("is_measured", table.is_measured)
       .key("rows")
       .begin_array();
-  for (const predict::OperationRow& row : table.rows) write_row(json, row);
+  for (const predict::OperationRow& row : table.rows) write_operation_row(json, row);
   json.end_array().key("advice").begin_array();
   for (const std::string& sentence : table.advice) json.value(sentence);
   json.end_array().end_object();

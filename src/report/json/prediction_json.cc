@@ -77,10 +77,10 @@ void write_lifetime(JsonWriter& json, const PredictionReport& report) {
       .end_object();
 }
 
-void write_terms(JsonWriter& json, std::string_view name, const predict::TimeTerms& terms) {
+void write_time_terms(JsonWriter& json, std::string_view name, const predict::TimeTerms& terms) {
   json.key(name).begin_object();
   for (std::size_t index = 0; index < predict::kTermCount; ++index)
-    json.member(name_of(static_cast<predict::Term>(index)), terms[index]);
+    json.member(name_of(static_cast<predict::PhysicsTerm>(index)), terms[index]);
   json.end_object();
 }
 
@@ -108,8 +108,8 @@ void write_explained_operation(JsonWriter& json, const OperationExplanation& exp
       .member("flops", explanation.work.flops)
       .member("bytes", explanation.work.bytes)
       .member("bound", name_of(explanation.bound));
-  write_terms(json, "granted_s", explanation.datasheet_terms);
-  write_terms(json, "physical_s", explanation.physical_terms);
+  write_time_terms(json, "granted_s", explanation.datasheet_terms);
+  write_time_terms(json, "physical_s", explanation.physical_terms);
   json.member("physical_time_s", explanation.estimate.physical_time_s)
       .member("physical_j", explanation.physical_j)
       .member("time_s", explanation.estimate.time_s)

@@ -13,13 +13,13 @@ namespace {
 
 using formats::JsonWriter;
 
-void write_texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts) {
+void write_string_array(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts) {
   json.key(name).begin_array();
   for (const std::string& text : texts) json.value(text);
   json.end_array();
 }
 
-void write_values(JsonWriter& json, std::string_view name, const std::vector<std::optional<double>>& values) {
+void write_number_array(JsonWriter& json, std::string_view name, const std::vector<std::optional<double>>& values) {
   json.key(name).begin_array();
   for (const std::optional<double>& value : values) json.value(value);
   json.end_array();
@@ -44,11 +44,11 @@ void write_domains(JsonWriter& json, const ReportResult& result) {
   json.end_array();
 }
 
-void write_rows(JsonWriter& json, const ReportResult& result) {
+void write_report_rows(JsonWriter& json, const ReportResult& result) {
   json.key("rows").begin_array();
   for (const ReportRow& row : result.rows) {
     json.begin_object();
-    write_texts(json, "path", row.path);
+    write_string_array(json, "path", row.path);
     json.member("name", row.name)
         .member("display_name", row.display_name)
         .text_or_null("device", row.device)
@@ -75,7 +75,7 @@ void write_idle_energy(JsonWriter& json, const ReportResult& result) {
   json.key("idle").begin_array();
   for (const IdleEntry& entry : result.idle) {
     json.begin_object().member("cause", to_string(entry.cause));
-    write_texts(json, "path", entry.path);
+    write_string_array(json, "path", entry.path);
     json.text_or_null("device", entry.device)
         .member("time_s", entry.time_s)
         .member("energy_j", entry.energy_j)
@@ -91,19 +91,19 @@ void write_power_series(JsonWriter& json, const ReportResult& result) {
   json.key("power").begin_object().member("slice_s", result.slice_s).key("domains").begin_array();
   for (const PowerSeries& series : result.power) {
     json.begin_object().member("name", series.domain);
-    write_values(json, "watts", series.watts);
+    write_number_array(json, "watts", series.watts);
     json.end_object();
   }
   json.end_array().key("tracks").begin_array();
   for (const ReportTrack& track : result.tracks) {
     json.begin_object().member("name", track.name).member("unit", unit_of(track.quantity));
-    write_values(json, "values", track.values);
+    write_number_array(json, "values", track.values);
     json.end_object();
   }
   json.end_array().end_object();
 }
 
-void write_counter_steps(JsonWriter& json, const ReportResult& result) {
+void write_counter_updates(JsonWriter& json, const ReportResult& result) {
   json.key("counter_steps").begin_array();
   for (const CounterUpdateTiming& steps : result.counter_updates) {
     json.begin_object()
@@ -135,12 +135,12 @@ void write_setting(JsonWriter& json, const ReportResult& result) {
 
 }  // namespace
 
-std::string report_json(const ReportResult& result, const std::optional<Account>& account) {
+std::string report_json(const ReportResult& result, const std::optional<CarbonAccount>& account) {
   JsonWriter json;
   json.begin_object().member("schema", "joulemap.report/1").member("interval", result.interval);
-  write_texts(json, "inputs", result.inputs);
-  write_texts(json, "command", result.command);
-  write_texts(json, "hosts", result.hosts);
+  write_string_array(json, "inputs", result.inputs);
+  write_string_array(json, "command", result.command);
+  write_string_array(json, "hosts", result.hosts);
   json.member("start_unix_ns", result.start_unix_ns)
       .member("start_monotonic_ns", result.start_monotonic_ns)
       .member("exit_code", result.exit_code)
@@ -154,11 +154,11 @@ std::string report_json(const ReportResult& result, const std::optional<Account>
       .member("idle_j", result.idle_j)
       .member("unattributed_j", result.unattributed_j);
   write_domains(json, result);
-  write_rows(json, result);
+  write_report_rows(json, result);
   write_idle_energy(json, result);
   write_serving(json, result.serving);
   write_power_series(json, result);
-  write_counter_steps(json, result);
+  write_counter_updates(json, result);
   json.member("steps", result.steps).member("evaluation_steps", result.evaluation_steps);
   json.member("epochs", result.epochs);
   write_setting(json, result);

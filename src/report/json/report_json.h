@@ -7,12 +7,12 @@
 #include <optional>
 #include <string>
 
-#include "model/account.h"
+#include "model/carbon_account.h"
 #include "model/report_result.h"
 
 namespace joulemap::report {
 
 // `account`: carbon and price; null without.
-std::string report_json(const ReportResult& result, const std::optional<Account>& account = {});
+std::string report_json(const ReportResult& result, const std::optional<CarbonAccount>& account = {});
 
 }  // namespace joulemap::report

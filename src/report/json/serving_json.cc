@@ -9,21 +9,21 @@ namespace {
 using formats::JsonWriter;
 
 // Writes energies, as null if they are unknown.
-class ServingWriter {
+class ServingJsonWriter {
  public:
-  ServingWriter(JsonWriter& json, const ServingResult& serving) : json_(json), serving_(serving) {}
+  ServingJsonWriter(JsonWriter& json, const ServingResult& serving) : json_(json), serving_(serving) {}
 
   void write() {
     json_.key("serving").begin_object();
-    write_counts();
-    write_energy();
-    write_model();
+    write_serving_counts();
+    write_serving_energy();
+    write_step_model();
     write_requests();
     write_distributions();
-    write_batches();
-    write_labels();
-    write_phase("steady", serving_.steady_phase);
-    write_phase("ramps", serving_.ramp_phases);
+    write_energy_by_batch_size();
+    write_energy_by_label();
+    write_serving_phase("steady", serving_.steady_phase);
+    write_serving_phase("ramps", serving_.ramp_phases);
     json_.end_object();
   }
 
@@ -34,14 +34,14 @@ class ServingWriter {
   std::optional<double> energy_per_token(double energy_j, std::uint64_t tokens) const {
     return tokens > 0 ? energy_if_known(energy_j / static_cast<double>(tokens)) : std::nullopt;
   }
-  void write_estimate(std::string_view name, const EnergyInterval& value) {
+  void write_energy_interval(std::string_view name, const EnergyInterval& value) {
     json_.key(name).begin_object();
     json_.member("energy_j", energy_if_known(value.energy_j))
         .member("low_j", energy_if_known(value.low_j))
         .member("high_j", energy_if_known(value.high_j))
         .end_object();
   }
-  void write_per_token(std::string_view name, const EnergyInterval& value, std::uint64_t tokens) {
+  void write_energy_per_token(std::string_view name, const EnergyInterval& value, std::uint64_t tokens) {
     json_.key(name).begin_object();
     json_.member("energy_j", energy_per_token(value.energy_j, tokens))
         .member("low_j", energy_per_token(value.low_j, tokens))
@@ -49,7 +49,7 @@ class ServingWriter {
         .end_object();
   }
 
-  void write_counts() {
+  void write_serving_counts() {
     json_.member("steps", serving_.steps)
         .member("requests_total", serving_.requests)
         .member("finished", serving_.finished)
@@ -65,7 +65,7 @@ class ServingWriter {
         .member("busy_s", serving_.busy_s);
   }
 
-  void write_energy() {
+  void write_serving_energy() {
     json_.member("requests_j", energy_if_known(serving_.requests_j));
     json_.key("wasted").begin_object();
     json_.member("preempted_j", energy_if_known(serving_.wasted_preempted_j))
@@ -75,32 +75,32 @@ class ServingWriter {
     json_.member("wasted_j", energy_if_known(serving_.wasted_j()))
         .member("idle_j", energy_if_known(serving_.idle_j))
         .member("outside_j", energy_if_known(serving_.outside_steps_j));
-    write_estimate("prefill", serving_.prefill);
-    write_estimate("decode", serving_.decode);
+    write_energy_interval("prefill", serving_.prefill);
+    write_energy_interval("decode", serving_.decode);
     json_.member("fixed_j", energy_if_known(serving_.fixed_j))
         .member("context_j", energy_if_known(serving_.context_j))
         .member("cached_j", energy_if_known(serving_.cached_j));
-    write_estimate("saved_by_cache", serving_.saved_by_cache);
-    write_per_token("per_input_token", serving_.prefill, serving_.prompt_tokens);
-    write_per_token("per_output_token", serving_.decode, serving_.decoded_tokens);
+    write_energy_interval("saved_by_cache", serving_.saved_by_cache);
+    write_energy_per_token("per_input_token", serving_.prefill, serving_.prompt_tokens);
+    write_energy_per_token("per_output_token", serving_.decode, serving_.decoded_tokens);
     json_.member("j_per_cached_token", energy_per_token(serving_.cached_j, serving_.cached_tokens))
         .member("j_per_token", energy_per_token(serving_.requests_j + serving_.wasted_j(),
                                                 serving_.prompt_tokens + serving_.output_tokens));
   }
 
-  void write_model() {
+  void write_step_model() {
     const StepModel& model = serving_.model;
     json_.key("model").begin_object();
     json_.member("basis", std::string_view(model.is_regressed ? "regressed" : "time-share"))
         .member("observations", model.observations)
         .member("relative_error", energy_if_known(model.relative_error))
         .member("idle_w", model.idle_w);
-    write_estimate("per_step", model.per_step);
-    write_estimate("per_prompt_step", model.per_prompt_step);
-    write_estimate("per_prompt_token", model.per_prompt_token);
-    write_estimate("per_prompt_token_pair", model.per_prompt_token_pair);
-    write_estimate("per_decoded_token", model.per_decoded_token);
-    write_estimate("per_context_token", model.per_context_token);
+    write_energy_interval("per_step", model.per_step);
+    write_energy_interval("per_prompt_step", model.per_prompt_step);
+    write_energy_interval("per_prompt_token", model.per_prompt_token);
+    write_energy_interval("per_prompt_token_pair", model.per_prompt_token_pair);
+    write_energy_interval("per_decoded_token", model.per_decoded_token);
+    write_energy_interval("per_context_token", model.per_context_token);
     json_.end_object();
   }
 
@@ -138,7 +138,7 @@ class ServingWriter {
     json_.end_array();
   }
 
-  void write_distribution(const RequestDistribution& one) {
+  void write_request_distribution(const RequestDistribution& one) {
     const bool is_empty = one.requests == 0;
     const auto value = [&](double energy_j) { return is_empty ? std::nullopt : energy_if_known(energy_j); };
     json_.member("requests", one.requests)
@@ -148,11 +148,11 @@ class ServingWriter {
         .member("p99_j", value(one.p99_j));
   }
 
-  void write_ranges(std::string_view name, const std::vector<RequestDistribution>& all) {
+  void write_distributions_by_range(std::string_view name, const std::vector<RequestDistribution>& all) {
     json_.key(name).begin_array();
     for (const RequestDistribution& one : all) {
       json_.begin_object().member("from", one.from).member("to", one.to);
-      write_distribution(one);
+      write_request_distribution(one);
       json_.end_object();
     }
     json_.end_array();
@@ -160,13 +160,13 @@ class ServingWriter {
 
   void write_distributions() {
     json_.key("distribution").begin_object();
-    write_distribution(serving_.distribution);
+    write_request_distribution(serving_.distribution);
     json_.end_object();
-    write_ranges("by_prompt_length", serving_.by_prompt_length);
-    write_ranges("by_output_length", serving_.by_output_length);
+    write_distributions_by_range("by_prompt_length", serving_.by_prompt_length);
+    write_distributions_by_range("by_output_length", serving_.by_output_length);
   }
 
-  void write_batches() {
+  void write_energy_by_batch_size() {
     json_.key("by_batch_size").begin_array();
     for (const BatchSizeEnergy& batch : serving_.by_batch_size) {
       json_.begin_object()
@@ -183,7 +183,7 @@ class ServingWriter {
     json_.end_array();
   }
 
-  void write_labels() {
+  void write_energy_by_label() {
     json_.key("labels").begin_array();
     for (const LabelEnergy& label : serving_.labels) {
       json_.begin_object()
@@ -204,7 +204,7 @@ class ServingWriter {
     json_.end_array();
   }
 
-  void write_phase(std::string_view name, const ServingPhase& phase) {
+  void write_serving_phase(std::string_view name, const ServingPhase& phase) {
     json_.key(name).begin_object();
     json_.member("time_s", phase.time_s)
         .member("energy_j", energy_if_known(phase.energy_j))
@@ -222,7 +222,7 @@ class ServingWriter {
 }  // namespace
 
 void write_serving(JsonWriter& json, const std::optional<ServingResult>& serving) {
-  if (serving) return ServingWriter(json, *serving).write();
+  if (serving) return ServingJsonWriter(json, *serving).write();
   json.key("serving");
   json.null();
 }

@@ -44,7 +44,7 @@ void write_interval(JsonWriter& json, const StatInterval& interval) {
   json.end_array().end_object();
 }
 
-void write_run(JsonWriter& json, const StatRun& run) {
+void write_stat_run(JsonWriter& json, const StatRun& run) {
   json.begin_object()
       .member("elapsed_s", run.elapsed_s)
       .member("exit_code", run.exit_code)
@@ -83,7 +83,7 @@ std::string stat_json(const StatResult& result) {
   for (const std::string& argument : result.command) json.value(argument);
   json.end_array().member("pid", result.attached_pid);
   json.key("runs").begin_array();
-  for (const StatRun& run : result.runs) write_run(json, run);
+  for (const StatRun& run : result.runs) write_stat_run(json, run);
   json.end_array().key("summary").begin_array();
   for (const StatSummary& summary : result.summary) {
     json.begin_object()

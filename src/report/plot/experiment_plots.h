@@ -39,7 +39,7 @@ std::optional<std::size_t> tradeoff_metric(const AnalysisResult& result);
 std::string tradeoff_svg(const AnalysisResult& result);
 
 // The first completed row of a cell with power over time; null if there is none.
-const ExperimentRow* row_with_series(const ExperimentData& data, const AnalysisCell& cell);
+const ExperimentRow* find_row_with_power_series(const ExperimentData& data, const AnalysisCell& cell);
 // Power, utilisation and temperature over time of one run of each of these cells, with epochs. `cells`: indices into
 // AnalysisResult::cells.
 std::string run_timelines_svg(const ExperimentData& data, const AnalysisResult& result,

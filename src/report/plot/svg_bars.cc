@@ -89,8 +89,8 @@ std::vector<Bar> make_bars_of_rows(const LevelView& level, const PlotQuery& quer
   std::set<std::string> devices;
   std::vector<const ReportRow*> rows;
   for (const ReportRow& row : level.rows) {
-    if (!row.path.empty() && row.path.front() == kProbeMode) continue;  // the footer shows probing
-    if (!scopes::path_matches(row.path, row.device, query.name_filter) || !quantity_of_row(row, query.sort_by))
+    if (!row.path.empty() && row.path.front() == kProbeModeScopeName) continue;  // the footer shows probing
+    if (!scopes::path_matches_filter(row.path, row.device, query.name_filter) || !quantity_of_row(row, query.sort_by))
       continue;
     rows.push_back(&row);
     devices.insert(row.device);
@@ -98,7 +98,7 @@ std::vector<Bar> make_bars_of_rows(const LevelView& level, const PlotQuery& quer
   std::vector<Bar> bars;
   for (const ReportRow* row : rows)
     bars.push_back({bar_name(*row, level.by, devices.size() > 1), *quantity_of_row(*row, query.sort_by), row->basis,
-                    colour_of_basis(row->basis)});
+                    colour_of_attribution_basis(row->basis)});
   if (query.sort_by == SortBy::name) {
     std::ranges::stable_sort(bars, {}, &Bar::name);
   } else if (!is_energy_plotted(query)) {
@@ -135,7 +135,7 @@ void draw_bar(SvgCanvas& canvas, const PlotAxes& axes, double y, const Bar& bar,
   const bool is_cut = bar.value.value > axes.x.high_value;
   const double end = is_cut ? axes.plot_area.right() : axes.x.at(bar.value.value);
   const std::string suffix = unit.empty() ? "" : fmt::format(" {}", unit);
-  canvas.draw_text({axes.plot_area.x - 10, centre_y + 4}, fitted_text(bar.name, 12, kBarNamesWidth_px - 16),
+  canvas.draw_text({axes.plot_area.x - 10, centre_y + 4}, shorten_to_width(bar.name, 12, kBarNamesWidth_px - 16),
                    {12, kTextColour, TextAnchor::end});
   const std::string title =
       fmt::format("{}: {}{}{}", bar.name, format_number(bar.value.value), suffix,

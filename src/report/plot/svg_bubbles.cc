@@ -20,8 +20,8 @@ constexpr double kBubblePlotHeight_px = 420;
 constexpr double kMinBubbleRadius_px = 6;
 constexpr double kMaxBubbleRadius_px = 20;
 constexpr double kMaxRadiusOfManyBubbles_px =
-    11;  // radius if there are more than kManyBubblesCount, which would cover each other
-constexpr std::size_t kManyBubblesCount = 12;
+    11;  // radius if there are more than kMaxFullSizeBubbles, which would cover each other
+constexpr std::size_t kMaxFullSizeBubbles = 12;
 constexpr double kAxisMargin_decades = 0.08;  // decades beside the outermost bubbles
 constexpr double kBubbleNumberFontSize_px = 11;
 constexpr double kNumberClearance_px = 5;  // what numbers keep free of a bubble: large bubbles may be covered
@@ -136,7 +136,7 @@ std::string bubbles_svg(const AnalysisResult& result) {
     const Point centre{x.at(std::log10(bubble.time_s)), y.at(std::log10(bubble.energy_j))};
     const double radius =
         kMinBubbleRadius_px +
-        share * ((bubbles.size() > kManyBubblesCount ? kMaxRadiusOfManyBubbles_px : kMaxBubbleRadius_px) -
+        share * ((bubbles.size() > kMaxFullSizeBubbles ? kMaxRadiusOfManyBubbles_px : kMaxBubbleRadius_px) -
                  kMinBubbleRadius_px);
     canvas.draw_circle(centre, radius, {list[i].colour, 0.6, 0, list[i].text},
                        {is_on_front ? kTextColour : "none", is_on_front ? 1.6 : 0.0});

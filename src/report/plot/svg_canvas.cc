@@ -151,11 +151,11 @@ double text_width(std::string_view text, double size) {
   return sum * size;
 }
 
-std::string fitted_text(std::string_view text, double size, double width) {
+std::string shorten_to_width(std::string_view text, double size, double width) {
   if (text_width(text, size) <= width) return std::string(text);
   // Cuts a long text to the most characters that could fit, so that the loop is short.
   const auto most = static_cast<std::size_t>(std::max(width, 0.0) / (kNarrowestCharacterWidth_em * size)) + 1;
-  const std::string ends = shorten_inside(text, most);
+  const std::string ends = keep_both_ends(text, most);
   for (std::size_t columns = std::min(count_display_columns(ends), most); columns > 2; --columns) {
     std::string shorter = shortened(ends, columns);
     if (text_width(shorter, size) <= width) return shorter;

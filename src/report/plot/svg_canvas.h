@@ -74,6 +74,6 @@ class SvgCanvas {
 // Estimated width of a text in a sans-serif font of this size; an overestimate rather than an underestimate.
 double text_width(std::string_view text, double size);
 // The text, shortened at its centre to fit `width`. Empty if even three characters do not fit.
-std::string fitted_text(std::string_view text, double size, double width);
+std::string shorten_to_width(std::string_view text, double size, double width);
 
 }  // namespace joulemap::report

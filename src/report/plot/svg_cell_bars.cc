@@ -62,7 +62,7 @@ void draw_bars(SvgCanvas& canvas, const Rect& plot_area, const std::vector<BarGr
       }
       x += each;
     }
-    canvas.draw_text({left + width / 2, plot_area.bottom() + 16}, fitted_text(groups[i].name, 11, width - 4),
+    canvas.draw_text({left + width / 2, plot_area.bottom() + 16}, shorten_to_width(groups[i].name, 11, width - 4),
                      {11, kMutedTextColour, TextAnchor::middle});
   }
 }

@@ -91,7 +91,7 @@ std::string cell_violins_svg(const AnalysisResult& result, std::size_t measure) 
               true);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const double centre_y = plot_area.y + kViolinRowHeight_px * (static_cast<double>(i) + 0.5);
-    canvas.draw_text({plot_area.x - 10, centre_y + 4}, fitted_text(lines[i].name, 12, kViolinNamesWidth_px - 14),
+    canvas.draw_text({plot_area.x - 10, centre_y + 4}, shorten_to_width(lines[i].name, 12, kViolinNamesWidth_px - 14),
                      {12, kTextColour, TextAnchor::end});
     draw_density(canvas, axes, centre_y, lines[i]);
     for (const double percent : lines[i].deviations_percent) {

@@ -19,13 +19,13 @@ constexpr double kDistributionNamesWidth_px = 290;
 constexpr std::size_t kDefaultDistributionLayers = 16;
 constexpr int kDistributionDensityPoints = 80;
 
-std::string distribution_name(const LayerDistribution& spread) {
+std::string distribution_row_label(const LayerDistribution& spread) {
   std::string name;
   for (const std::string& element : spread.path) name += (name.empty() ? "" : " ") + element;
   return name;
 }
 
-std::string_view distribution_colour(const LayerDistribution& spread) {
+std::string_view distribution_row_colour(const LayerDistribution& spread) {
   return spread.path.size() > 1 ? colour_of_phase(spread.path[spread.path.size() - 2]) : kPalette[0];
 }
 
@@ -69,7 +69,7 @@ void draw_violin(SvgCanvas& canvas, const PlotAxes& axes, double centre_y, const
   for (const Point& point : curve) outline.push_back({axes.x.at(point.x), centre_y - half * point.y});
   for (auto point = curve.rbegin(); point != curve.rend(); ++point)
     outline.push_back({axes.x.at(point->x), centre_y + half * point->y});
-  canvas.draw_polygon(outline, {distribution_colour(spread), 0.75, 0, distribution_name(spread)});
+  canvas.draw_polygon(outline, {distribution_row_colour(spread), 0.75, 0, distribution_row_label(spread)});
   canvas.draw_line({axes.x.at(distribution_quantile(spread, 0.25)), centre_y},
                    {axes.x.at(distribution_quantile(spread, 0.75)), centre_y}, {kTextColour, 3});
   canvas.draw_circle({axes.x.at(distribution_quantile(spread, 0.5)), centre_y}, 3, {"#ffffff"}, {kTextColour, 1.2});
@@ -82,7 +82,7 @@ void draw_box(SvgCanvas& canvas, const PlotAxes& axes, double centre_y, const La
   for (const double share : {0.05, 0.95})
     canvas.draw_line({x(share), centre_y - 5}, {x(share), centre_y + 5}, {kTextColour, 1.2});
   canvas.draw_rect({x(0.25), centre_y - half, std::max(x(0.75) - x(0.25), 1.0), 2 * half},
-                   {distribution_colour(spread), 1, 2, distribution_name(spread)});
+                   {distribution_row_colour(spread), 1, 2, distribution_row_label(spread)});
   canvas.draw_line({x(0.5), centre_y - half}, {x(0.5), centre_y + half}, {"#ffffff", 2});
   if (spread.mean_j < axes.x.high_value)
     canvas.draw_circle({axes.x.at(spread.mean_j), centre_y}, 2.6, {"#ffffff"}, {kTextColour, 1});
@@ -93,7 +93,8 @@ void draw_box(SvgCanvas& canvas, const PlotAxes& axes, double centre_y, const La
 Result<std::string> distributions_svg(const RunView& view, const PlotQuery& query) {
   std::vector<const LayerDistribution*> shown;
   for (const LayerDistribution& spread : view.layer_distributions) {
-    if (spread.quantiles_j.size() < 2 || !scopes::path_matches(spread.path, spread.device, query.name_filter)) continue;
+    if (spread.quantiles_j.size() < 2 || !scopes::path_matches_filter(spread.path, spread.device, query.name_filter))
+      continue;
     if (shown.size() < query.max_items.value_or(kDefaultDistributionLayers)) shown.push_back(&spread);
   }
   if (shown.empty()) {
@@ -117,7 +118,7 @@ Result<std::string> distributions_svg(const RunView& view, const PlotQuery& quer
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const double centre_y = plot_area.y + kDistributionRowHeight_px * (static_cast<double>(i) + 0.5);
     frame.canvas.draw_text({plot_area.x - 10, centre_y + 4},
-                           fitted_text(distribution_name(*shown[i]), 12, kDistributionNamesWidth_px - 16),
+                           shorten_to_width(distribution_row_label(*shown[i]), 12, kDistributionNamesWidth_px - 16),
                            {12, kTextColour, TextAnchor::end});
     is_violin ? draw_violin(frame.canvas, axes, centre_y, *shown[i])
               : draw_box(frame.canvas, axes, centre_y, *shown[i]);

@@ -17,7 +17,7 @@ namespace joulemap::report {
 namespace {
 
 constexpr double kFlameRowHeight_px = 26;
-constexpr double kMinBoxWidth_px = 0.6;  // px; narrower boxes only add bytes
+constexpr double kMinFrameWidth_px = 0.6;  // px; narrower boxes only add bytes
 
 std::size_t visible_depth(const EnergyNode& node, double least_j) {
   std::size_t deepest = 0;
@@ -43,38 +43,38 @@ std::string phase_of_node(const std::string& name, const std::string& outer) {
 class FlameGraphDrawer {
  public:
   FlameGraphDrawer(SvgCanvas& canvas, double total_j, double width, bool are_kernels)
-      : canvas_(canvas), total_j_(total_j), width_px_(width), are_leaves_kernels_(are_kernels) {}
+      : canvas_(canvas), total_j_(total_j), width_px_(width), has_kernel_leaves_(are_kernels) {}
 
-  double box_width_px(double energy_j) const { return total_j_ > 0 ? energy_j / total_j_ * width_px_ : 0; }
+  double frame_width_px(double energy_j) const { return total_j_ > 0 ? energy_j / total_j_ * width_px_ : 0; }
 
   void draw_node(const EnergyNode& node, Point at, const std::string& outer_phase, std::string_view colour,
                  double opacity) {
     const double energy_j = node.summed_row.energy_j.value_or(0);
-    const double width = box_width_px(energy_j);
-    if (width < kMinBoxWidth_px) return;
+    const double width = frame_width_px(energy_j);
+    if (width < kMinFrameWidth_px) return;
     const std::string phase = phase_of_node(node.name, outer_phase);
     if (phase != outer_phase) {
       colour = colour_of_phase(phase);
       opacity = 1;
     }
-    const std::string name = are_leaves_kernels_ ? brief_kernel_name(node.name, 60) : printable(node.name);
+    const std::string name = has_kernel_leaves_ ? brief_kernel_name(node.name, 60) : printable(node.name);
     canvas_.draw_rect({at.x, at.y, std::max(width - 1, 0.4), kFlameRowHeight_px - 2},
-                      {colour, opacity, 2, box_tooltip(name, node, energy_j)});
+                      {colour, opacity, 2, frame_tooltip(name, node, energy_j)});
     const std::string wide = fmt::format("{}  {} J", name, format_number(energy_j, 3));
     const bool fits = text_width(wide, 11) <= width - 10;
     const std::string_view ink = is_dark_colour(colour, opacity) ? std::string_view("#ffffff") : kTextColour;
-    const std::string shorter = fits ? wide : fitted_text(name, 11, width - 9);
+    const std::string shorter = fits ? wide : shorten_to_width(name, 11, width - 9);
     const bool is_informative = count_display_columns(shorter) >= std::min<std::size_t>(count_display_columns(name), 6);
     if (is_informative) canvas_.draw_text({at.x + 5, at.y + 16}, shorter, {11, ink});
     double x = at.x;
     for (const EnergyNode& child : node.children) {
       draw_node(child, {x, at.y + kFlameRowHeight_px}, phase, colour, std::max(opacity * 0.86, 0.3));
-      x += box_width_px(child.summed_row.energy_j.value_or(0));
+      x += frame_width_px(child.summed_row.energy_j.value_or(0));
     }
   }
 
  private:
-  std::string box_tooltip(const std::string& name, const EnergyNode& node, double energy_j) const {
+  std::string frame_tooltip(const std::string& name, const EnergyNode& node, double energy_j) const {
     std::string title = fmt::format("{}: {} J, {}", name, format_number(energy_j), percent_text(energy_j / total_j_));
     if (node.summed_row.low_j && node.summed_row.high_j)
       title += fmt::format(" (90 %: {} to {} J)", format_number(*node.summed_row.low_j),
@@ -89,12 +89,12 @@ class FlameGraphDrawer {
   SvgCanvas& canvas_;
   double total_j_;
   double width_px_;
-  bool are_leaves_kernels_;
+  bool has_kernel_leaves_;
 };
 
 // Removes probing, which is not part of the run; the footer shows its cost. Returns whether there was any.
 bool remove_probing(EnergyNode& root) {
-  const auto is_probe = [](const EnergyNode& node) { return node.name == kProbeMode; };
+  const auto is_probe = [](const EnergyNode& node) { return node.name == kProbeModeScopeName; };
   bool is_any = false;
   for (EnergyNode& device : root.children) {
     double probed_j = 0;
@@ -126,7 +126,7 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   for (const EnergyNode& child : root.children) total_j += child.summed_row.energy_j.value_or(0);
   if (!(total_j > 0)) return nothing_to_plot_error("no energy in rows that match --filter", "use another --filter");
   const double width = kPlotWidth_px - 2 * kPlotMargin_px;
-  const std::size_t levels = 1 + visible_depth(root, total_j * kMinBoxWidth_px / width);
+  const std::size_t levels = 1 + visible_depth(root, total_j * kMinFrameWidth_px / width);
   PlotFrame frame = make_plot_frame(view, level,
                                     fmt::format("Flame graph of {} J, by {}{}", format_number(total_j), level->by,
                                                 is_probed ? ", without probing" : ""),
@@ -141,7 +141,7 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
     const bool is_nobodys = child.name == "idle" || child.name == "not attributed";
     flame.draw_node(child, {x, top + kFlameRowHeight_px}, "",
                     is_nobodys ? kUnattributedColour : std::string_view("#66758a"), 1);
-    x += flame.box_width_px(child.summed_row.energy_j.value_or(0));
+    x += flame.frame_width_px(child.summed_row.energy_j.value_or(0));
   }
   return std::move(frame.canvas).finish();
 }

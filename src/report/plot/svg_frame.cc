@@ -21,7 +21,7 @@ std::string plot_heading(const ReportResult& run) {
 }
 
 std::string energy_footer_line(const RunView& view) {
-  const RunRates rates = run_rates(view.run);
+  const RunRates rates = compute_run_rates(view.run);
   if (!rates.energy_j)
     return fmt::format("{} in {}; energy unknown", plot_heading(view.run), duration_text(rates.time_s));
   std::string sensors;
@@ -69,13 +69,14 @@ PlotFrame make_plot_frame(const RunView& view, const LevelView* level, std::stri
   const double width = kPlotWidth_px;
   SvgCanvas canvas(width, kHeaderHeight_px + height_of_plot + footer_height, title, energy_footer_line(view));
   canvas.draw_text({kPlotMargin_px, 32}, title, {20, kTextColour, TextAnchor::start, true});
-  canvas.draw_text({width - kPlotMargin_px, 32}, fitted_text(plot_heading(view.run), 12, 380),
+  canvas.draw_text({width - kPlotMargin_px, 32}, shorten_to_width(plot_heading(view.run), 12, 380),
                    {12, kMutedTextColour, TextAnchor::end});
-  canvas.draw_text({kPlotMargin_px, 53}, fitted_text(energy_footer_line(view), 13, width - 2 * kPlotMargin_px),
+  canvas.draw_text({kPlotMargin_px, 53}, shorten_to_width(energy_footer_line(view), 13, width - 2 * kPlotMargin_px),
                    {13, kMutedTextColour});
   double y = kHeaderHeight_px + height_of_plot + 16;
   for (const std::string& line : footer) {
-    canvas.draw_text({kPlotMargin_px, y}, fitted_text(line, 11, width - 2 * kPlotMargin_px), {11, kMutedTextColour});
+    canvas.draw_text({kPlotMargin_px, y}, shorten_to_width(line, 11, width - 2 * kPlotMargin_px),
+                     {11, kMutedTextColour});
     y += kFooterLineHeight_px;
   }
   return {std::move(canvas), {kPlotMargin_px, kHeaderHeight_px, width - 2 * kPlotMargin_px, height_of_plot}};

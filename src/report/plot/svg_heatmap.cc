@@ -30,8 +30,8 @@ struct LayerEnergies {
 std::map<std::string, LayerEnergies> sum_layer_energies(const LevelView& level, const std::string& filter) {
   std::map<std::string, LayerEnergies> layers;
   for (const ReportRow& row : level.rows) {
-    if (!row.energy_j || row.path.empty() || row.path.front() == kProbeMode) continue;
-    if (!scopes::path_matches(row.path, row.device, filter)) continue;
+    if (!row.energy_j || row.path.empty() || row.path.front() == kProbeModeScopeName) continue;
+    if (!scopes::path_matches_filter(row.path, row.device, filter)) continue;
     const std::string phase = row.path.size() > 1 ? row.path[row.path.size() - 2] : row.device;
     LayerEnergies& layer = layers[row.path.back()];
     layer.energy_j += *row.energy_j;
@@ -41,7 +41,7 @@ std::map<std::string, LayerEnergies> sum_layer_energies(const LevelView& level, 
 }
 
 // Compares names with numbers by value: "layer2" before "layer10".
-bool is_before_naturally(const std::string& a, const std::string& b) {
+bool is_before_in_natural_order(const std::string& a, const std::string& b) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   std::size_t i = 0;
   std::size_t k = 0;
@@ -64,7 +64,7 @@ bool is_before_naturally(const std::string& a, const std::string& b) {
 }
 
 // Colour of a share from 0 (nearly white) to 1 (dark blue).
-std::string shade_for_share(double share) {
+std::string heatmap_colour(double share) {
   constexpr std::array<std::array<double, 3>, 4> kStops = {
       {{247, 250, 253}, {158, 202, 225}, {49, 130, 189}, {8, 48, 107}}};
   const double position = std::clamp(share, 0.0, 1.0) * (kStops.size() - 1);
@@ -98,7 +98,7 @@ HeatmapTable make_heatmap_table(const std::map<std::string, LayerEnergies>& laye
       table.highest_j = std::max(table.highest_j, joules);
     }
   }
-  std::sort(table.layers.begin(), table.layers.end(), is_before_naturally);
+  std::sort(table.layers.begin(), table.layers.end(), is_before_in_natural_order);
   for (const auto& [phase, joules] : phases) table.phases.push_back(phase);
   const auto rank = [](const std::string& phase) { return phase == "forward" ? 0 : phase == "backward" ? 1 : 2; };
   std::stable_sort(table.phases.begin(), table.phases.end(),
@@ -110,7 +110,7 @@ void draw_colour_scale(SvgCanvas& canvas, const Rect& rect, double highest_j) {
   constexpr int kSteps = 48;
   for (int i = 0; i < kSteps; ++i) {
     const double height = rect.height / kSteps;
-    const std::string colour = shade_for_share(1 - (i + 0.5) / kSteps);
+    const std::string colour = heatmap_colour(1 - (i + 0.5) / kSteps);
     canvas.draw_rect({rect.x, rect.y + i * height, rect.width, height + 0.4}, {colour});
   }
   const AxisScale scale{0, highest_j, rect.bottom(), rect.y};
@@ -137,19 +137,19 @@ Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query) {
   const double top = frame.plot_area.y + 30;
   for (std::size_t k = 0; k < table.phases.size(); ++k) {
     const double centre_x = left + (static_cast<double>(k) + 0.5) * cell_width;
-    frame.canvas.draw_text({centre_x, top - 9}, fitted_text(table.phases[k], 12, cell_width - 4),
+    frame.canvas.draw_text({centre_x, top - 9}, shorten_to_width(table.phases[k], 12, cell_width - 4),
                            {12, kTextColour, TextAnchor::middle, true});
   }
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
     const double y = top + kHeatmapRowHeight_px * static_cast<double>(i);
-    frame.canvas.draw_text({left - 10, y + 14}, fitted_text(table.layers[i], 12, kHeatmapNamesWidth_px - 14),
+    frame.canvas.draw_text({left - 10, y + 14}, shorten_to_width(table.layers[i], 12, kHeatmapNamesWidth_px - 14),
                            {12, kTextColour, TextAnchor::end});
     for (std::size_t k = 0; k < table.phases.size(); ++k) {
       const auto& by_phase = layers.at(table.layers[i]).energy_by_phase_j;
       const auto known = by_phase.find(table.phases[k]);
       if (known == by_phase.end()) continue;
       const double share = table.highest_j > 0 ? known->second / table.highest_j : 0;
-      const std::string colour = shade_for_share(share);
+      const std::string colour = heatmap_colour(share);
       const double x = left + static_cast<double>(k) * cell_width;
       const std::string title =
           fmt::format("{} {}: {} J", table.phases[k], table.layers[i], format_number(known->second));

@@ -113,7 +113,7 @@ void draw_numbered_list(SvgCanvas& canvas, Point at, double width, std::span<con
     const double y = at.y + kListLineHeight_px * static_cast<double>(i % lines) + 12;
     canvas.draw_text({x + 18, y}, fmt::format("{}", i + 1), {kListFontSize_px, kTextColour, TextAnchor::end, true});
     canvas.draw_circle({x + 26, y - 4}, 3.5, {entries[i].colour});
-    canvas.draw_text({x + 34, y}, fitted_text(entries[i].text, kListFontSize_px, column_width - 38),
+    canvas.draw_text({x + 34, y}, shorten_to_width(entries[i].text, kListFontSize_px, column_width - 38),
                      {kListFontSize_px, kTextColour});
   }
 }

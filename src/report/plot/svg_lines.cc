@@ -16,7 +16,7 @@ namespace {
 constexpr double kLinePlotHeight_px = 340;
 constexpr double kLinePlotLeftMargin_px = 62;
 constexpr std::size_t kDefaultLineCount = 7;          // number of colours in the palette
-constexpr std::size_t kDefaultSmoothingWindows = 50;  // default smoothing window: 1/50 of the points
+constexpr std::size_t kDefaultSmoothingDivisor = 50;  // default smoothing window: 1/50 of the points
 constexpr double kAxisEndQuantile = 0.995;  // quantile at which the axis ends, if outliers would flatten all lines
 
 struct LayerLine {
@@ -40,7 +40,7 @@ std::vector<LayerLine> make_layer_lines(const std::vector<const LayerDistributio
     for (const LayerEnergyPoint& point : layer->points) {
       points.push_back({by_steps ? static_cast<double>(*point.step) : point.time_s, point.energy_j});
     }
-    const std::size_t window = width.value_or(points.size() / kDefaultSmoothingWindows);
+    const std::size_t window = width.value_or(points.size() / kDefaultSmoothingDivisor);
     lines.push_back({layer, moving_mean(points, window)});
   }
   return lines;
@@ -57,7 +57,7 @@ double axis_end_value(const std::vector<LayerLine>& lines) {
 }
 
 std::string smoothing_note(const PlotQuery& query, const std::vector<LayerLine>& lines) {
-  const std::size_t width = query.smoothing_window.value_or(lines.front().points.size() / kDefaultSmoothingWindows);
+  const std::size_t width = query.smoothing_window.value_or(lines.front().points.size() / kDefaultSmoothingDivisor);
   return width > 1 ? fmt::format("; means over {} points", width / 2 * 2 + 1) : "";
 }
 
@@ -66,7 +66,8 @@ std::string smoothing_note(const PlotQuery& query, const std::vector<LayerLine>&
 Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
   std::vector<const LayerDistribution*> shown;
   for (const LayerDistribution& spread : view.layer_distributions) {
-    if (spread.points.size() < 2 || !scopes::path_matches(spread.path, spread.device, query.name_filter)) continue;
+    if (spread.points.size() < 2 || !scopes::path_matches_filter(spread.path, spread.device, query.name_filter))
+      continue;
     if (shown.size() < query.max_items.value_or(kDefaultLineCount)) shown.push_back(&spread);
   }
   if (shown.empty()) {

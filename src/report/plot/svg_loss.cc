@@ -19,7 +19,7 @@ constexpr double kLossPlotHeight_px = 320;
 constexpr double kEpochPlotHeight_px = 190;
 constexpr double kLossPlotLeftMargin_px = 62;
 constexpr std::size_t kMaxEpochBars = 60;
-constexpr std::size_t kSmoothingWindows = 20;  // width of the moving average: 1/20 of the points
+constexpr std::size_t kSmoothingDivisor = 20;  // width of the moving average: 1/20 of the points
 
 const MetricSeries* find_loss_metric(const RunView& view) {
   const MetricSeries* found = nullptr;
@@ -35,7 +35,7 @@ const MetricSeries* find_loss_metric(const RunView& view) {
 class CumulativeEnergy {
  public:
   explicit CumulativeEnergy(const RunView& view) : slice_s_(view.run.slice_s) {
-    const RunRates rates = run_rates(view.run);
+    const RunRates rates = compute_run_rates(view.run);
     for (const PowerSeries& series : view.run.power) {
       const bool counts =
           std::any_of(view.run.domains.begin(), view.run.domains.end(), [&](const DomainEnergy& domain) {
@@ -120,7 +120,7 @@ Result<std::string> loss_svg(const RunView& view) {
   draw_y_axis(frame.canvas, axes, loss->name);
   draw_x_axis(frame.canvas, axes, "cumulative energy in J, including start-up", 8);
   frame.canvas.draw_polyline(to_pixel_points(points, axes), {"#b9d3e6", 1});
-  const std::vector<Point> way = to_pixel_points(moving_mean(points, points.size() / kSmoothingWindows), axes);
+  const std::vector<Point> way = to_pixel_points(moving_mean(points, points.size() / kSmoothingDivisor), axes);
   frame.canvas.draw_polyline(way, {kPalette[0], 2.2});
   if (!points.empty()) {
     frame.canvas.draw_circle(way.back(), 4, {kPalette[0]});

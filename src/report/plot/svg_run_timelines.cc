@@ -53,7 +53,7 @@ double highest_value(const std::vector<std::optional<double>>& values) {
   return highest;
 }
 
-double run_length_s(const ExperimentRow& row) {
+double series_duration_s(const ExperimentRow& row) {
   std::size_t slices = 0;
   for (const SeriesChannel& channel : row.series.channels) slices = std::max(slices, channel.values.size());
   return row.series.slice_s * static_cast<double>(slices);
@@ -89,7 +89,7 @@ std::vector<TimelineStrip> make_timeline_strips(const std::vector<ShownRun>& run
   return strips;
 }
 
-void draw_epoch_limits(SvgCanvas& canvas, const PlotAxes& axes, const ExperimentRow& row, double bottom) {
+void draw_epoch_boundaries(SvgCanvas& canvas, const PlotAxes& axes, const ExperimentRow& row, double bottom) {
   const std::size_t every = row.epochs.size() / kMaxEpochLabels + 1;
   for (std::size_t i = 0; i < row.epochs.size(); ++i) {
     const EpochResult& epoch = row.epochs[i];
@@ -111,7 +111,7 @@ std::string run_title(const AnalysisResult& result, const ShownRun& run) {
 
 }  // namespace
 
-const ExperimentRow* row_with_series(const ExperimentData& data, const AnalysisCell& cell) {
+const ExperimentRow* find_row_with_power_series(const ExperimentData& data, const AnalysisCell& cell) {
   for (const ExperimentRow& row : data.rows) {
     if (row.levels != cell.levels || row.state != RowState::done) continue;
     if (row.series.slice_s > 0 && highest_value(total_power_series(row.series)) > 0) return &row;
@@ -124,10 +124,10 @@ std::string run_timelines_svg(const ExperimentData& data, const AnalysisResult& 
   std::vector<ShownRun> runs;
   double longest_s = 0;
   for (const std::size_t cell : cells) {
-    const ExperimentRow* const row = row_with_series(data, result.cells[cell]);
+    const ExperimentRow* const row = find_row_with_power_series(data, result.cells[cell]);
     if (row == nullptr) continue;
     runs.push_back({&result.cells[cell], row});
-    longest_s = std::max(longest_s, run_length_s(*row));
+    longest_s = std::max(longest_s, series_duration_s(*row));
   }
   if (runs.empty() || !(longest_s > 0)) return "";
   const std::vector<TimelineStrip> strips = make_timeline_strips(runs);
@@ -149,7 +149,7 @@ std::string run_timelines_svg(const ExperimentData& data, const AnalysisResult& 
           {0, longest_s, plot_area.x, plot_area.right()},
           {0, range_with_round_ends(0, std::max(strip.axis_end, 1e-9), ticks).high, plot_area.bottom(), plot_area.y}};
       draw_y_axis(canvas, axes, strip.title, ticks);
-      if (strip.name.empty()) draw_epoch_limits(canvas, axes, *runs[i].row, bottom);
+      if (strip.name.empty()) draw_epoch_boundaries(canvas, axes, *runs[i].row, bottom);
       const SeriesChannel* const channel = find_channel(runs[i].row->series, strip.name);
       const auto values = strip.name.empty()   ? total_power_series(runs[i].row->series)
                           : channel == nullptr ? std::vector<std::optional<double>>()

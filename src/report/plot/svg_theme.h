@@ -33,7 +33,7 @@ constexpr std::string_view colour_of_phase(std::string_view phase) {
 }
 
 // Colour of the basis of a row (docs/reference/glossary.md).
-constexpr std::string_view colour_of_basis(std::string_view basis) {
+constexpr std::string_view colour_of_attribution_basis(std::string_view basis) {
   if (basis == "measured" || basis == "regressed") return kPalette[0];
   if (basis == "probed") return kPalette[2];
   if (basis == "library") return kPalette[6];

@@ -18,9 +18,9 @@ namespace {
 constexpr double kPowerPlotHeight_px = 300;
 constexpr double kPhaseStripHeight_px = 36;
 constexpr double kPhaseColumnWidth_px = 2;  // width of a column in the strip of phases, in px
-constexpr double kMetricTrackHeight_px = 74;
+constexpr double kGaugeTrackHeight_px = 74;
 constexpr double kTimelineLeftMargin_px = 58;
-constexpr std::size_t kMaxMetricTracks = 4;
+constexpr std::size_t kMaxGaugeTracks = 4;
 constexpr std::size_t kMaxEpochLabels = 24;
 
 using OptionalValues = std::vector<std::optional<double>>;
@@ -29,13 +29,13 @@ using OptionalValues = std::vector<std::optional<double>>;
 // updated, not the power.
 constexpr double kMinPeriodsPerSlice = 1;
 
-double longest_period_s(const RunView& view) {
+double longest_update_period_s(const RunView& view) {
   double longest_s = 0;
   for (const CounterUpdateTiming& steps : view.run.counter_updates) longest_s = std::max(longest_s, steps.period_s);
   return longest_s;
 }
 
-std::size_t slice_count_in(double time_s, double slice_s) {
+std::size_t count_slices(double time_s, double slice_s) {
   return slice_s > 0 ? std::max<std::size_t>(static_cast<std::size_t>(std::ceil(time_s / slice_s)), 1) : 1;
 }
 
@@ -123,14 +123,14 @@ void draw_epoch_marks(SvgCanvas& canvas, const PlotAxes& axes, const RunView& vi
   }
 }
 
-// The first kMaxMetricTracks gauges with values, such as temperature, clock and utilization; no powers, no limits.
-std::vector<const ReportTrack*> metric_tracks(const RunView& view) {
+// The first kMaxGaugeTracks gauges with values, such as temperature, clock and utilization; no powers, no limits.
+std::vector<const ReportTrack*> select_gauge_tracks(const RunView& view) {
   std::vector<const ReportTrack*> tracks;
   for (const ReportTrack& track : view.run.tracks) {
     const bool is_known =
         std::any_of(track.values.begin(), track.values.end(), [](const auto& value) { return value.has_value(); });
     if (!is_known || unit_of(track.quantity) == "W" || track.name.find("limit") != std::string::npos) continue;
-    if (tracks.size() < kMaxMetricTracks) tracks.push_back(&track);
+    if (tracks.size() < kMaxGaugeTracks) tracks.push_back(&track);
   }
   return tracks;
 }
@@ -138,11 +138,11 @@ std::vector<const ReportTrack*> metric_tracks(const RunView& view) {
 double draw_power(SvgCanvas& canvas, const PlotAxes& axes, const RunView& view) {
   std::vector<LegendEntry> legend;
   std::size_t index = 0;
-  const double least_s = kMinPeriodsPerSlice * longest_period_s(view);
+  const double least_s = kMinPeriodsPerSlice * longest_update_period_s(view);
   for (const PowerSeries& series : view.run.power) {
     const bool estimated = is_estimated_domain(view, series.domain);
     const std::string_view colour = palette_colour(index++);
-    const std::size_t together = slice_count_in(least_s, view.run.slice_s);
+    const std::size_t together = count_slices(least_s, view.run.slice_s);
     draw_curve(canvas, axes, group_means(series.watts, together), view.run.slice_s * static_cast<double>(together),
                {colour, estimated ? 1.4 : 1.7, estimated ? "5 3" : ""});
     legend.push_back({series.domain + (estimated ? " (estimated)" : ""), colour});
@@ -154,15 +154,15 @@ double draw_power(SvgCanvas& canvas, const PlotAxes& axes, const RunView& view) 
 
 Result<std::string> timeline_svg(const RunView& view) {
   double highest = 0;
-  const std::size_t together = slice_count_in(kMinPeriodsPerSlice * longest_period_s(view), view.run.slice_s);
+  const std::size_t together = count_slices(kMinPeriodsPerSlice * longest_update_period_s(view), view.run.slice_s);
   for (const PowerSeries& series : view.run.power) {
     highest = std::max(highest, highest_known_value(group_means(series.watts, together)));
   }
   if (!(highest > 0)) return nothing_to_plot_error("no power over time", "run joulemap doctor to list the sensors");
-  const std::vector<const ReportTrack*> tracks = metric_tracks(view);
+  const std::vector<const ReportTrack*> tracks = select_gauge_tracks(view);
   const bool has_phases = !view.phases.empty();
   const double height = 40 + kPowerPlotHeight_px + (has_phases ? kPhaseStripHeight_px + 34 : 0) +
-                        kMetricTrackHeight_px * static_cast<double>(tracks.size()) + 54;
+                        kGaugeTrackHeight_px * static_cast<double>(tracks.size()) + 54;
   PlotFrame frame = make_plot_frame(view, nullptr, "Power over time", height);
   const Rect plot_area{frame.plot_area.x + kTimelineLeftMargin_px, frame.plot_area.y + 36,
                        frame.plot_area.width - kTimelineLeftMargin_px, kPowerPlotHeight_px};
@@ -188,14 +188,14 @@ Result<std::string> timeline_svg(const RunView& view) {
   }
   for (const ReportTrack* track : tracks) {
     const std::string_view unit = unit_of(track->quantity);
-    const Rect small{plot_area.x, y + 18, plot_area.width, kMetricTrackHeight_px - 26};
+    const Rect small{plot_area.x, y + 18, plot_area.width, kGaugeTrackHeight_px - 26};
     const ValueRange values = range_with_round_ends(0, std::max(highest_known_value(track->values), 1e-9), 2);
     const PlotAxes own{small, axes.x, {0, values.high, small.bottom(), small.y}};
     draw_y_axis(frame.canvas, own, "", 2);
     frame.canvas.draw_text({small.x, y + 12}, fmt::format("{}, {}", track->name, unit == "degC" ? "°C" : unit),
                            {11, kMutedTextColour});
     draw_sparse_curve(frame.canvas, own, track->values, view.run.slice_s, {kTextColour, 1.2});
-    y += kMetricTrackHeight_px;
+    y += kGaugeTrackHeight_px;
   }
   axes.plot_area.height = bottom - axes.plot_area.y;
   draw_x_axis(frame.canvas, axes, "seconds since the command began", 10);

@@ -40,7 +40,7 @@ std::vector<TradeoffPoint> make_tradeoff_points(const AnalysisResult& result, st
 }
 
 // The cells that no cell with as little energy surpasses, in ascending order of energy.
-std::vector<TradeoffPoint> tradeoff_front(std::vector<TradeoffPoint> points, bool more_is_better) {
+std::vector<TradeoffPoint> pareto_front(std::vector<TradeoffPoint> points, bool more_is_better) {
   const double sign = more_is_better ? 1 : -1;
   std::ranges::sort(points, [&](const TradeoffPoint& a, const TradeoffPoint& b) {
     return std::pair(a.energy_j, -sign * a.metric_value) < std::pair(b.energy_j, -sign * b.metric_value);
@@ -53,7 +53,7 @@ std::vector<TradeoffPoint> tradeoff_front(std::vector<TradeoffPoint> points, boo
 }
 
 // Cells of one combination of the factors that are not compared: only these are alternatives to each other.
-std::map<std::vector<std::size_t>, std::vector<TradeoffPoint>> group_alternatives(
+std::map<std::vector<std::size_t>, std::vector<TradeoffPoint>> group_comparable_cells(
     const AnalysisResult& result, const std::vector<TradeoffPoint>& points) {
   std::map<std::vector<std::size_t>, std::vector<TradeoffPoint>> groups;
   for (const TradeoffPoint& point : points) {
@@ -112,7 +112,7 @@ void draw_log_energy_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_v
 }
 
 // A stair: each cell of the front is the best for energies up to the next one.
-void draw_front(SvgCanvas& canvas, const TradeoffAxes& axes, const std::vector<TradeoffPoint>& front) {
+void draw_pareto_front(SvgCanvas& canvas, const TradeoffAxes& axes, const std::vector<TradeoffPoint>& front) {
   if (front.size() < 2) return;
   std::vector<Point> stair;
   for (const TradeoffPoint& point : front) {
@@ -169,10 +169,10 @@ std::string tradeoff_svg(const AnalysisResult& result) {
     draw_x_axis(canvas, axes.axes, "energy in " + unit.unit_text, 8, true);
   }
   std::vector<bool> is_on_front(result.cells.size(), false);
-  for (const auto& [key, group] : group_alternatives(result, points)) {
-    const std::vector<TradeoffPoint> front = tradeoff_front(group, measure.more_is_better);
+  for (const auto& [key, group] : group_comparable_cells(result, points)) {
+    const std::vector<TradeoffPoint> front = pareto_front(group, measure.more_is_better);
     for (const TradeoffPoint& point : front) is_on_front[point.cell] = true;
-    draw_front(canvas, axes, front);
+    draw_pareto_front(canvas, axes, front);
   }
   std::vector<LabelledPoint> labels;
   for (std::size_t i = 0; i < points.size(); ++i) {

@@ -13,7 +13,7 @@ std::string account_line(double amount, const std::string& text) {
   return fmt::format("  {:>11} {}\n", format_number(amount), text);
 }
 
-std::string account_entry_text(const AccountEntry& entry, const AccountAssumptions& assumptions,
+std::string account_entry_text(const CarbonAccountEntry& entry, const CarbonAccountAssumptions& assumptions,
                                const TextStyle& style) {
   const std::string provenance(to_string(entry.provenance));
   std::string out;
@@ -44,17 +44,17 @@ std::string carbon_origin_text(const CarbonIntensity& carbon) {
   return text + (text.empty() ? "" : ", ") + carbon.source;
 }
 
-std::string account_text(const Account& account, const TextStyle& style) {
-  const AccountAssumptions& assumptions = account.assumptions;
+std::string account_text(const CarbonAccount& account, const TextStyle& style) {
+  const CarbonAccountAssumptions& assumptions = account.assumptions;
   std::string out = "\n" + style.bold(" Carbon and price") + "\n";
-  for (const AccountEntry& entry : account.entries) out += account_entry_text(entry, assumptions, style);
+  for (const CarbonAccountEntry& entry : account.entries) out += account_entry_text(entry, assumptions, style);
   if (account.entries.empty()) out += "  unknown, as the energy is\n";
   if (account.embodied_gco2) {
     out += account_line(*account.embodied_gco2, fmt::format("g CO2e embodied: the run's share of {} kg over {} years",
                                                             format_number(assumptions.embodied->kg, 2),
                                                             format_number(assumptions.embodied->lifetime_years, 2)));
   }
-  for (const Equivalent& equivalent : account.equivalents)
+  for (const EverydayEquivalent& equivalent : account.equivalents)
     out += account_line(equivalent.amount,
                         fmt::format("{} of {} ({})", equivalent.unit, equivalent.name, equivalent.source));
   if (assumptions.carbon_intensity)

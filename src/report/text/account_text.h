@@ -5,13 +5,13 @@
 
 #include <string>
 
-#include "model/account.h"
+#include "model/carbon_account.h"
 #include "report/text/text_style.h"
 
 namespace joulemap::report {
 
 // A section of the report.
-std::string account_text(const Account& account, const TextStyle& style);
+std::string account_text(const CarbonAccount& account, const TextStyle& style);
 
 // Origin of the carbon intensity: "France, 2023, Ember, ...", "given".
 std::string carbon_origin_text(const CarbonIntensity& carbon);

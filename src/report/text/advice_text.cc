@@ -13,12 +13,12 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kMaxCommandColumns = 60;
+constexpr std::size_t kMaxCommandWidth = 60;
 
 std::string advised_command_text(const Advice& advice) {
   std::string text;
   for (const std::string& word : advice.command) text += (text.empty() ? "" : " ") + printable(word);
-  return shortened(text, kMaxCommandColumns);
+  return shortened(text, kMaxCommandWidth);
 }
 
 std::string saving_range_text(const Finding& finding, double total_j) {
@@ -37,9 +37,11 @@ std::string examined_part_text(const Advice& advice) {
 
 std::string no_finding_text(const Advice& advice) {
   if (advice.processor == AdvisedProcessor::cpu)
-    return "No known waste uses a noticeable part of the energy of the program. To save more, try fewer steps, a smaller "
+    return "No known waste uses a noticeable part of the energy of the program. To save more, try fewer steps, a "
+           "smaller "
            "model, or a GPU.";
-  return "No known waste uses a noticeable part of the energy of the GPUs. To save more, try a lower power limit, another "
+  return "No known waste uses a noticeable part of the energy of the GPUs. To save more, try a lower power limit, "
+         "another "
          "precision, or fewer steps.";
 }
 

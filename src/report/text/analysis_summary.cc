@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::size_t kMaxShownFlags = 4;
 constexpr std::size_t kMaxShownPairs = 12;
-constexpr std::size_t kMaxShownPairsBesideEffects = 6;
+constexpr std::size_t kMaxShownPairsWithEffects = 6;
 constexpr std::size_t kMaxShownVerdicts = 5;
-constexpr std::size_t kMaxShownVerdictsBesideEffects = 3;
+constexpr std::size_t kMaxShownVerdictsWithEffects = 3;
 constexpr std::size_t kMaxShownEffects = 4;
 constexpr std::size_t kMaxShownInteractions = 2;
 
@@ -40,24 +40,25 @@ std::vector<const Comparison*> shown_comparisons(const AnalysisResult& result) {
 }
 
 // Results of the comparisons between two levels, over all levels of the other factors.
-struct PairCounts {
-  std::size_t more_count = 0;  // number of comparisons in which level a is significantly higher than level b
-  std::size_t less_count = 0;
+struct LevelPairCounts {
+  std::size_t significantly_higher_count =
+      0;  // number of comparisons in which level a is significantly higher than level b
+  std::size_t significantly_lower_count = 0;
   std::size_t not_significant_count = 0;
   std::vector<double> percent_differences;
 };
 
 TextTable level_pairs_table(const AnalysisResult& result, const std::vector<const Comparison*>& comparisons) {
-  std::map<std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>, PairCounts> pairs;
+  std::map<std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>, LevelPairCounts> pairs;
   for (const Comparison* const one : comparisons) {
-    PairCounts& counts = pairs[{one->factor, *one->a, *one->b, one->measure}];
+    LevelPairCounts& counts = pairs[{one->factor, *one->a, *one->b, one->measure}];
     if (one->percent) counts.percent_differences.push_back(*one->percent);
     if (!one->is_different) {
       ++counts.not_significant_count;
     } else if (one->difference.value_or(0) > 0) {
-      ++counts.more_count;
+      ++counts.significantly_higher_count;
     } else {
-      ++counts.less_count;
+      ++counts.significantly_lower_count;
     }
   }
   TextTable table{"",
@@ -65,23 +66,23 @@ TextTable level_pairs_table(const AnalysisResult& result, const std::vector<cons
                   {false, false, false, true, true, true, true},
                   {}};
   for (const auto& [key, counts] : pairs) {
-    if (table.rows.size() == (result.main_effects.empty() ? kMaxShownPairs : kMaxShownPairsBesideEffects)) break;
+    if (table.rows.size() == (result.main_effects.empty() ? kMaxShownPairs : kMaxShownPairsWithEffects)) break;
     const auto& [factor, a, b, measure] = key;
     const std::vector<std::string>& levels = result.factors[factor].levels;
-    table.rows.push_back({levels[a], levels[b], result.measures[measure].name, std::to_string(counts.more_count),
-                          std::to_string(counts.less_count), std::to_string(counts.not_significant_count),
-                          counts.percent_differences.empty()
-                              ? ""
-                              : fmt::format("{:+.0f} %", median_or(counts.percent_differences, 0.0))});
+    table.rows.push_back(
+        {levels[a], levels[b], result.measures[measure].name, std::to_string(counts.significantly_higher_count),
+         std::to_string(counts.significantly_lower_count), std::to_string(counts.not_significant_count),
+         counts.percent_differences.empty() ? ""
+                                            : fmt::format("{:+.0f} %", median_or(counts.percent_differences, 0.0))});
   }
   return table;
 }
 
-std::string largest_differences(const AnalysisResult& result, std::vector<const Comparison*> comparisons,
-                                const TextStyle& style) {
+std::string largest_differences_text(const AnalysisResult& result, std::vector<const Comparison*> comparisons,
+                                     const TextStyle& style) {
   std::erase_if(comparisons, [](const Comparison* one) { return !one->is_different || !one->percent; });
   std::ranges::stable_sort(comparisons, std::greater(), [](const Comparison* one) { return std::fabs(*one->percent); });
-  const std::size_t most = result.main_effects.empty() ? kMaxShownVerdicts : kMaxShownVerdictsBesideEffects;
+  const std::size_t most = result.main_effects.empty() ? kMaxShownVerdicts : kMaxShownVerdictsWithEffects;
   if (comparisons.size() > most) comparisons.resize(most);
   std::string out = comparisons.empty() ? "" : "\n" + style.bold("Largest differences") + "\n";
   for (const Comparison* const one : comparisons) {
@@ -91,7 +92,7 @@ std::string largest_differences(const AnalysisResult& result, std::vector<const 
   return out;
 }
 
-std::string flags_summary(const AnalysisResult& result, const TextStyle& style) {
+std::string analysis_flags_summary(const AnalysisResult& result, const TextStyle& style) {
   std::string out;
   for (std::size_t i = 0; i < std::min(kMaxShownFlags, result.flags.size()); ++i)
     out += wrap_text(fmt::format("  {} ", result.flags[i].code), printable(result.flags[i].message), style.columns);
@@ -108,12 +109,12 @@ std::string flags_summary(const AnalysisResult& result, const TextStyle& style) 
 std::string analysis_summary(const AnalysisResult& result, const TextStyle& style) {
   std::string out = wrap_text("", printable(result.name + ": " + analysis_headline(result)), style.columns);
   out += effects_text(result, style, {kMaxShownEffects, kMaxShownInteractions, true});
-  out += flags_summary(result, style);
+  out += analysis_flags_summary(result, style);
   const std::vector<const Comparison*> comparisons = shown_comparisons(result);
   const TextTable pairs = level_pairs_table(result, comparisons);
   if (!pairs.rows.empty())
     out += "\n" + style.bold("Pairs of levels, by number of cells") + "\n" + terminal_table(pairs, "  ", style.columns);
-  return out + largest_differences(result, comparisons, style);
+  return out + largest_differences_text(result, comparisons, style);
 }
 
 }  // namespace joulemap::report

@@ -14,7 +14,7 @@ namespace {
 
 std::string full_precision_cell(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
 
-std::string p_value_cell(const std::optional<double>& p) { return p ? p_text(*p) : "-"; }
+std::string p_value_cell(const std::optional<double>& p) { return p ? p_value_text(*p) : "-"; }
 
 std::string interval_text(double low, double high, std::string_view unit) {
   return amount_text(low, unit) + " to " + amount_text(high, unit);
@@ -125,8 +125,9 @@ TextTable main_effects_table(const AnalysisResult& result) {
         one.percent_low ? fmt::format("{:+.1f} to {:+.1f} %", *one.percent_low, *one.percent_high) : "-";
     table.rows.push_back({factor.name, result.measures[one.measure].name, levels,
                           one.percent ? fmt::format("{:+.1f} %", *one.percent) : "-", interval,
-                          one.a ? fmt::format("{} of {}", one.higher, one.combinations) : "-", one.test, p_text(one.p),
-                          p_text(one.p_adjusted), std::string(name_of(one.generality)), one.verdict});
+                          one.a ? fmt::format("{} of {}", one.higher, one.combinations) : "-", one.test,
+                          p_value_text(one.p), p_value_text(one.p_adjusted), std::string(name_of(one.generality)),
+                          one.verdict});
   }
   return table;
 }
@@ -139,8 +140,8 @@ TextTable interactions_table(const AnalysisResult& result) {
   for (const Interaction& one : result.interactions) {
     table.rows.push_back({result.factors[one.factor].name, result.factors[one.other].name,
                           result.measures[one.measure].name, fmt::format("{:.3g}", one.f),
-                          fmt::format("{}, {}", one.numerator_df, one.denominator_df), p_text(one.p),
-                          p_text(one.p_adjusted), p_value_cell(one.rank_p), one.verdict});
+                          fmt::format("{}, {}", one.numerator_df, one.denominator_df), p_value_text(one.p),
+                          p_value_text(one.p_adjusted), p_value_cell(one.rank_p), one.verdict});
   }
   return table;
 }
@@ -228,12 +229,12 @@ TextTable correlations_table(const AnalysisResult& result) {
   for (const LevelCorrelation& one : result.correlations) {
     table.rows.push_back({one.factor ? result.factors[*one.factor].levels[*one.level] : "all cells",
                           result.measures[one.x].name, one.y, fmt::format("{}", one.n),
-                          fmt::format("{:+.2f}", one.spearman), p_text(one.p)});
+                          fmt::format("{:+.2f}", one.spearman), p_value_text(one.p)});
   }
   return table;
 }
 
-TextTable flags_table(const AnalysisResult& result) {
+TextTable analysis_flags_table(const AnalysisResult& result) {
   TextTable table{"Flags", {"where", "flag", "message", "remedy"}, {false, false, false, false}, {}};
   for (const AnalysisFlag& flag : result.flags) {
     table.rows.push_back({"the experiment", flag.code, flag.message, flag.remedy});

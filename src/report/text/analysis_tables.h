@@ -21,7 +21,7 @@ TextTable epochs_table(const AnalysisResult& result);  // empty if no row has ep
 TextTable pareto_table(const AnalysisResult& result);
 TextTable associations_table(const AnalysisResult& result);
 TextTable correlations_table(const AnalysisResult& result);
-TextTable flags_table(const AnalysisResult& result);  // flags of the experiment, then those of the cells
+TextTable analysis_flags_table(const AnalysisResult& result);  // flags of the experiment, then those of the cells
 
 // Tables for programs: numbers have all digits, unknown values are empty.
 TextTable full_precision_cells_table(const AnalysisResult& result);  // one row per cell and measure

@@ -23,12 +23,13 @@ void append_table_section(std::string& out, const TextStyle& style, std::string_
   out += "\n" + style.bold(title) + "\n" + terminal_table(table, "  ", style.columns);
 }
 
-std::string flags_text(const AnalysisResult& result, const TextStyle& style) {
+std::string analysis_flags_text(const AnalysisResult& result, const TextStyle& style) {
   if (result.flags.empty()) return "";
   std::string out = "\n" + style.bold("Flags of the experiment") + "\n";
   for (const AnalysisFlag& flag : result.flags) {
     const std::string remedy = flag.remedy.empty() ? "" : fmt::format(" -> {}", flag.remedy);
-    out += wrap_text(fmt::format("  {} ", padded(flag.code, 18)), printable(flag.message + remedy), style.columns);
+    out +=
+        wrap_text(fmt::format("  {} ", left_aligned(flag.code, 18)), printable(flag.message + remedy), style.columns);
   }
   return out;
 }
@@ -41,7 +42,7 @@ std::string cell_flags_text(const AnalysisResult& result, const TextStyle& style
     std::set<std::string_view> printed_codes;
     for (const AnalysisFlag& flag : cell.flags) {
       if (!printed_codes.insert(flag.code).second) continue;
-      out += wrap_text(fmt::format("  {} ", padded(flag.code, 18)),
+      out += wrap_text(fmt::format("  {} ", left_aligned(flag.code, 18)),
                        printable(fmt::format("{}: {}", short_levels_text(result, cell.levels), flag.message)),
                        style.columns);
     }
@@ -80,7 +81,7 @@ std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) 
 }
 
 // Replaces the flag codes in the last column by their number, because a terminal is narrow. The codes follow below.
-TextTable flag_counts_table(TextTable cells, const AnalysisResult& result) {
+TextTable replace_flag_codes_with_counts(TextTable cells, const AnalysisResult& result) {
   cells.is_number.back() = true;
   for (std::size_t i = 0; i < cells.rows.size(); ++i) {
     const std::size_t flags = result.cells[i].flags.size();
@@ -93,7 +94,7 @@ template <class Table>
 std::string format_document(const AnalysisResult& result, const Table& add) {
   std::string out;
   for (const TextTable& table :
-       {flags_table(result), main_effects_table(result), interactions_table(result), cells_table(result),
+       {analysis_flags_table(result), main_effects_table(result), interactions_table(result), cells_table(result),
         comparisons_table(result), verdicts_table(result), epochs_table(result), epoch_means_table(result),
         functions_table(result), pareto_table(result), associations_table(result), correlations_table(result)}) {
     if (!table.rows.empty()) out += add(table);
@@ -140,7 +141,7 @@ std::string analysis_headline(const AnalysisResult& result) {
   std::size_t tested = 0;  // pairs of levels: a test over all levels claims nothing general
   for (const MainEffect& one : result.main_effects) {
     tested += one.a ? 1 : 0;
-    general += one.generality == Generality::same_direction ? 1 : 0;
+    general += one.generality == EffectGenerality::same_direction ? 1 : 0;
   }
   const std::string effects =
       tested == 0 ? "" : fmt::format("{} of {} effects over all combinations are general, ", general, tested);
@@ -158,8 +159,8 @@ std::string analysis_headline(const AnalysisResult& result) {
 std::string analysis_text(const AnalysisResult& result, const TextStyle& style) {
   std::string out = wrap_text("", printable(result.name + ": " + analysis_headline(result)), style.columns);
   out += effects_text(result, style, {});
-  out += flags_text(result, style);
-  append_table_section(out, style, "Cells", flag_counts_table(cells_table(result), result));
+  out += analysis_flags_text(result, style);
+  append_table_section(out, style, "Cells", replace_flag_codes_with_counts(cells_table(result), result));
   out += cell_flags_text(result, style);
   append_table_section(out, style, "First and later epochs", epochs_table(result));
   append_table_section(out, style, "Epochs: means over rows", short_epochs_table(result));

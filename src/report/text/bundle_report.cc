@@ -30,7 +30,7 @@ std::string verdict_text(const MeasurementVerdict& verdict) {
 
 std::string stated_value_text(const std::string& value) { return value.empty() ? "nothing" : printable(value); }
 
-std::string differences_text(const VerificationResult& result) {
+std::string statement_differences_text(const VerificationResult& result) {
   std::string out;
   std::size_t shown = 0;
   for (const StatementDifference& difference : result.differences) {
@@ -76,7 +76,7 @@ std::string verification_text(const VerificationResult& result) {
   std::string out;
   for (const std::string& damage : result.damage) out += fmt::format("damaged: {}\n", printable(damage));
   if (result.error) out += fmt::format("not computed again: {}\n", printable(*result.error));
-  out += differences_text(result);
+  out += statement_differences_text(result);
   if (result.is_valid()) {
     out += fmt::format("{}: verified: every hash matches, and {} recording{} the numbers of its reports\n", file,
                        result.recordings, result.recordings == 1 ? " gives" : "s give");

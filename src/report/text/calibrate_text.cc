@@ -22,7 +22,7 @@ std::string optional_power_text(const std::optional<double>& watts) {
   return watts ? fmt::format("{} W", format_number(*watts)) : "-";
 }
 
-std::string percent_of_factor(double factor) { return fmt::format("{:+.2f} %", 100 * (factor - 1)); }
+std::string deviation_percent_text(double factor) { return fmt::format("{:+.2f} %", 100 * (factor - 1)); }
 
 std::string averaging_text(const ChannelCalibration& found) {
   if (found.window_s) return fmt::format("mean of {}", optional_duration_text(found.window_s));
@@ -70,8 +70,9 @@ std::string gpu_load_table(const CalibrateResult& result) {
   if (const ChannelCalibration* quickest = find_fastest_channel(result)) out += power_fall_text(*quickest);
   for (const ChannelCalibration& found : result.findings) {
     if (found.gain) {
-      out += fmt::format("  {} reads {} relative to {} (+- {:.2f} %)\n", found.channel, percent_of_factor(*found.gain),
-                         found.gain_reference, 100 * found.gain_spread.value_or(0));
+      out +=
+          fmt::format("  {} reads {} relative to {} (+- {:.2f} %)\n", found.channel,
+                      deviation_percent_text(*found.gain), found.gain_reference, 100 * found.gain_spread.value_or(0));
     }
   }
   return out;

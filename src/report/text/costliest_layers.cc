@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kProbeModeName = "probe";
 constexpr std::string_view kOptimizerPhaseName = "optimizer";
-constexpr std::string_view kBackgroundName = "background";
+constexpr std::string_view kBackgroundScopeName = "background";
 
 bool is_numeric_part(std::string_view part) {
   return !part.empty() && std::ranges::all_of(part, [](char letter) { return letter >= '0' && letter <= '9'; });
@@ -75,7 +75,9 @@ std::vector<LayerCost> costliest_layers(std::span<const ReportRow> layer_rows, s
   return layers;
 }
 
-bool is_background_row(const ReportRow& row) { return row.path.size() == 1 && row.path.front() == kBackgroundName; }
+bool is_background_row(const ReportRow& row) {
+  return row.path.size() == 1 && row.path.front() == kBackgroundScopeName;
+}
 
 double background_energy_j(std::span<const ReportRow> rows) {
   double joules = 0;
@@ -87,8 +89,7 @@ double background_energy_j(std::span<const ReportRow> rows) {
 
 double noticeable_background_j(const ReportResult& result) {
   const double joules = background_energy_j(result.rows);
-  const double all_j =
-      result.attributed_j.value_or(0) + result.idle_j.value_or(0) + result.unattributed_j.value_or(0);
+  const double all_j = result.attributed_j.value_or(0) + result.idle_j.value_or(0) + result.unattributed_j.value_or(0);
   return joules >= kMinShownEnergyShare * all_j ? joules : 0;
 }
 

@@ -10,7 +10,7 @@
 namespace joulemap::report {
 namespace {
 
-DifferenceEntry entry(std::string name, std::optional<double> a_j, std::optional<double> b_j, Verdict verdict) {
+DifferenceEntry entry(std::string name, std::optional<double> a_j, std::optional<double> b_j, ChangeVerdict verdict) {
   DifferenceEntry out;
   out.path = {"train", "backward", name};
   out.name = out.display_name = std::move(name);
@@ -22,7 +22,7 @@ DifferenceEntry entry(std::string name, std::optional<double> a_j, std::optional
   out.high_j = *out.difference_j + 0.1;
   if (a_j) out.relative_change = *out.difference_j / *a_j;
   out.verdict = verdict;
-  if (a_j && b_j) out.p_adjusted = verdict == Verdict::within_noise ? 0.7 : 0.001;
+  if (a_j && b_j) out.p_adjusted = verdict == ChangeVerdict::within_noise ? 0.7 : 0.001;
   return out;
 }
 
@@ -40,13 +40,15 @@ RunDifference difference() {
   out.b = {{"after.joule"}, {"python", "train.py", "--wide"}, 328, 0.075, 0.006, false};
   out.b.recordings = {{"after.joule", 343, 328, 23.1, 0.005, SteadyStateExclusion{13, 1, 4.4, 650, false}}};
   out.domains = {"gpu0"};
-  out.total = entry("total", 20.5, 23.1, Verdict::grew);
+  out.total = entry("total", 20.5, 23.1, ChangeVerdict::grew);
   out.total.path = {};
   out.total.device = {};
-  out.entries = {
-      entry("layer4.0.conv2", 2, 4.5, Verdict::grew), entry("layer4.1.conv2", 2, 2.3, Verdict::grew),
-      entry("head", 1.5, 1, Verdict::shrank),         entry("layer4.2.conv2", {}, 0.4, Verdict::appeared),
-      entry("pool", 0.3, {}, Verdict::gone),          entry("layer1.0.conv1", 5, 5.02, Verdict::within_noise)};
+  out.entries = {entry("layer4.0.conv2", 2, 4.5, ChangeVerdict::grew),
+                 entry("layer4.1.conv2", 2, 2.3, ChangeVerdict::grew),
+                 entry("head", 1.5, 1, ChangeVerdict::shrank),
+                 entry("layer4.2.conv2", {}, 0.4, ChangeVerdict::appeared),
+                 entry("pool", 0.3, {}, ChangeVerdict::gone),
+                 entry("layer1.0.conv1", 5, 5.02, ChangeVerdict::within_noise)};
   out.entries[0].a->waiting_j = 0.5;
   out.entries[0].b->waiting_j = 1.5;
   out.idle = {
@@ -64,7 +66,7 @@ TEST(DiffReport, PrintsChangesAsText) {
 }
 
 // A comparison of whole runs, with three recordings per side.
-RunDifference repeated() {
+RunDifference difference_of_repeated_runs() {
   RunDifference out = difference();
   out.is_steady = false;
   out.a.inputs = {"a1.joule", "a2.joule", "a3.joule"};
@@ -81,7 +83,7 @@ RunDifference repeated() {
 }
 
 TEST(DiffReport, PrintsTheCountOfRecordings) {
-  expect_golden("diff_repeated.txt", diff_text(repeated(), 1, {Characters::ascii}));
+  expect_golden("diff_repeated.txt", diff_text(difference_of_repeated_runs(), 1, {Characters::ascii}));
 }
 
 TEST(DiffReport, ListsTheCausesOfADifference) {
@@ -89,8 +91,7 @@ TEST(DiffReport, ListsTheCausesOfADifference) {
   by_operator.by = "operator";
   by_operator.causes = {{"precision", "matmul in float32 in B, in tf32 in A", 2.5, {"matmul"}, {{"a"}, {"b"}}}};
   const std::string text = diff_text(by_operator, 1, {Characters::ascii});
-  EXPECT_NE(text.find("+2.50 J precision: matmul in float32 in B, in tf32 in A (2 groups)"), std::string::npos)
-      << text;
+  EXPECT_NE(text.find("+2.50 J precision: matmul in float32 in B, in tf32 in A (2 groups)"), std::string::npos) << text;
   EXPECT_EQ(diff_text(difference(), 1, {Characters::ascii}).find("Causes"), std::string::npos);
 }
 

@@ -12,16 +12,16 @@
 #include "base/text.h"
 #include "report/text/diagnostics_text.h"
 #include "report/text/energy_rows.h"
+#include "report/text/idle_gpu_text.h"
 #include "report/text/kernel_names.h"
-#include "report/text/waiting_text.h"
 #include "report/text/wrapped_text.h"
 
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kNumberColumns = 8;
-constexpr std::size_t kPercentColumns = 7;
-constexpr std::size_t kIntervalColumns = 19;
+constexpr std::size_t kNumberWidth = 8;
+constexpr std::size_t kPercentWidth = 7;
+constexpr std::size_t kIntervalWidth = 19;
 
 std::string signed_number(double value, int digits = 3) {
   return (value > 0 ? "+" : "") + format_number(value, digits);
@@ -58,50 +58,51 @@ class Table {
   Table(const RunDifference& difference, const TextStyle& style)
       : row_level_name_(difference.by),
         style_(style),
-        name_(style.columns - 2 * (kNumberColumns + 1) - kPercentColumns - kIntervalColumns - 4),
-        with_device_(has_several_devices(difference)) {}
+        name_(style.columns - 2 * (kNumberWidth + 1) - kPercentWidth - kIntervalWidth - 4),
+        shows_device_(has_several_devices(difference)) {}
 
   std::string header() const {
-    const std::string text = fmt::format(" {:<{}} {:>{}} {:>{}} {:>{}}  {:>{}}", "", name_, "A", kNumberColumns, "B",
-                                         kNumberColumns, "change", kPercentColumns, "B - A interval", kIntervalColumns);
+    const std::string text = fmt::format(" {:<{}} {:>{}} {:>{}} {:>{}}  {:>{}}", "", name_, "A", kNumberWidth, "B",
+                                         kNumberWidth, "change", kPercentWidth, "B - A interval", kIntervalWidth);
     return style_.dimmed(text) + "\n";
   }
   std::string line(const DifferenceEntry& entry) const {
     const auto energy = [](const std::optional<ComparedEnergy>& one) {
       if (!one) return std::string("-");
       std::string text = format_number(one->energy_j);
-      return text.size() <= kNumberColumns ? text : fmt::format("{:.1e}", one->energy_j);
+      return text.size() <= kNumberWidth ? text : fmt::format("{:.1e}", one->energy_j);
     };
-    const std::string change = right_aligned(relative_change_text(entry), kPercentColumns);
-    const std::string shown = entry.verdict == Verdict::grew     ? style_.red(change)
-                              : entry.verdict == Verdict::shrank ? style_.green(change)
-                                                                 : change;
+    const std::string change = right_aligned(relative_change_text(entry), kPercentWidth);
+    const std::string shown = entry.verdict == ChangeVerdict::grew     ? style_.red(change)
+                              : entry.verdict == ChangeVerdict::shrank ? style_.green(change)
+                                                                       : change;
     return fmt::format(" {} {:>{}} {:>{}} {}  {:>{}}\n",
-                       padded(entry_path_text(entry, row_level_name_, with_device_, name_), name_), energy(entry.a),
-                       kNumberColumns, energy(entry.b), kNumberColumns, shown, difference_interval_text(entry),
-                       kIntervalColumns);
+                       left_aligned(entry_path_text(entry, row_level_name_, shows_device_, name_), name_),
+                       energy(entry.a), kNumberWidth, energy(entry.b), kNumberWidth, shown,
+                       difference_interval_text(entry), kIntervalWidth);
   }
 
  private:
   std::string row_level_name_;
   TextStyle style_;
   std::size_t name_;
-  bool with_device_;
+  bool shows_device_;
 };
 
 // Number of compared units: "343 steps", or "331 of 343 steps" if some steps are excluded.
-std::string compared_units(const ComparedRun& run, std::string_view per) {
+std::string compared_units_text(const ComparedRun& run, std::string_view per) {
   double steps = 0;
   for (const ComparedRecording& recording : run.recordings) steps += recording.steps;
   if (per == "step" && steps > run.units) return fmt::format("{:.0f} of {:.0f} steps", run.units, steps);
   return fmt::format("{:.0f} {}s", run.units, per);
 }
 
-std::string run_line(std::string_view letter, const ComparedRun& run, std::string_view per, const TextStyle& style) {
+std::string compared_run_line(std::string_view letter, const ComparedRun& run, std::string_view per,
+                              const TextStyle& style) {
   std::string what;
   for (const std::string& file : run.inputs) what += (what.empty() ? "" : " ") + printable(file);
   if (run.inputs.size() > 1) what = fmt::format("{} recordings: {}", run.inputs.size(), what);
-  std::string units = per == "run" ? "" : ", " + compared_units(run, per);
+  std::string units = per == "run" ? "" : ", " + compared_units_text(run, per);
   if (run.time_s) units += fmt::format(", {}{}", duration_text(*run.time_s), per == "run" ? "" : " each");
   if (run.is_estimated) units += ", estimated";
   const std::size_t used = units.size() + letter.size() + 3;
@@ -109,7 +110,7 @@ std::string run_line(std::string_view letter, const ComparedRun& run, std::strin
                      units);
 }
 
-std::string verdict_section_text(const RunDifference& difference, Verdict verdict, std::string_view heading,
+std::string verdict_section_text(const RunDifference& difference, ChangeVerdict verdict, std::string_view heading,
                                  std::size_t most, const Table& table, const TextStyle& style) {
   std::string out;
   std::size_t count = 0;
@@ -130,13 +131,13 @@ std::string verdict_section_text(const RunDifference& difference, Verdict verdic
 }
 
 // The largest changes, if none exceeds the noise; otherwise empty, because other sections list the changes.
-std::string noise_rows_text(const RunDifference& difference, const Table& table, const TextStyle& style) {
+std::string largest_changes_in_noise_text(const RunDifference& difference, const Table& table, const TextStyle& style) {
   constexpr std::size_t kMaxRows = 5;
   constexpr double kMinShown = 0.001;  // of the total
   const double least_j = kMinShown * (difference.total.a ? difference.total.a->energy_j : 0);
   std::vector<const DifferenceEntry*> rows;
   for (const DifferenceEntry& entry : difference.entries) {
-    if (entry.verdict != Verdict::within_noise && entry.verdict != Verdict::unknown) return {};
+    if (entry.verdict != ChangeVerdict::within_noise && entry.verdict != ChangeVerdict::unknown) return {};
     if (entry.difference_j && std::abs(*entry.difference_j) >= least_j) rows.push_back(&entry);
   }
   std::ranges::stable_sort(rows, std::ranges::greater(),
@@ -152,8 +153,8 @@ std::string hidden_entries_text(const RunDifference& difference) {
   std::size_t unknown = 0;
   double noise_j = 0;
   for (const DifferenceEntry& entry : difference.entries) {
-    if (entry.verdict == Verdict::unknown) ++unknown;
-    if (entry.verdict != Verdict::within_noise) continue;
+    if (entry.verdict == ChangeVerdict::unknown) ++unknown;
+    if (entry.verdict != ChangeVerdict::within_noise) continue;
     ++noise;
     noise_j += entry.difference_j.value_or(0);
   }
@@ -164,7 +165,7 @@ std::string hidden_entries_text(const RunDifference& difference) {
 }
 
 // By operator: causes of the difference, the largest part first.
-std::string causes_text(const RunDifference& difference, const TextStyle& style) {
+std::string difference_causes_text(const RunDifference& difference, const TextStyle& style) {
   if (difference.causes.empty()) return {};
   std::string out = "\n " + style.bold("Causes, by their part of the difference") + "\n";
   for (const DifferenceCause& cause : difference.causes) {
@@ -177,42 +178,43 @@ std::string causes_text(const RunDifference& difference, const TextStyle& style)
 }
 
 // Idle energy of GPUs by cause; amounts below 0.5 % of the total are left out.
-std::string idle_text(const RunDifference& difference, const TextStyle& style) {
+std::string idle_differences_text(const RunDifference& difference, const TextStyle& style) {
   constexpr double kMinMentioned = 0.005;
   const auto total_j = [](const std::optional<ComparedEnergy>& side) { return side ? side->energy_j : 0; };
   const double least_j = kMinMentioned * std::max(total_j(difference.total.a), total_j(difference.total.b));
   std::string out;
   for (const IdleDifference& one : difference.idle) {
     if (is_cpu_device(one.device) || std::max(one.a_j, one.b_j) < least_j) continue;
-    out += fmt::format(" {:>{}} {:>{}}  {}, {}\n", format_number(one.a_j), kNumberColumns, format_number(one.b_j),
-                       kNumberColumns, one.device, idle_cause_words(one.cause));
+    out += fmt::format(" {:>{}} {:>{}}  {}, {}\n", format_number(one.a_j), kNumberWidth, format_number(one.b_j),
+                       kNumberWidth, one.device, idle_cause_words(one.cause));
   }
   if (out.empty()) return {};
-  const std::string head = fmt::format(" {:>{}} {:>{}}", "A", kNumberColumns, "B", kNumberColumns);
+  const std::string head = fmt::format(" {:>{}} {:>{}}", "A", kNumberWidth, "B", kNumberWidth);
   return "\n " + style.bold("Idle GPUs, by what they waited for") + "\n" + style.dimmed(head) + "\n" + out;
 }
 
-std::string total_sentence(const RunDifference& difference) {
+std::string total_energy_sentence(const RunDifference& difference) {
   const DifferenceEntry& total = difference.total;
   const std::string amount = relative_change_text(total);
   switch (total.verdict) {
-    case Verdict::grew:
+    case ChangeVerdict::grew:
       return fmt::format("B uses more energy: {}, beyond the noise.", amount);
-    case Verdict::shrank:
+    case ChangeVerdict::shrank:
       return fmt::format("B uses less energy: {}, beyond the noise.", amount);
     default:
       return fmt::format("A and B do not differ beyond the noise ({}).", amount);
   }
 }
 
-constexpr double kUnusableChange = 1;  // a doubling; if no smaller change is detectable, the energies are unusable
+constexpr double kUnusableDetectableChange =
+    1;  // a doubling; if no smaller change is detectable, the energies are unusable
 
 std::string short_percent(double share) {
   return share < 0.1 ? fmt::format("{:.2g} %", 100 * share) : fmt::format("{:.0f} %", 100 * share);
 }
 
 // "... The smallest detectable change is 8.7 %; with 3 recordings each 3.9 %, with 5 recordings each 2.8 %."
-std::string noise_sentence(const RunDifference& difference) {
+std::string detectable_change_sentence(const RunDifference& difference) {
   if (!difference.smallest_detectable_change) return {};
   const RunVariation& variation = difference.variation;
   const std::size_t of_a = difference.a.recordings.size();
@@ -225,8 +227,8 @@ std::string noise_sentence(const RunDifference& difference) {
     out = fmt::format("The run-to-run standard deviation is {} (from {} and {} recordings and a prior of {}).",
                       short_percent(variation.sd), of_a, of_b, short_percent(variation.prior_sd));
   }
-  if (*difference.smallest_detectable_change >= kUnusableChange) {
-    if (difference.total.verdict != Verdict::within_noise) return out;
+  if (*difference.smallest_detectable_change >= kUnusableDetectableChange) {
+    if (difference.total.verdict != ChangeVerdict::within_noise) return out;
     // Estimates of one machine are compared without the error that they share: then the steps vary too much.
     const bool is_estimate_the_reason = (difference.a.is_estimated || difference.b.is_estimated) &&
                                         !difference.diagnostics.contains("estimates_compared");
@@ -244,7 +246,7 @@ std::string noise_sentence(const RunDifference& difference) {
   return out + more + ".";
 }
 
-std::string exclusion_sentence(std::string_view letter, const ComparedRun& run) {
+std::string excluded_steps_sentence(std::string_view letter, const ComparedRun& run) {
   std::size_t warm_up = 0;
   std::size_t rare = 0;
   double time_s = 0;
@@ -267,8 +269,8 @@ std::string exclusion_sentence(std::string_view letter, const ComparedRun& run) 
 
 std::string compared_part_text(const RunDifference& difference) {
   if (!difference.is_steady) return "Whole runs are compared, including start-up and shutdown.";
-  return fmt::format("{} {} --whole-run includes them.", exclusion_sentence("A", difference.a),
-                     exclusion_sentence("B", difference.b));
+  return fmt::format("{} {} --whole-run includes them.", excluded_steps_sentence("A", difference.a),
+                     excluded_steps_sentence("B", difference.b));
 }
 
 std::string failure_threshold_sentence(const RunDifference& difference) {
@@ -286,19 +288,24 @@ std::string diff_text(const RunDifference& difference, std::size_t most, const T
                     style.bold(fmt::format("Energy changes by {}: joules per {}, {}", difference.by, difference.per,
                                            difference.is_steady ? "steady state" : "whole runs")) +
                     "\n";
-  out += run_line("A", difference.a, difference.per, style) + run_line("B", difference.b, difference.per, style) + "\n";
+  out += compared_run_line("A", difference.a, difference.per, style) +
+         compared_run_line("B", difference.b, difference.per, style) + "\n";
   out += table.header() + table.line(difference.total);
-  out += "\n" + wrap_text(" ", total_sentence(difference) + failure_threshold_sentence(difference), style.columns);
-  if (const std::string noise = noise_sentence(difference); !noise.empty()) out += wrap_text(" ", noise, style.columns);
+  out +=
+      "\n" + wrap_text(" ", total_energy_sentence(difference) + failure_threshold_sentence(difference), style.columns);
+  if (const std::string noise = detectable_change_sentence(difference); !noise.empty())
+    out += wrap_text(" ", noise, style.columns);
   out += wrap_text(" ", compared_part_text(difference), style.columns);
-  out += causes_text(difference, style);
-  constexpr std::array<std::pair<Verdict, std::string_view>, 4> kSections = {{{Verdict::grew, "Grew"},
-                                                                              {Verdict::shrank, "Shrank"},
-                                                                              {Verdict::appeared, "New in B"},
-                                                                              {Verdict::gone, "Only in A"}}};
+  out += difference_causes_text(difference, style);
+  constexpr std::array<std::pair<ChangeVerdict, std::string_view>, 4> kSections = {
+      {{ChangeVerdict::grew, "Grew"},
+       {ChangeVerdict::shrank, "Shrank"},
+       {ChangeVerdict::appeared, "New in B"},
+       {ChangeVerdict::gone, "Only in A"}}};
   for (const auto& [verdict, heading] : kSections)
     out += verdict_section_text(difference, verdict, heading, most, table, style);
-  out += noise_rows_text(difference, table, style) + hidden_entries_text(difference) + idle_text(difference, style);
+  out += largest_changes_in_noise_text(difference, table, style) + hidden_entries_text(difference) +
+         idle_differences_text(difference, style);
   const std::string notes = diagnostics_text(difference.diagnostics);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";

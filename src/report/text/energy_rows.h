@@ -17,9 +17,9 @@ std::string format_optional_number(const std::optional<double>& value);
 
 struct EnergyRow {
   std::string name;
-  std::optional<double> joules_text;
-  std::optional<double> half_width_text;
-  std::optional<double> watts_text;
+  std::optional<double> energy_j;
+  std::optional<double> half_width_j;
+  std::optional<double> mean_power_w;
   std::string origin_text;
 };
 

@@ -32,7 +32,7 @@ void add_row_to_sum(ReportRow& sum, const ReportRow& part) {
 }
 
 // Maximum columns of a kernel name at the level "stack".
-constexpr std::size_t kKernelNameColumns = 40;
+constexpr std::size_t kKernelNameWidth = 40;
 
 // A branch under construction, with children by name.
 struct TreeBranch {
@@ -107,7 +107,7 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
     branch.is_sum_of_group = true;
   }
   for (const ReportRow& row : result.rows) {
-    if (!scopes::path_matches(row.path, row.device, query.name_filter)) continue;
+    if (!scopes::path_matches_filter(row.path, row.device, query.name_filter)) continue;
     const ScopePath path = scopes::tree_path(row.path, result.by);
     TreeBranch& branch = find_or_add_branch(devices[row.device], path);
     if (!branch.own_row) branch.own_row.emplace();
@@ -115,13 +115,13 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
     // The last element of a path at level "stack" is a kernel, unless tree_path() has split it as a
     // module name.
     if (result.by == "stack" && path.back() == row.path.back())
-      branch.own_row->display_name = brief_kernel_name(row.display_name, kKernelNameColumns);
+      branch.own_row->display_name = brief_kernel_name(row.display_name, kKernelNameWidth);
     add_row_to_sum(*branch.own_row, row);
   }
   EnergyNode root;
   if (has_step_or_epoch_rows(result)) {
     for (const ReportRow& row : result.rows) {
-      if (scopes::path_matches(row.path, row.device, query.name_filter))
+      if (scopes::path_matches_filter(row.path, row.device, query.name_filter))
         root.children.push_back({row.display_name, row, {}});
     }
     devices.clear();
@@ -156,7 +156,7 @@ std::vector<EnergyNode> unattributed_nodes_without_probing(const ReportResult& r
   if (!result.probe || !result.probe->energy_j || out.empty()) return out;
   double probed_j = 0;
   for (const ReportRow& row : result.rows) {
-    if (!row.path.empty() && row.path.front() == kProbeMode) probed_j += row.energy_j.value_or(0);
+    if (!row.path.empty() && row.path.front() == kProbeModeScopeName) probed_j += row.energy_j.value_or(0);
   }
   double& idle_j = *out.front().summed_row.energy_j;
   idle_j = std::max(idle_j - std::max(*result.probe->energy_j - probed_j, 0.0), 0.0);

@@ -27,7 +27,7 @@ std::string physics_table(const OperationExplanation& explanation, const TextSty
   for (const double part : explanation.physical_terms) sum_s += part;
   for (std::size_t index = 0; index < predict::kTermCount; ++index) {
     if (explanation.datasheet_terms[index] == 0) continue;
-    table.rows.push_back({std::string(name_of(static_cast<predict::Term>(index))),
+    table.rows.push_back({std::string(name_of(static_cast<predict::PhysicsTerm>(index))),
                           duration_text(explanation.datasheet_terms[index]),
                           duration_text(explanation.physical_terms[index]),
                           percent_text(sum_s > 0 ? explanation.physical_terms[index] / sum_s : 0)});
@@ -47,7 +47,7 @@ std::string features_table(const OperationExplanation& explanation, const TextSt
   return terminal_table(table, "   ", style.columns);
 }
 
-std::string operation_text(const OperationExplanation& explanation, const TextStyle& style) {
+std::string explained_operation_text(const OperationExplanation& explanation, const TextStyle& style) {
   if (explanation.operation.kind == predict::Kind::view)
     return "   " + explanation_heading(explanation) + ": moves no data and launches no kernel\n\n";
   const predict::OperationEstimate& guess = explanation.estimate;
@@ -69,7 +69,8 @@ std::string operation_text(const OperationExplanation& explanation, const TextSt
 std::string prediction_explanation_text(const predict::PredictionReport& report, const TextStyle& style) {
   if (report.explanation.empty()) return {};
   std::string out = "\n " + style.bold("Explanation of " + printable(report.explained_layer)) + "\n";
-  for (const OperationExplanation& explanation : report.explanation) out += operation_text(explanation, style);
+  for (const OperationExplanation& explanation : report.explanation)
+    out += explained_operation_text(explanation, style);
   return out;
 }
 

@@ -11,7 +11,7 @@
 namespace joulemap::report {
 namespace {
 
-EnergyCause launching() {
+EnergyCause launch_cause() {
   EnergyCause cause{EnergyCauseClass::launch, CauseBasis::ledger};
   cause.times_s[EnergyCauseClass::launch] = 1.5;
   cause.times_s[EnergyCauseClass::synchronization] = 0.5;
@@ -26,7 +26,7 @@ AnalysisResult two_cells() {
   AnalysisCell recorded;
   recorded.levels = {0};
   recorded.functions = {{"torch.nn.functional.conv2d", "gpu0", 10, 53550, 12, 910.5, 0.25, computing},
-                        {"torch.nn.functional.conv2d", "cpu", 10, 18179, 2, std::nullopt, std::nullopt, launching()},
+                        {"torch.nn.functional.conv2d", "cpu", 10, 18179, 2, std::nullopt, std::nullopt, launch_cause()},
                         {"unheard", "cpu", 3, std::nullopt, 0.25, 1.5, 0.0005, std::nullopt}};
   AnalysisCell named;
   named.levels = {1};

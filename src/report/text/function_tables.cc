@@ -15,7 +15,7 @@ namespace {
 
 // Maximum number of functions per device and cell in documents and pages.
 constexpr std::size_t kMaxFunctionsShown = 8;
-constexpr std::size_t kFunctionNameColumns = 48;
+constexpr std::size_t kFunctionNameWidth = 48;
 
 std::string exact_function_value(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
 
@@ -92,7 +92,7 @@ TextTable functions_table(const AnalysisResult& result) {
   for (const AnalysisCell& cell : result.cells) {
     for (const CellFunctionMean* const one : select_largest_functions(cell, kMaxFunctionsShown)) {
       std::vector<std::string> row = {short_levels_text(result, cell.levels),
-                                      shortened(one->name, kFunctionNameColumns),
+                                      shortened(one->name, kFunctionNameWidth),
                                       one->device,
                                       energy_cell(*one),
                                       percent_cell(one->share),

@@ -78,7 +78,7 @@ TEST(PredictionReport, ExplainsALayerByPhysicsAndFeatures) {
                            .kind = predict::Kind::dense,
                            .form = "",
                            .parameters = {{"rows", 32}, {"in", 512}, {"out", 1000}, {"bias", 1}}};
-  explanation.work = work_of(explanation.operation);
+  explanation.work = compute_work(explanation.operation);
   explanation.datasheet_terms = {1e-6, 2e-6, 1e-6, 0, 0, 5e-7};
   explanation.physical_terms = {3e-6, 3e-6, 1e-6, 0, 0, 0};
   explanation.estimate = {

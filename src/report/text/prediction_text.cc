@@ -19,19 +19,18 @@ using predict::Prediction;
 using predict::PredictionReport;
 
 constexpr std::size_t kOperationColumns = 10;
-constexpr std::size_t kEnergyColumns = 23;  // "12.3 mJ (10.1 .. 15.2)"
-constexpr std::size_t kBarColumns = 6;
-constexpr std::size_t kShareColumns = 6;
-constexpr std::size_t kTimeColumns = 7;
-constexpr std::size_t kColumnsBesideName =
-    kOperationColumns + kEnergyColumns + kBarColumns + kShareColumns + kTimeColumns + 6;
-constexpr std::size_t kMinNameColumns = 12;
+constexpr std::size_t kEnergyWidth = 23;  // "12.3 mJ (10.1 .. 15.2)"
+constexpr std::size_t kBarWidth = 6;
+constexpr std::size_t kShareWidth = 6;
+constexpr std::size_t kTimeWidth = 7;
+constexpr std::size_t kWidthBesideName = kOperationColumns + kEnergyWidth + kBarWidth + kShareWidth + kTimeWidth + 6;
+constexpr std::size_t kMinNameWidth = 12;
 
 std::string labelled_value_line(std::string_view value, std::string_view what) {
   return fmt::format("  {:>12}  {}\n", value, what);
 }
 
-std::string_view prediction_unit(const Prediction& prediction) {
+std::string_view per_pass_or_step_text(const Prediction& prediction) {
   return prediction.training ? "per training step" : "per pass";
 }
 
@@ -56,7 +55,7 @@ std::string prediction_headline(const PredictionReport& report) {
       prediction.high_j ? fmt::format("90 %: {} .. {}", energy_text(prediction.low_j), energy_text(*prediction.high_j))
                         : "lower bound";
   std::string out = labelled_value_line((prediction.high_j ? "" : ">= ") + energy_text(prediction.energy_j),
-                                        fmt::format("{} ({}), GPU only", prediction_unit(prediction), interval));
+                                        fmt::format("{} ({}), GPU only", per_pass_or_step_text(prediction), interval));
   if (report.batch && *report.batch > 1) {
     out += labelled_value_line(energy_text(prediction.energy_j / static_cast<double>(*report.batch)), "per sample");
   }
@@ -76,14 +75,13 @@ class LayerTable {
  public:
   LayerTable(const Prediction& prediction, const TextStyle& style)
       : style_(style),
-        name_columns_(
-            std::max(kMinNameColumns, style.columns > kColumnsBesideName ? style.columns - kColumnsBesideName : 0)),
+        name_width_(std::max(kMinNameWidth, style.columns > kWidthBesideName ? style.columns - kWidthBesideName : 0)),
         total_j_(prediction.energy_j) {}
 
   std::string header() const {
-    return style_.dimmed(fmt::format(" {:<{}} {:<{}} {:>{}} {:<{}} {:>{}} {:>{}}", "layer", name_columns_, "operation",
-                                     kOperationColumns, "energy (90 %)", kEnergyColumns, "", kBarColumns, "share",
-                                     kShareColumns, "time", kTimeColumns)) +
+    return style_.dimmed(fmt::format(" {:<{}} {:<{}} {:>{}} {:<{}} {:>{}} {:>{}}", "layer", name_width_, "operation",
+                                     kOperationColumns, "energy (90 %)", kEnergyWidth, "", kBarWidth, "share",
+                                     kShareWidth, "time", kTimeWidth)) +
            "\n";
   }
   std::string layer_line(const LayerPrediction& layer) const {
@@ -94,18 +92,19 @@ class LayerTable {
   std::string format_columns(std::string_view name, std::string_view op, std::string_view energy, double energy_j,
                              std::string_view time) const {
     const double share = total_j_ > 0 ? energy_j / total_j_ : 0;
-    std::string out = fmt::format(
-        " {} {} {} {} {} {}", padded(shortened(printable(name), name_columns_), name_columns_),
-        padded(shortened(printable(op), kOperationColumns), kOperationColumns), right_aligned(energy, kEnergyColumns),
-        style_.cyan(padded(bar_text(share, kBarColumns, style_.characters), kBarColumns)),
-        right_aligned(percent_text(share), kShareColumns), right_aligned(time, kTimeColumns));
+    std::string out =
+        fmt::format(" {} {} {} {} {} {}", left_aligned(shortened(printable(name), name_width_), name_width_),
+                    left_aligned(shortened(printable(op), kOperationColumns), kOperationColumns),
+                    right_aligned(energy, kEnergyWidth),
+                    style_.cyan(left_aligned(bar_text(share, kBarWidth, style_.characters), kBarWidth)),
+                    right_aligned(percent_text(share), kShareWidth), right_aligned(time, kTimeWidth));
     out.erase(out.find_last_not_of(' ') + 1);
     return out + "\n";
   }
 
  private:
   TextStyle style_;
-  std::size_t name_columns_;
+  std::size_t name_width_;
   double total_j_;
 };
 
@@ -157,7 +156,7 @@ std::string unknown_operations_text(const Prediction& prediction, const TextStyl
   return out;
 }
 
-std::string energy_cost(double energy_j, const predict::Tariff& tariff) {
+std::string energy_cost_text(double energy_j, const predict::Tariff& tariff) {
   const predict::Footprint footprint = compute_footprint(energy_j, tariff);
   std::string out = si_prefixed_text(1000 * footprint.co2_kg) + "g CO2";
   if (footprint.price) out += fmt::format(", cost {}", format_number(*footprint.price, 3));
@@ -176,14 +175,14 @@ std::string tariff_text(const predict::Tariff& tariff) {
 std::string footprint_text(const PredictionReport& report, const TextStyle& style) {
   const Prediction& prediction = report.prediction;
   std::string out = fmt::format("\n {}: {}\n", prediction.training ? "A step" : "A pass",
-                                energy_cost(prediction.energy_j, report.tariff));
+                                energy_cost_text(prediction.energy_j, report.tariff));
   if (const std::optional<predict::LifetimeEnergy>& life = report.lifetime) {
     std::string what;
     if (life->steps > 0) what += fmt::format("{} training steps", life->steps);
     if (life->inferences > 0) what += fmt::format("{}{} passes", what.empty() ? "" : " and ", life->inferences);
     const std::string energy = life->high_j ? interval_text(life->energy_j, life->low_j, *life->high_j)
                                             : "at least " + energy_text(life->energy_j);
-    out += wrap_text(" ", fmt::format("{}: {}, {}", what, energy, energy_cost(life->energy_j, report.tariff)),
+    out += wrap_text(" ", fmt::format("{}: {}, {}", what, energy, energy_cost_text(life->energy_j, report.tariff)),
                      style.columns);
   }
   return out + wrap_text(" ", tariff_text(report.tariff), style.columns);

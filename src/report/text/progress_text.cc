@@ -10,7 +10,7 @@ namespace joulemap::report {
 namespace {
 
 // Least share of the task from which the remaining time is extrapolated.
-constexpr double kMinExtrapolatedShare = 0.02;
+constexpr double kMinShareToExtrapolate = 0.02;
 
 std::string rough_duration_text(double time_s) {
   return time_s < 100 ? fmt::format("{:.0f} s", std::ceil(time_s)) : fmt::format("{:.0f} min", std::ceil(time_s / 60));
@@ -21,7 +21,7 @@ std::string rough_duration_text(double time_s) {
 std::string progress_text(std::string_view what, double share, double elapsed_s) {
   const double done = std::clamp(share, 0.0, 1.0);
   std::string text = fmt::format("{}: {:.0f} %", what, std::floor(100 * done));
-  if (done >= kMinExtrapolatedShare && done < 1)
+  if (done >= kMinShareToExtrapolate && done < 1)
     text += fmt::format(", about {} left", rough_duration_text(elapsed_s * (1 - done) / done));
   return text;
 }

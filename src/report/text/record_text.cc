@@ -49,7 +49,7 @@ std::string record_text(const RecordResult& result) {
   return out + sample_counts_text(result);
 }
 
-std::string record_notes(const RecordResult& result) {
+std::string record_diagnostics_text(const RecordResult& result) {
   Diagnostics all = result.diagnostics;
   all.add_all(result.energy.diagnostics);
   return diagnostics_text(all);

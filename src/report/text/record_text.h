@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Output of `joulemap record` after the command has ended, in addition to record_answer.h with -v, or instead of it if
+// Output of `joulemap record` after the command has ended, in addition to record_summary.h with -v, or instead of it if
 // the recording cannot be analyzed: energy, number of samples, file.
 #pragma once
 
@@ -12,6 +12,6 @@ namespace joulemap::report {
 
 std::string record_text(const RecordResult& result);
 // Diagnostics of the recording and of its energies, as text.
-std::string record_notes(const RecordResult& result);
+std::string record_diagnostics_text(const RecordResult& result);
 
 }  // namespace joulemap::report

@@ -136,7 +136,7 @@ CalibrateResult loaded_calibration() {
   return result;
 }
 
-RecordResult recorded() {
+RecordResult make_record_result() {
   RecordResult result;
   result.command = {"python", "train.py"};
   result.file = "run.joule";
@@ -173,8 +173,8 @@ TEST(RecordingReport, ReportsATruncatedRecordingAndUnknownValues) {
 }
 
 TEST(RecordingReport, PrintsTheContentOfARecording) {
-  expect_golden("record.txt", record_text(recorded()));
-  expect_golden("record.json", record_json(recorded()) + "\n");
+  expect_golden("record.txt", record_text(make_record_result()));
+  expect_golden("record.json", record_json(make_record_result()) + "\n");
 }
 
 TEST(RecordingReport, PrintsACalibration) {

@@ -12,17 +12,17 @@
 #include "report/text/diagnostics_text.h"
 #include "report/text/energy_rows.h"
 #include "report/text/energy_tree.h"
+#include "report/text/idle_gpu_text.h"
 #include "report/text/serving_text.h"
 #include "report/text/sparkline.h"
 #include "report/text/summary_text.h"
-#include "report/text/waiting_text.h"
 
 namespace joulemap::report {
 namespace {
 
 // Columns for the name to the left of a power curve and the range to its right.
-constexpr std::size_t kColumnsBesideCurve = 32;
-constexpr std::size_t kMaxCurveColumns = 120;
+constexpr std::size_t kWidthBesideCurve = 32;
+constexpr std::size_t kMaxCurveWidth = 120;
 
 std::string report_title(const ReportResult& result, const TextStyle& style) {
   std::string subject;
@@ -49,7 +49,7 @@ std::string report_totals_text(const ReportResult& result) {
 
 std::string power_curves_text(const ReportResult& result, const TextStyle& style) {
   if (result.power.empty()) return {};
-  const std::size_t columns = std::min(kMaxCurveColumns, style.columns - kColumnsBesideCurve);
+  const std::size_t columns = std::min(kMaxCurveWidth, style.columns - kWidthBesideCurve);
   std::string out = "\n" + style.bold(fmt::format(" Power over {} s", format_number(result.elapsed_s))) + "\n";
   for (const PowerSeries& series : result.power) {
     double lowest = 0;
@@ -72,13 +72,13 @@ std::string power_curves_text(const ReportResult& result, const TextStyle& style
 }  // namespace
 
 std::string report_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style,
-                        const std::optional<Account>& account) {
+                        const std::optional<CarbonAccount>& account) {
   std::string out = report_title(result, style);
-  if (const std::string waiting = waiting_headline(result); !waiting.empty()) out += waiting + "\n";
+  if (const std::string waiting = idle_gpu_headline(result); !waiting.empty()) out += waiting + "\n";
   for (const DomainEnergy& domain : result.domains) out += energy_row_text(make_energy_row(domain));
   if (result.domains.empty()) out += "  no sensor returned a value\n";
   out += report_totals_text(result) + serving_text(result, style) + tree_text(result, view, style) +
-         waiting_table(result, style) + power_curves_text(result, style) + summary_text(result, style);
+         idle_gpu_table(result, style) + power_curves_text(result, style) + summary_text(result, style);
   if (account) out += account_text(*account, style);
   const std::string notes = diagnostics_text(result.diagnostics);
   if (!notes.empty()) out += "\n" + notes;

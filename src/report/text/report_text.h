@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "model/account.h"
+#include "model/carbon_account.h"
 #include "model/report_result.h"
 #include "report/text/text_style.h"
 #include "report/text/tree_text.h"
@@ -16,6 +16,6 @@ namespace joulemap::report {
 
 // `account`: adds a section about carbon and price; none: no such section.
 std::string report_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style,
-                        const std::optional<Account>& account = {});
+                        const std::optional<CarbonAccount>& account = {});
 
 }  // namespace joulemap::report

@@ -12,11 +12,11 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kMaxLabels = 12;
+constexpr std::size_t kMaxShownLabels = 12;
 
 std::string joules_text(double energy_j) { return format_number(energy_j, 4); }
 
-std::string counts_text(const ServingResult& serving) {
+std::string serving_counts_text(const ServingResult& serving) {
   std::string line = fmt::format(" Serving: {} requests ({} finished", serving.requests, serving.finished);
   if (serving.aborted > 0) line += fmt::format(", {} aborted", serving.aborted);
   if (serving.unfinished > 0) line += fmt::format(", {} unfinished", serving.unfinished);
@@ -31,7 +31,7 @@ std::string token_counts_text(const ServingResult& serving) {
   return line + "\n";
 }
 
-std::string balance_text(const ServingResult& serving) {
+std::string serving_energy_breakdown_text(const ServingResult& serving) {
   const double all_j = serving.requests_j + serving.wasted_j() + serving.idle_j + serving.outside_steps_j;
   std::string out;
   const auto add = [&](std::string_view name, double energy_j) {
@@ -54,7 +54,7 @@ std::string per_token_line(std::string_view name, const EnergyInterval& energy, 
                      joules_text(energy.low_j / count), joules_text(energy.high_j / count));
 }
 
-std::string tokens_text(const ServingResult& serving) {
+std::string energy_per_token_text(const ServingResult& serving) {
   const double both_j = serving.prefill.energy_j + serving.decode.energy_j;
   std::string out = per_token_line("input token, computed in prefill", serving.prefill, serving.prompt_tokens) +
                     per_token_line("output token, decoded", serving.decode, serving.decoded_tokens);
@@ -74,24 +74,24 @@ std::string range_text(std::uint64_t from, std::uint64_t to) {
   return from == to ? fmt::format("{}", from) : fmt::format("{}-{}", from, to);
 }
 
-void add_distribution(TextTable& table, std::string name, const RequestDistribution& one) {
+void add_request_distribution_row(TextTable& table, std::string name, const RequestDistribution& one) {
   table.rows.push_back({std::move(name), fmt::format("{}", one.requests), joules_text(one.mean_j),
                         joules_text(one.p50_j), joules_text(one.p90_j), joules_text(one.p99_j)});
 }
 
-std::string distribution_text(const ServingResult& serving, const TextStyle& style) {
+std::string request_energy_distribution_text(const ServingResult& serving, const TextStyle& style) {
   if (serving.distribution.requests == 0) return {};
   TextTable table{
       "", {"J per request", "requests", "mean", "P50", "P90", "P99"}, {false, true, true, true, true, true}, {}};
-  add_distribution(table, "all finished", serving.distribution);
+  add_request_distribution_row(table, "all finished", serving.distribution);
   for (const RequestDistribution& one : serving.by_prompt_length)
-    add_distribution(table, "prompt " + range_text(one.from, one.to), one);
+    add_request_distribution_row(table, "prompt " + range_text(one.from, one.to), one);
   for (const RequestDistribution& one : serving.by_output_length)
-    add_distribution(table, "output " + range_text(one.from, one.to), one);
+    add_request_distribution_row(table, "output " + range_text(one.from, one.to), one);
   return "\n" + terminal_table(table, "  ", style.columns);
 }
 
-std::string batch_text(const ServingResult& serving, const TextStyle& style) {
+std::string energy_by_batch_size_text(const ServingResult& serving, const TextStyle& style) {
   TextTable table{
       "", {"requests in a step", "steps", "s", "J", "J per output token"}, {false, true, true, true, true}, {}};
   for (const BatchSizeEnergy& batch : serving.by_batch_size) {
@@ -102,11 +102,11 @@ std::string batch_text(const ServingResult& serving, const TextStyle& style) {
   return table.rows.empty() ? std::string() : "\n" + terminal_table(table, "  ", style.columns);
 }
 
-std::string labels_text(const ServingResult& serving, const TextStyle& style) {
+std::string energy_by_label_text(const ServingResult& serving, const TextStyle& style) {
   TextTable table{
       "", {"label", "requests", "input", "output", "J", "avoidable J"}, {false, true, true, true, true, true}, {}};
   for (const LabelEnergy& label : serving.labels) {
-    if (table.rows.size() == kMaxLabels) break;
+    if (table.rows.size() == kMaxShownLabels) break;
     table.rows.push_back({printable(label.kind + " " + label.name), fmt::format("{}", label.requests),
                           fmt::format("{}", label.prompt_tokens), fmt::format("{}", label.output_tokens),
                           joules_text(label.energy_j), joules_text(label.avoidable_j)});
@@ -114,7 +114,7 @@ std::string labels_text(const ServingResult& serving, const TextStyle& style) {
   return table.rows.empty() ? std::string() : "\n" + terminal_table(table, "  ", style.columns);
 }
 
-std::string phase_line(std::string_view name, const ServingPhase& phase) {
+std::string serving_phase_line(std::string_view name, const ServingPhase& phase) {
   if (phase.time_s <= 0 || !phase.j_per_output_token) return {};
   return fmt::format("  {}: {} s, {} J per output token, {} output tokens per s\n", name,
                      format_number(phase.time_s, 4), joules_text(*phase.j_per_output_token),
@@ -126,12 +126,13 @@ std::string phase_line(std::string_view name, const ServingPhase& phase) {
 std::string serving_text(const ReportResult& result, const TextStyle& style) {
   if (!result.serving) return {};
   const ServingResult& serving = *result.serving;
-  std::string out = "\n" + style.bold(counts_text(serving)) + "\n" + token_counts_text(serving);
+  std::string out = "\n" + style.bold(serving_counts_text(serving)) + "\n" + token_counts_text(serving);
   if (!serving.has_energy) return out;
-  out += "\n" + balance_text(serving) + "\n" + tokens_text(serving) + distribution_text(serving, style) +
-         batch_text(serving, style) + labels_text(serving, style);
+  out += "\n" + serving_energy_breakdown_text(serving) + "\n" + energy_per_token_text(serving) +
+         request_energy_distribution_text(serving, style) + energy_by_batch_size_text(serving, style) +
+         energy_by_label_text(serving, style);
   const std::string phases =
-      phase_line("steady state", serving.steady_phase) + phase_line("ramps", serving.ramp_phases);
+      serving_phase_line("steady state", serving.steady_phase) + serving_phase_line("ramps", serving.ramp_phases);
   return out + (phases.empty() ? "" : "\n" + phases);
 }
 

@@ -8,9 +8,9 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::array<std::string_view, 8> kBlockCharacters = {"\u2581", "\u2582", "\u2583", "\u2584",
-                                                              "\u2585", "\u2586", "\u2587", "\u2588"};
-constexpr std::array<std::string_view, 8> kAsciiCharacters = {"_", ".", ":", "-", "=", "+", "*", "#"};
+constexpr std::array<std::string_view, 8> kUnicodeSparklineLevels = {"\u2581", "\u2582", "\u2583", "\u2584",
+                                                                     "\u2585", "\u2586", "\u2587", "\u2588"};
+constexpr std::array<std::string_view, 8> kAsciiSparklineLevels = {"_", ".", ":", "-", "=", "+", "*", "#"};
 
 std::optional<double> mean_of_known(std::span<const std::optional<double>> values) {
   double sum = 0;
@@ -37,9 +37,9 @@ std::string sparkline(std::span<const std::optional<double>> values, std::size_t
       continue;
     }
     const double height = top > 0 ? std::clamp(*value / top, 0.0, 1.0) : 0;
-    const auto level = std::min(static_cast<std::size_t>(height * static_cast<double>(kBlockCharacters.size())),
-                                kBlockCharacters.size() - 1);
-    line += unicode ? kBlockCharacters[level] : kAsciiCharacters[level];
+    const auto level = std::min(static_cast<std::size_t>(height * static_cast<double>(kUnicodeSparklineLevels.size())),
+                                kUnicodeSparklineLevels.size() - 1);
+    line += unicode ? kUnicodeSparklineLevels[level] : kAsciiSparklineLevels[level];
   }
   return line;
 }

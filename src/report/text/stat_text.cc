@@ -78,8 +78,8 @@ std::string domain_energy_rows(const StatResult& result) {
                   {},
                   {},
                   domain_origin_text(*domain)};
-    if (summary.mean_j) row.half_width_text = *summary.high_j - *summary.mean_j;
-    row.watts_text = mean_power_w(result, *domain);
+    if (summary.mean_j) row.half_width_j = *summary.high_j - *summary.mean_j;
+    row.mean_power_w = mean_power_w(result, *domain);
     out += energy_row_text(row);
   }
   return out;

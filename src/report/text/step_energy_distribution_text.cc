@@ -32,7 +32,7 @@ std::string step_energy_distribution_text(const ReportResult& result, const Text
   std::vector<std::optional<double>> as_they_ran;
   std::vector<double> sorted;
   for (const ReportRow& row : result.rows) {
-    if (row.name == kProbeMode) continue;
+    if (row.name == kProbeModeScopeName) continue;
     as_they_ran.push_back(row.energy_j);
     if (row.energy_j) sorted.push_back(*row.energy_j);
   }

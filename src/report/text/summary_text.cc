@@ -27,7 +27,7 @@ std::string energy_per_unit_line(std::string_view name, const std::optional<doub
 }
 
 std::string energy_per_unit_text(const ReportResult& result, const TextStyle& style) {
-  const RunRates rates = run_rates(result);
+  const RunRates rates = compute_run_rates(result);
   std::string out = energy_per_unit_line("epochs", rates.epochs, rates, style) +
                     energy_per_unit_line("steps", rates.steps, rates, style) +
                     energy_per_unit_line("samples", rates.samples, rates, style);

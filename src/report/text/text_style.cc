@@ -38,7 +38,7 @@ std::size_t count_display_columns(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char byte) { return !is_utf8_continuation(byte); }));
 }
 
-std::string padded(std::string_view text, std::size_t columns) {
+std::string left_aligned(std::string_view text, std::size_t columns) {
   const std::size_t used = count_display_columns(text);
   return std::string(text) + std::string(used < columns ? columns - used : 0, ' ');
 }
@@ -59,7 +59,7 @@ std::string shortened(std::string_view text, std::size_t columns) {
          std::string(text.substr(byte_offset_of_column(text, used - (kept - front))));
 }
 
-std::string shorten_inside(std::string_view text, std::size_t columns) {
+std::string keep_both_ends(std::string_view text, std::size_t columns) {
   const std::size_t used = count_display_columns(text);
   if (used <= 2 * columns) return std::string(text);
   return std::string(text.substr(0, byte_offset_of_column(text, columns))) +

@@ -36,14 +36,14 @@ struct TextStyle {
 
 // Number of Unicode characters of a UTF-8 text.
 std::size_t count_display_columns(std::string_view text);
-// padded() appends blanks, right_aligned() prepends them. Neither truncates.
-std::string padded(std::string_view text, std::size_t columns);
+// left_aligned() appends blanks, right_aligned() prepends them. Neither truncates.
+std::string left_aligned(std::string_view text, std::size_t columns);
 std::string right_aligned(std::string_view text, std::size_t columns);
 // Shortens a text to at most `columns`: ".." replaces its centre, because both ends of a name are informative.
 std::string shortened(std::string_view text, std::size_t columns);
 // The first and the last `columns` characters of a long text. shortened() to at most `columns` gives the same result
 // for this as for the whole text.
-std::string shorten_inside(std::string_view text, std::size_t columns);
+std::string keep_both_ends(std::string_view text, std::size_t columns);
 
 // A fraction from 0 to 1 as a bar of `columns` columns, with a resolution of 1/8 column in Unicode.
 std::string bar_text(double share, std::size_t columns, Characters characters);

@@ -42,7 +42,7 @@ std::string terminal_table_line(const TextTable& table, const std::vector<std::s
   for (std::size_t i = 0; i < row.size(); ++i) {
     const std::string text = shortened(printable(row[i]), widths[i]);
     if (i > 0) line += "  ";
-    line += table.is_number[i] ? right_aligned(text, widths[i]) : padded(text, widths[i]);
+    line += table.is_number[i] ? right_aligned(text, widths[i]) : left_aligned(text, widths[i]);
   }
   line.erase(line.find_last_not_of(' ') + 1);
   return line;

@@ -10,42 +10,42 @@ namespace joulemap::report {
 namespace {
 
 // Share of a node in the whole tree: by energy, or by time if no energy is known.
-class NodeWeights {
+class NodeShares {
  public:
-  explicit NodeWeights(const EnergyNode& root) : is_by_energy_(root.summed_row.energy_j.value_or(0) > 0) {
-    if (is_by_energy_) {
+  explicit NodeShares(const EnergyNode& root) : is_weighted_by_energy_(root.summed_row.energy_j.value_or(0) > 0) {
+    if (is_weighted_by_energy_) {
       total_weight_ = *root.summed_row.energy_j;
       return;
     }
     for (const EnergyNode& child : root.children) total_weight_ += child.summed_row.time_s;
   }
   double share(const EnergyNode& node) const {
-    const double value = is_by_energy_ ? node.summed_row.energy_j.value_or(0) : node.summed_row.time_s;
+    const double value = is_weighted_by_energy_ ? node.summed_row.energy_j.value_or(0) : node.summed_row.time_s;
     return total_weight_ > 0 ? value / total_weight_ : 0;
   }
 
  private:
-  bool is_by_energy_;
+  bool is_weighted_by_energy_;
   double total_weight_ = 0;
 };
 
-struct UnfoldCandidate {
+struct ExpansionCandidate {
   double share = 0;
   std::size_t sequence_number = 0;  // of two equal shares, the smaller order comes first
   const EnergyNode* node = nullptr;
   std::size_t depth = 0;
 
-  bool operator<(const UnfoldCandidate& other) const {
+  bool operator<(const ExpansionCandidate& other) const {
     return share != other.share ? share < other.share : sequence_number > other.sequence_number;
   }
 };
 
-constexpr std::size_t kMaxUnfoldedDevices = 16;
+constexpr std::size_t kMaxExpandedDevices = 16;
 
 // For each expanded node, the number of children that get a line. These are its first children.
-using UnfoldedNodes = std::map<const EnergyNode*, std::size_t>;
+using ShownChildCounts = std::map<const EnergyNode*, std::size_t>;
 
-std::size_t is_worth_showing(const EnergyNode& node, const NodeWeights& weights, double min_share) {
+std::size_t count_children_to_show(const EnergyNode& node, const NodeShares& weights, double min_share) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < node.children.size(); ++i) {
     if (weights.share(node.children[i]) >= min_share) count = i + 1;
@@ -53,21 +53,21 @@ std::size_t is_worth_showing(const EnergyNode& node, const NodeWeights& weights,
   return count;
 }
 
-UnfoldedNodes unfold_heaviest_nodes(const EnergyNode& root, const TreeLimits& limits) {
-  const NodeWeights weights(root);
-  UnfoldedNodes unfolded;
-  std::priority_queue<UnfoldCandidate> waiting;
+ShownChildCounts count_shown_children(const EnergyNode& root, const TreeLimits& limits) {
+  const NodeShares weights(root);
+  ShownChildCounts unfolded;
+  std::priority_queue<ExpansionCandidate> waiting;
   std::size_t order = 0;
   std::size_t left = limits.max_lines;
   waiting.push({1, order++, &root, 0});
   while (!waiting.empty() && left > 0) {
-    const UnfoldCandidate next = waiting.top();
+    const ExpansionCandidate next = waiting.top();
     waiting.pop();
     const std::vector<EnergyNode>& children = next.node->children;
     if (children.empty() || (limits.max_depth && next.depth >= *limits.max_depth)) continue;
     // Devices are always shown, even those without energy.
-    const bool is_few = next.depth == 0 && children.size() <= std::min(left, kMaxUnfoldedDevices);
-    std::size_t shown = is_few ? children.size() : is_worth_showing(*next.node, weights, limits.min_share);
+    const bool is_few = next.depth == 0 && children.size() <= std::min(left, kMaxExpandedDevices);
+    std::size_t shown = is_few ? children.size() : count_children_to_show(*next.node, weights, limits.min_share);
     // A line "1 more" would not be shorter than the row that it replaces.
     if (shown > 0 && shown + 1 == children.size()) ++shown;
     if (shown > left || (shown < children.size() && shown + 1 > left)) shown = left - 1;
@@ -94,29 +94,29 @@ EnergyNode sum_hidden_nodes(std::span<const EnergyNode> rest) {
   return sum;
 }
 
-void append_tree_lines(std::vector<TreeLine>& lines, const EnergyNode& node, const UnfoldedNodes& unfolded,
-                       std::vector<bool> is_last) {
+void append_tree_lines(std::vector<TreeLine>& lines, const EnergyNode& node, const ShownChildCounts& unfolded,
+                       std::vector<bool> is_last_sibling) {
   const auto known = unfolded.find(&node);
   if (known == unfolded.end()) return;
   const std::size_t shown = known->second;
-  is_last.push_back(false);
+  is_last_sibling.push_back(false);
   for (std::size_t i = 0; i < shown; ++i) {
-    is_last.back() = i + 1 == node.children.size();
+    is_last_sibling.back() = i + 1 == node.children.size();
     const EnergyNode& child = node.children[i];
     const bool is_open = unfolded.contains(&child) || child.children.empty();
-    lines.push_back({&child, is_last, is_open ? 0 : count_leaves(child), {}});
-    append_tree_lines(lines, child, unfolded, is_last);
+    lines.push_back({&child, is_last_sibling, is_open ? 0 : count_leaves(child), {}});
+    append_tree_lines(lines, child, unfolded, is_last_sibling);
   }
   if (shown == node.children.size()) return;
-  is_last.back() = true;
-  lines.push_back({nullptr, is_last, 0, sum_hidden_nodes(std::span(node.children).subspan(shown))});
+  is_last_sibling.back() = true;
+  lines.push_back({nullptr, is_last_sibling, 0, sum_hidden_nodes(std::span(node.children).subspan(shown))});
 }
 
 }  // namespace
 
 std::vector<TreeLine> tree_lines(const EnergyNode& root, const TreeLimits& limits) {
   std::vector<TreeLine> lines;
-  append_tree_lines(lines, root, unfold_heaviest_nodes(root, limits), {});
+  append_tree_lines(lines, root, count_shown_children(root, limits), {});
   return lines;
 }
 

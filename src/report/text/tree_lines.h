@@ -13,10 +13,10 @@
 namespace joulemap::report {
 
 struct TreeLine {
-  const EnergyNode* node = nullptr;  // node of the tree; null: a line for the sum of omitted children
-  std::vector<bool> is_last;         // per level down to this node: whether no sibling follows
-  std::size_t hidden_row_count = 0;  // number of leaves below a node that is not expanded, else 0
-  EnergyNode omitted_children_sum;   // sum of the omitted children, if node is null
+  const EnergyNode* node = nullptr;   // node of the tree; null: a line for the sum of omitted children
+  std::vector<bool> is_last_sibling;  // per level down to this node: whether no sibling follows
+  std::size_t hidden_row_count = 0;   // number of leaves below a node that is not expanded, else 0
+  EnergyNode omitted_children_sum;    // sum of the omitted children, if node is null
 };
 
 struct TreeLimits {

@@ -72,7 +72,7 @@ TEST(TreeLines, SumsOmittedBranches) {
   double shown_j = 0;
   for (const TreeLine& line : tree_lines(root, {{}, 6, 0})) {
     const EnergyNode& node = line.node != nullptr ? *line.node : line.omitted_children_sum;
-    if (line.is_last.size() == 1) shown_j += node.summed_row.energy_j.value_or(0);
+    if (line.is_last_sibling.size() == 1) shown_j += node.summed_row.energy_j.value_or(0);
   }
   EXPECT_DOUBLE_EQ(shown_j, root.summed_row.energy_j.value());
 }
@@ -91,6 +91,31 @@ TEST(TreeReport, NeedsNoUnicodeAndNoWideTerminal) {
 
 TEST(TreeReport, PrintsTheFullBasisInWideTerminals) {
   expect_golden("report_tree_wide.txt", tree_text(example_training(), {}, {Characters::unicode, 120}));
+}
+
+TEST(TreeReport, SharesAreThoseOfTheCommandWhereOtherProcessesUseTheDeviceToo) {
+  ReportResult result;
+  result.by = "layer";
+  result.attributed_j = 900;
+  result.idle_j = 0;
+  result.unattributed_j = 100;
+  for (const auto& [path, joules] : {std::pair(std::vector<std::string>{"background"}, 600.0),
+                                     std::pair(std::vector<std::string>{"train", "forward", "fc"}, 300.0)}) {
+    ReportRow& row = result.rows.emplace_back();
+    row.path = path;
+    row.device = "cpu";
+    row.energy_j = joules;
+  }
+  ReportRow& group = result.groups.emplace_back();
+  group.device = "cpu";
+  group.energy_j = 900;
+  const std::string text = tree_text(result, {}, {});
+  EXPECT_NE(text.find("75.0%"), std::string::npos) << text;  // 300 J of the 400 J of the command
+  EXPECT_NE(text.find("25.0%"), std::string::npos) << text;  // not attributed
+  EXPECT_NE(text.find("\n other processes"), std::string::npos) << text;
+  EXPECT_EQ(text.find("background"), std::string::npos) << text;
+  result.rows.front().energy_j = 10;
+  EXPECT_NE(tree_text(result, {}, {}).find("background"), std::string::npos) << "a small part is a row like others";
 }
 
 TEST(TreeReport, EscapesNamesOfARecording) {

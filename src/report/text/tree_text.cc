@@ -21,49 +21,49 @@ namespace joulemap::report {
 namespace {
 
 // Widths of the columns after the name; a blank precedes each.
-constexpr std::size_t kJoulesColumns = 7;
-constexpr std::size_t kUncertaintyColumns = 5;
-constexpr std::size_t kShareOfTotalColumns = 5;
-constexpr std::size_t kWattsColumns = 5;
-constexpr std::size_t kDurationColumns = 7;
-constexpr std::size_t kCallsColumns = 5;
-constexpr std::size_t kMinBarColumns = 6;
-constexpr std::size_t kMinColumnsForBars = 70;  // below this width there is no room for bars
-constexpr std::size_t kMaxBarColumns = 24;
-constexpr std::size_t kMinTreeNameColumns = 14;
-constexpr std::size_t kMaxTreeNameColumns = 64;
-constexpr std::size_t kBasisWordColumns = 10;
+constexpr std::size_t kJoulesWidth = 7;
+constexpr std::size_t kUncertaintyWidth = 5;
+constexpr std::size_t kShareOfTotalWidth = 5;
+constexpr std::size_t kWattsWidth = 5;
+constexpr std::size_t kDurationWidth = 7;
+constexpr std::size_t kCallCountWidth = 5;
+constexpr std::size_t kMinBarWidth = 6;
+constexpr std::size_t kMinTableWidthForBars = 70;  // below this width there is no room for bars
+constexpr std::size_t kMaxBarWidth = 24;
+constexpr std::size_t kMinTreeNameWidth = 14;
+constexpr std::size_t kMaxTreeNameWidth = 64;
+constexpr std::size_t kBasisWordWidth = 10;
 
 struct TreeLayout {
-  std::size_t name_columns = 0;
-  std::size_t bar_columns = 0;
-  std::size_t time_columns = kDurationColumns;
+  std::size_t name_width = 0;
+  std::size_t bar_width = 0;
+  std::size_t time_width = kDurationWidth;
   bool has_basis_words = false;  // shows the basis as a word instead of its first letter
 };
 
 // Widths for a terminal. The name gets its full width first; the bar gets the rest.
 TreeLayout choose_tree_layout(std::size_t longest_name, std::size_t longest_time, std::size_t columns) {
   TreeLayout layout;
-  layout.time_columns = std::max(kDurationColumns, longest_time);
-  const std::size_t numbers = 1 + kJoulesColumns + 1 + kUncertaintyColumns + 1 + kShareOfTotalColumns + 1 +
-                              kWattsColumns + 1 + layout.time_columns + 1 + kCallsColumns + 1;
+  layout.time_width = std::max(kDurationWidth, longest_time);
+  const std::size_t numbers = 1 + kJoulesWidth + 1 + kUncertaintyWidth + 1 + kShareOfTotalWidth + 1 + kWattsWidth + 1 +
+                              layout.time_width + 1 + kCallCountWidth + 1;
   layout.has_basis_words = columns >= 100;
-  const std::size_t fixed = 1 + numbers + 1 + (layout.has_basis_words ? kBasisWordColumns : 1);
-  const std::size_t least_bar = columns >= kMinColumnsForBars ? kMinBarColumns : 0;
-  const std::size_t left = std::max(columns, fixed + kMinTreeNameColumns + least_bar) - fixed;
-  layout.name_columns = std::clamp(std::min(longest_name, left - least_bar), kMinTreeNameColumns, kMaxTreeNameColumns);
-  layout.bar_columns = least_bar > 0 ? std::clamp(left - layout.name_columns, kMinBarColumns, kMaxBarColumns) : 0;
+  const std::size_t fixed = 1 + numbers + 1 + (layout.has_basis_words ? kBasisWordWidth : 1);
+  const std::size_t least_bar = columns >= kMinTableWidthForBars ? kMinBarWidth : 0;
+  const std::size_t left = std::max(columns, fixed + kMinTreeNameWidth + least_bar) - fixed;
+  layout.name_width = std::clamp(std::min(longest_name, left - least_bar), kMinTreeNameWidth, kMaxTreeNameWidth);
+  layout.bar_width = least_bar > 0 ? std::clamp(left - layout.name_width, kMinBarWidth, kMaxBarWidth) : 0;
   return layout;
 }
 
 std::string branch_prefix(const TreeLine& line, const TextStyle& style) {
   std::string out;
-  for (std::size_t i = 1; i < line.is_last.size(); ++i) {
-    const bool is_end = i + 1 == line.is_last.size();
+  for (std::size_t i = 1; i < line.is_last_sibling.size(); ++i) {
+    const bool is_end = i + 1 == line.is_last_sibling.size();
     if (style.is_unicode()) {
-      out += is_end ? (line.is_last[i] ? "└ " : "├ ") : (line.is_last[i] ? "  " : "│ ");
+      out += is_end ? (line.is_last_sibling[i] ? "└ " : "├ ") : (line.is_last_sibling[i] ? "  " : "│ ");
     } else {
-      out += is_end ? (line.is_last[i] ? "`-" : "|-") : (line.is_last[i] ? "  " : "| ");
+      out += is_end ? (line.is_last_sibling[i] ? "`-" : "|-") : (line.is_last_sibling[i] ? "  " : "| ");
     }
   }
   return out;
@@ -92,17 +92,17 @@ EnergyNode background_node(double joules) {
 class TreeTable {
  public:
   TreeTable(const TreeLayout& layout, const TextStyle& style, const ReportResult& result)
-      : layout_(layout), style_(style), whole_j_(energy_of_shares_j(result)), are_kernels_(result.by == "kernel") {}
+      : layout_(layout), style_(style), whole_j_(energy_of_shares_j(result)), has_kernel_rows_(result.by == "kernel") {}
 
   std::string header(std::string_view title) const {
     // A title that is longer than the column of names is on a separate line.
-    const bool fits = count_display_columns(title) <= layout_.name_columns;
+    const bool fits = count_display_columns(title) <= layout_.name_width;
     std::string out = fits ? "" : " " + style_.bold(std::string(title)) + "\n";
-    out += " " + style_.bold(padded(fits ? title : "", layout_.name_columns));
+    out += " " + style_.bold(left_aligned(fits ? title : "", layout_.name_width));
     const std::string numbers =
-        fmt::format(" {:>{}} {} {:>{}} {:<{}} {:>{}} {:>{}} {:>{}} {}", "J", kJoulesColumns,
-                    right_aligned(style_.plus_minus_sign(), kUncertaintyColumns), "share", kShareOfTotalColumns, "",
-                    layout_.bar_columns, "W", kWattsColumns, "time", layout_.time_columns, "calls", kCallsColumns,
+        fmt::format(" {:>{}} {} {:>{}} {:<{}} {:>{}} {:>{}} {:>{}} {}", "J", kJoulesWidth,
+                    right_aligned(style_.plus_minus_sign(), kUncertaintyWidth), "share", kShareOfTotalWidth, "",
+                    layout_.bar_width, "W", kWattsWidth, "time", layout_.time_width, "calls", kCallCountWidth,
                     layout_.has_basis_words ? "basis" : "b");
     return out + style_.dimmed(numbers) + "\n";
   }
@@ -111,22 +111,22 @@ class TreeTable {
     const ReportRow& row = node.summed_row;
     const std::string more = hidden_rows > 1 ? fmt::format(" +{}", hidden_rows) : "";
     const std::size_t used = count_display_columns(prefix) + more.size();
-    const std::size_t left = layout_.name_columns > used ? layout_.name_columns - used : 1;
+    const std::size_t left = layout_.name_width > used ? layout_.name_width - used : 1;
     const std::string name =
-        are_kernels_ ? brief_kernel_name(printable(node.name), left) : shortened(printable(node.name), left);
-    const std::string blanks(layout_.name_columns - std::min(layout_.name_columns, used + count_display_columns(name)),
+        has_kernel_rows_ ? brief_kernel_name(printable(node.name), left) : shortened(printable(node.name), left);
+    const std::string blanks(layout_.name_width - std::min(layout_.name_width, used + count_display_columns(name)),
                              ' ');
     const bool has_share = row.energy_j && whole_j_ && *whole_j_ > 0 && !is_background_row(row);
     const double share = has_share ? *row.energy_j / *whole_j_ : 0;
-    const std::string bar = has_share ? bar_text(share, layout_.bar_columns, style_.characters) : "";
+    const std::string bar = has_share ? bar_text(share, layout_.bar_width, style_.characters) : "";
     std::string out = " " + style_.dimmed(prefix) + name + style_.dimmed(more) + blanks;
-    out += " " + right_aligned(row.energy_j ? format_number(*row.energy_j) : "?", kJoulesColumns);
-    out += " " + style_.dimmed(right_aligned(uncertainty_text(row), kUncertaintyColumns));
-    out += " " + right_aligned(has_share ? percent_text(share) : "", kShareOfTotalColumns);
-    out += " " + style_.cyan(bar) + std::string(layout_.bar_columns - count_display_columns(bar), ' ');
-    out += " " + right_aligned(row.power_w ? format_number(*row.power_w, 3) : "", kWattsColumns);
-    out += " " + right_aligned(row.time_s > 0 ? duration_text(row.time_s) : "", layout_.time_columns);
-    out += " " + right_aligned(row.count.value_or(0) > 0 ? count_text(*row.count) : "", kCallsColumns);
+    out += " " + right_aligned(row.energy_j ? format_number(*row.energy_j) : "?", kJoulesWidth);
+    out += " " + style_.dimmed(right_aligned(uncertainty_text(row), kUncertaintyWidth));
+    out += " " + right_aligned(has_share ? percent_text(share) : "", kShareOfTotalWidth);
+    out += " " + style_.cyan(bar) + std::string(layout_.bar_width - count_display_columns(bar), ' ');
+    out += " " + right_aligned(row.power_w ? format_number(*row.power_w, 3) : "", kWattsWidth);
+    out += " " + right_aligned(row.time_s > 0 ? duration_text(row.time_s) : "", layout_.time_width);
+    out += " " + right_aligned(row.count.value_or(0) > 0 ? count_text(*row.count) : "", kCallCountWidth);
     if (!row.basis.empty() && row.energy_j)
       out += " " + style_.dimmed(layout_.has_basis_words ? row.basis : row.basis.substr(0, 1));
     return out.substr(0, out.find_last_not_of(' ') + 1) + "\n";
@@ -136,7 +136,7 @@ class TreeTable {
   TreeLayout layout_;
   TextStyle style_;
   std::optional<double> whole_j_;
-  bool are_kernels_;
+  bool has_kernel_rows_;
 };
 
 // The tree contains the command alone where other processes used a noticeable part: their row would make the shares of
@@ -156,8 +156,8 @@ TreeLimits tree_limits(const TreeTextOptions& view, const ReportResult& result) 
   return limits;
 }
 
-std::string basis_legend(const std::vector<TreeLine>& lines, const TreeLayout& layout, double interval,
-                         bool has_background, const TextStyle& style) {
+std::string attribution_basis_legend(const std::vector<TreeLine>& lines, const TreeLayout& layout, double interval,
+                                     bool has_background, const TextStyle& style) {
   std::set<std::string> bases;
   bool is_folded = false;
   for (const TreeLine& line : lines) {
@@ -210,7 +210,8 @@ std::string tree_text(const ReportResult& result, const TreeTextOptions& view, c
   if (lines.empty()) out += "  no row matches the filter\n";
   for (const EnergyNode& node : idle_and_unattributed_nodes(result)) out += table.line("", node, 0);
   if (background_j > 0) out += table.line("", background_node(background_j), 0);
-  return out + basis_legend(lines, layout, result.interval, background_j > 0, style) + step_energy_distribution_text(result, style);
+  return out + attribution_basis_legend(lines, layout, result.interval, background_j > 0, style) +
+         step_energy_distribution_text(result, style);
 }
 
 }  // namespace joulemap::report

@@ -80,7 +80,8 @@ class EstimateSensor final : public Sensor {
   std::uint64_t start_ticks_ = 0;
 };
 
-Channel make_channel(std::string domain, DomainClass domain_class, std::string model, double relative_uncertainty) {
+Channel make_estimate_channel(std::string domain, DomainClass domain_class, std::string model,
+                              double relative_uncertainty) {
   Channel channel;
   channel.name = domain;
   channel.sensor = kEstimateSensorName;
@@ -115,15 +116,15 @@ ProbeResult probe_estimate(const ProbeContext& context) {
   const std::vector<PackageModel> packages = make_package_models(machine);
   for (std::size_t i = 0; i < packages.size(); ++i) {
     const PackageModel& model = packages[i];
-    channels.push_back(
-        make_channel(fmt::format("package-{}", i), DomainClass::cpu, model.formula, model.relative_uncertainty));
+    channels.push_back(make_estimate_channel(fmt::format("package-{}", i), DomainClass::cpu, model.formula,
+                                             model.relative_uncertainty));
     channels.back().uncertainty_w = model.uncertainty_w;
     laws.push_back({kIdlePowerFraction * model.limit_w, kBusyPowerFraction * model.limit_w});
   }
   if (const std::optional<MemoryModel> memory = make_memory_model(machine)) {
     for (std::size_t i = 0; i < packages.size(); ++i) {
-      channels.push_back(
-          make_channel(fmt::format("dram-{}", i), DomainClass::memory, memory->formula, memory->relative_uncertainty));
+      channels.push_back(make_estimate_channel(fmt::format("dram-{}", i), DomainClass::memory, memory->formula,
+                                               memory->relative_uncertainty));
       laws.push_back({memory->power_w, 0});
     }
   }

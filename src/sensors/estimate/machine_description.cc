@@ -15,8 +15,8 @@ namespace joulemap::sensors {
 namespace {
 
 // Plausible power limits. Where no limit is set, firmware writes 0 or the largest number of the register.
-constexpr double kMinPlausibleLimit_w = 2;
-constexpr double kMaxPlausibleLimit_w = 2000;
+constexpr double kMinPlausiblePowerLimit_w = 2;
+constexpr double kMaxPlausiblePowerLimit_w = 2000;
 constexpr double kKibPerGib = 1024.0 * 1024.0;
 
 int count_packages(const SystemRoot& root) {
@@ -40,7 +40,7 @@ std::optional<double> read_power_limit_w(const PowercapZone& zone) {
     const auto microwatts = text ? parse_u64(*text) : std::nullopt;
     if (!microwatts) continue;
     const double limit_w = static_cast<double>(*microwatts) * 1e-6;
-    if (limit_w >= kMinPlausibleLimit_w && limit_w <= kMaxPlausibleLimit_w) return limit_w;
+    if (limit_w >= kMinPlausiblePowerLimit_w && limit_w <= kMaxPlausiblePowerLimit_w) return limit_w;
   }
   return std::nullopt;
 }

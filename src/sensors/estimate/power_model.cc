@@ -9,17 +9,17 @@
 namespace joulemap::sensors {
 namespace {
 
-constexpr double kUncertaintyWithLimit = 0.4;
-constexpr double kUncertaintyWithoutLimit = 0.6;
-constexpr double kIdleUncertaintyOfLimit = 0.2;  // as a fraction of the limit
+constexpr double kUncertaintyWithPowerLimit = 0.4;
+constexpr double kUncertaintyWithoutPowerLimit = 0.6;
+constexpr double kIdleUncertaintyLimitFraction = 0.2;  // as a fraction of the limit
 constexpr double kWattsPerThread = 3.5;
 
-constexpr double kFirstMemoryGib = 16;
-constexpr double kWattsPerFirstGib = 0.2;
+constexpr double kFirstTierMemoryGib = 16;
+constexpr double kWattsPerFirstTierGib = 0.2;
 constexpr double kWattsPerFurtherGib = 0.1;
 constexpr double kMemoryUncertainty = 0.67;
 
-long format_percent(double share) { return std::lround(share * 100); }
+long round_to_percent(double share) { return std::lround(share * 100); }
 
 }  // namespace
 
@@ -33,18 +33,18 @@ std::vector<PackageModel> make_package_models(const MachineDescription& machine)
     std::string origin;
     if (limit) {
       model.limit_w = *limit;
-      model.relative_uncertainty = kUncertaintyWithLimit;
+      model.relative_uncertainty = kUncertaintyWithPowerLimit;
       origin = "its power limit";
     } else {
       const double threads = static_cast<double>(machine.thread_count) / packages;
       model.limit_w = kWattsPerThread * threads;
-      model.relative_uncertainty = kUncertaintyWithoutLimit;
+      model.relative_uncertainty = kUncertaintyWithoutPowerLimit;
       origin = fmt::format("{} W x {:.4g} hardware threads", kWattsPerThread, threads);
     }
-    model.uncertainty_w = kIdleUncertaintyOfLimit * model.limit_w;
+    model.uncertainty_w = kIdleUncertaintyLimitFraction * model.limit_w;
     model.formula = fmt::format("{:.4g} W ({}) x ({} + {} x busy share), +-{:.3g} W and +-{} %", model.limit_w, origin,
                                 kIdlePowerFraction, kBusyPowerFraction, model.uncertainty_w,
-                                format_percent(model.relative_uncertainty));
+                                round_to_percent(model.relative_uncertainty));
     models.push_back(std::move(model));
   }
   return models;
@@ -53,16 +53,16 @@ std::vector<PackageModel> make_package_models(const MachineDescription& machine)
 std::optional<MemoryModel> make_memory_model(const MachineDescription& machine) {
   if (!machine.memory_gib) return std::nullopt;
   const double gib = *machine.memory_gib;
-  const double all_w =
-      kWattsPerFirstGib * std::min(gib, kFirstMemoryGib) + kWattsPerFurtherGib * std::max(gib - kFirstMemoryGib, 0.0);
+  const double all_w = kWattsPerFirstTierGib * std::min(gib, kFirstTierMemoryGib) +
+                       kWattsPerFurtherGib * std::max(gib - kFirstTierMemoryGib, 0.0);
   const int packages = std::max(machine.package_count, 1);
   MemoryModel model;
   model.power_w = all_w / packages;
   model.relative_uncertainty = kMemoryUncertainty;
   model.formula = fmt::format("{:.4g} W = ({} W/GiB up to {} GiB, {} W/GiB beyond) x {:.3g} GiB{}, +-{} %",
-                              model.power_w, kWattsPerFirstGib, kFirstMemoryGib, kWattsPerFurtherGib, gib,
+                              model.power_w, kWattsPerFirstTierGib, kFirstTierMemoryGib, kWattsPerFurtherGib, gib,
                               packages > 1 ? fmt::format(" / {} packages", packages) : "",
-                              format_percent(model.relative_uncertainty));
+                              round_to_percent(model.relative_uncertainty));
   return model;
 }
 

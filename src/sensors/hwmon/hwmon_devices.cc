@@ -26,7 +26,7 @@ struct HwmonDevice {
   int index_of_same_name = 0;  // index among devices of the same name
 };
 
-std::string read_word(const std::string& path) {
+std::string read_sanitized_name(const std::string& path) {
   const Result<std::string> text = read_small_file(path);
   if (!text) return {};
   std::string word(trim(*text));
@@ -44,7 +44,8 @@ std::string to_lower_case(std::string_view label) {
 }
 
 // Sets domain, class and containment from the driver's name and the file's label.
-void set_domain(const HwmonDevice& device, const HwmonFileName& file, const std::string& label, Channel& channel) {
+void set_hwmon_domain(const HwmonDevice& device, const HwmonFileName& file, const std::string& label,
+                      Channel& channel) {
   if (device.driver_name == "amdgpu") {
     channel.domain = fmt::format("amdgpu-{}", device.index_of_same_name);
     channel.domain_class = DomainClass::gpu;
@@ -65,7 +66,7 @@ void set_domain(const HwmonDevice& device, const HwmonFileName& file, const std:
   }
 }
 
-std::vector<HwmonFile> list_device_files(const HwmonDevice& device) {
+std::vector<HwmonFile> list_hwmon_device_files(const HwmonDevice& device) {
   std::vector<HwmonFile> files;
   const Result<std::vector<std::string>> names = list_directory(device.directory);
   if (!names) return files;
@@ -77,14 +78,14 @@ std::vector<HwmonFile> list_device_files(const HwmonDevice& device) {
         std::find(names->begin(), names->end(), fmt::format("power{}_average", parsed->channel_index)) != names->end();
     if (!counter && !parsed->is_average && has_average)
       continue;  // use the average instead: it misses nothing between reads
-    const std::string label =
-        read_word(fmt::format("{}/{}{}_label", device.directory, counter ? "energy" : "power", parsed->channel_index));
+    const std::string label = read_sanitized_name(
+        fmt::format("{}/{}{}_label", device.directory, counter ? "energy" : "power", parsed->channel_index));
     if (device.driver_name == "amd_energy" && !label.starts_with("Esocket"))
       continue;  // counters of single cores, which are part of the socket
 
     HwmonFile file{device.directory + "/" + name, {}};
     Channel& channel = file.channel;
-    set_domain(device, *parsed, label, channel);
+    set_hwmon_domain(device, *parsed, label, channel);
     channel.name = counter ? channel.domain + "-energy" : channel.domain + "-power";
     channel.sensor = "hwmon";
     channel.source = device.bus_address.empty() ? file.path : fmt::format("{} ({})", file.path, device.bus_address);
@@ -128,11 +129,11 @@ Result<std::vector<HwmonFile>> find_hwmon_files(const SystemRoot& root) {
   }
   std::map<std::string, int> seen;
   for (const std::string& name : *names) {
-    HwmonDevice device{top + "/" + name, read_word(top + "/" + name + "/name"), {}, 0};
+    HwmonDevice device{top + "/" + name, read_sanitized_name(top + "/" + name + "/name"), {}, 0};
     if (device.driver_name.empty()) continue;
     device.bus_address = link_target_name(device.directory + "/device");
     device.index_of_same_name = seen[device.driver_name]++;
-    for (HwmonFile& file : list_device_files(device)) files.push_back(std::move(file));
+    for (HwmonFile& file : list_hwmon_device_files(device)) files.push_back(std::move(file));
   }
   return files;
 }

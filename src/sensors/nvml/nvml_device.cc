@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kUnitsPerMilliUnit = 1e-3;
 // Update period of counter and powers, observed on an H200 with driver 580; other cards are reported to update every 20
-// to 100 ms. The sensor's CounterClock finds the actual period.
+// to 100 ms. The sensor's UpdateTimeEstimator finds the actual period.
 constexpr double kNvmlUpdatePeriod_s = 0.1;
 // The driver of an H200 stores a value every 20.000 ms, and 120 of them.
 constexpr double kPowerHistoryPeriod_s = 0.02;
@@ -50,7 +50,7 @@ constexpr std::array<MetricTraits, kGpuMetricCount> kMetricTraits = {{
     {"memory-used", "nvmlDeviceGetMemoryInfo", ChannelKind::gauge, Quantity::memory, 1, 0},
     {"throttle-reasons", "nvmlDeviceGetCurrentClocksEventReasons", ChannelKind::gauge, Quantity::throttle_reasons, 1,
      0},
-    {kCoTenantUtilization, "nvmlDeviceGetProcessUtilization, SM", ChannelKind::gauge, Quantity::utilization, 1,
+    {kCoTenantUtilizationSuffix, "nvmlDeviceGetProcessUtilization, SM", ChannelKind::gauge, Quantity::utilization, 1,
      kAveragePowerAveraging_s},
     {"power-history", "nvmlDeviceGetSamples, total power", ChannelKind::gauge, Quantity::power_history,
      kUnitsPerMilliUnit, 0},
@@ -120,7 +120,7 @@ std::string query_text(Ask ask) {
 
 }  // namespace
 
-ReadCode read_code_of(NvmlReturn status) {
+ReadCode to_read_code(NvmlReturn status) {
   switch (status) {
     case NvmlReturn::success:
       return ReadCode::ok;

@@ -95,7 +95,7 @@ class NvmlDevice {
 };
 
 // The reading code of a failed call.
-ReadCode read_code_of(NvmlReturn status);
+ReadCode to_read_code(NvmlReturn status);
 
 // False when this GPU, driver or library lacks the function; true on success and on other failures.
 bool is_supported(NvmlReturn status);

@@ -63,7 +63,7 @@ std::optional<std::size_t> find_mig_parent(const NvmlLibrary& library, const Lis
 }
 
 std::string remedy_for_read_status(NvmlReturn status) {
-  switch (read_code_of(status)) {
+  switch (to_read_code(status)) {
     case ReadCode::vanished:
       return "sudo dmesg | grep -i xid\n(a GPU reset or a reboot restores it: sudo nvidia-smi --gpu-reset)";
     case ReadCode::denied:
@@ -93,7 +93,7 @@ ReadableMetrics probe_metrics(const NvmlDevice& device) {
     } else if (is_supported(status)) {
       abilities.last_error_status = status;
       abilities.unreadable.push_back(
-          {device.make_metric_channel(metric), std::string(to_string(read_code_of(status)))});
+          {device.make_metric_channel(metric), std::string(to_string(to_read_code(status)))});
     }
   }
   return abilities;
@@ -145,7 +145,7 @@ class NvmlProber {
 
 void NvmlProber::diagnose_lost_devices(const ListedGpus& devices) {
   for (const LostDevice& lost : devices.lost_devices) {
-    const ReadCode code = read_code_of(lost.status);
+    const ReadCode code = to_read_code(lost.status);
     const std::string why = fmt::format("gpu{}: {}", lost.index, library_->describe_status(lost.status));
     status_.diagnostics.add({code == ReadCode::denied     ? "gpu_denied"
                              : code == ReadCode::vanished ? "gpu_lost"
@@ -172,7 +172,7 @@ void NvmlProber::diagnose_device(const NvmlDevice& device, const std::string& la
         {"mig_mode", 1, fmt::format("{} is split into instances (MIG): its energy includes all of them", label), ""});
   }
   if (abilities.last_error_status != NvmlReturn::success) {
-    const bool denied = read_code_of(abilities.last_error_status) == ReadCode::denied;
+    const bool denied = to_read_code(abilities.last_error_status) == ReadCode::denied;
     status_.diagnostics.add({denied ? "sensor_denied" : "sensor_unreadable", abilities.unreadable.size(),
                              fmt::format("{}: {}: {}", label, abilities.unreadable.front().channel.name,
                                          library_->describe_status(abilities.last_error_status)),
@@ -185,7 +185,7 @@ void NvmlProber::open_device(const NvmlDevice& device, const ListedDevice& liste
   const std::string label = gpu_label(device, listed);
   ReadableMetrics abilities = probe_metrics(device);
   for (UnreadableChannel& channel : abilities.unreadable) {
-    if (measures_energy(channel.channel)) status_.unreadable.push_back(channel);
+    if (measures_energy_or_power(channel.channel)) status_.unreadable.push_back(channel);
   }
   if (measures_energy_of_gpu(abilities.metrics)) {
     diagnose_device(device, label, abilities);
@@ -207,7 +207,7 @@ void NvmlProber::open_device(const NvmlDevice& device, const ListedDevice& liste
   if (abilities.last_error_status != NvmlReturn::success) {
     why = fmt::format("{}: {}", label, library_->describe_status(abilities.last_error_status));
     remedy = remedy_for_read_status(abilities.last_error_status);
-    is_any_denied_ = is_any_denied_ || read_code_of(abilities.last_error_status) == ReadCode::denied;
+    is_any_denied_ = is_any_denied_ || to_read_code(abilities.last_error_status) == ReadCode::denied;
   } else if (device.is_vgpu()) {
     why = fmt::format("{} is a virtual GPU: its host does not expose energy to guests", label);
     remedy = "not possible in this VM; measure on the host, or use a machine that passes the whole GPU through";

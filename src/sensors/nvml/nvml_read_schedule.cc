@@ -21,7 +21,7 @@ constexpr std::int64_t kMaxTimeBetweenReads_ns = 10 * kNanosecondsPerSecond;
 constexpr std::int64_t kDefaultPowerReadPeriod_ns = 10 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kNearEdgePowerReadPeriod_ns = kNanosecondsPerMillisecond;
 // How long powers are polled quickly to find their updates before falling back to the default period.
-constexpr std::int64_t kPowerUpdateSearch_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kPowerUpdateSearchTimeout_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kMinReadPeriod_ns = kNanosecondsPerMillisecond / 10;
 constexpr std::int64_t kMaxPreciseUpdateWidth_ns = kNanosecondsPerMillisecond;
 
@@ -41,7 +41,9 @@ constexpr int kMaxUpdateSearchReads = 5;
 // Exponential moving average over about the last eight values.
 std::int64_t update_moving_average(std::int64_t mean, std::int64_t value) { return mean + (value - mean) / 8; }
 
-bool is_between_edges(SamplingMode mode) { return mode == SamplingMode::relaxed || mode == SamplingMode::every_update; }
+bool is_between_edges_mode(SamplingMode mode) {
+  return mode == SamplingMode::relaxed || mode == SamplingMode::every_update;
+}
 
 }  // namespace
 
@@ -54,7 +56,7 @@ void CounterReadSchedule::add_read(std::int64_t before_ns, std::int64_t after_ns
   long_read_ns_ = std::max(wall_ns, update_moving_average(long_read_ns_, mean_read_ns_));
   const bool phase_unknown = update_clock_.has_period() && !update_clock_.is_locked();
   update_search_read_count_ =
-      is_between_edges(mode) && phase_unknown ? (update_search_read_count_ + 1) % kMaxUpdateSearchReads : 0;
+      is_between_edges_mode(mode) && phase_unknown ? (update_search_read_count_ + 1) % kMaxUpdateSearchReads : 0;
   update_clock_.observe(before_ns, after_ns, raw);
   has_read_ = true;
   has_last_read_failed_ = false;
@@ -72,7 +74,7 @@ void CounterReadSchedule::add_failure(std::int64_t after_ns) noexcept {
   last_read_end_ns_ = after_ns;
 }
 
-void CounterReadSchedule::suggest_period(const CounterClock& other) noexcept {
+void CounterReadSchedule::suggest_period(const UpdateTimeEstimator& other) noexcept {
   const std::optional<UpdatePeriod> known = other.shared_period();
   if (known) update_clock_.suggest_period(known->period_ns, known->tolerance_ns);
 }
@@ -81,10 +83,10 @@ std::int64_t CounterReadSchedule::next_read_ns(SamplingMode mode,
                                                std::optional<std::int64_t> requested_ns) const noexcept {
   if (has_last_read_failed_) return last_read_end_ns_ + kReadRetryPeriod_ns;
   if (!has_read_) return 0;
-  if (!is_between_edges(mode)) return next_near_edge_ns();
-  if (mode == SamplingMode::every_update) return next_relaxed_ns(last_read_begin_ns_ + kMinReadPeriod_ns);
-  if (!requested_ns) return next_relaxed_ns(affordable_period_ns_);
-  return next_relaxed_ns(last_read_begin_ns_ + std::max(*requested_ns, kMinReadPeriod_ns));
+  if (!is_between_edges_mode(mode)) return next_near_edge_read_ns();
+  if (mode == SamplingMode::every_update) return next_relaxed_read_ns(last_read_begin_ns_ + kMinReadPeriod_ns);
+  if (!requested_ns) return next_relaxed_read_ns(affordable_period_ns_);
+  return next_relaxed_read_ns(last_read_begin_ns_ + std::max(*requested_ns, kMinReadPeriod_ns));
 }
 
 // Half width, in ns, up to which the time of an update counts as precise.
@@ -97,7 +99,7 @@ std::int64_t CounterReadSchedule::uncertainty_midpoint_ns(const UpdateInterval& 
   return step.midpoint_ns() - std::min(mean_read_ns_, kNvmlLatchDelay_ns) / 2;
 }
 
-std::int64_t CounterReadSchedule::next_near_edge_ns() const noexcept {
+std::int64_t CounterReadSchedule::next_near_edge_read_ns() const noexcept {
   if (!update_clock_.is_locked()) return last_read_end_ns_ + kNearEdgeSearchPause_ns;
   const std::int64_t soonest_ns = last_read_end_ns_ + kMinReadPeriod_ns;
   // The first update that the last read may have missed: read before it, within it while its time is uncertain, and
@@ -113,7 +115,7 @@ std::int64_t CounterReadSchedule::next_near_edge_ns() const noexcept {
   return std::max(step.latest_ns, soonest_ns);
 }
 
-std::int64_t CounterReadSchedule::next_relaxed_ns(std::int64_t affordable_ns) const noexcept {
+std::int64_t CounterReadSchedule::next_relaxed_read_ns(std::int64_t affordable_ns) const noexcept {
   const std::int64_t soonest_ns = last_read_end_ns_ + kPauseBetweenReads_ns;
   if (!update_clock_.has_period())
     return std::max({soonest_ns, affordable_ns, last_read_begin_ns_ + kUpdateSearchPeriod_ns});
@@ -152,11 +154,11 @@ std::int64_t PowerReadSchedule::next_read_ns(SamplingMode mode,
                                              std::optional<std::int64_t> requested_ns) const noexcept {
   if (has_last_read_failed_) return last_read_begin_ns_ + kReadRetryPeriod_ns;
   if (!has_read_) return 0;
-  if (!is_between_edges(mode)) return last_read_begin_ns_ + kNearEdgePowerReadPeriod_ns;
+  if (!is_between_edges_mode(mode)) return last_read_begin_ns_ + kNearEdgePowerReadPeriod_ns;
   const std::int64_t requested_period_ns =
       std::max(requested_ns.value_or(kDefaultPowerReadPeriod_ns), kMinReadPeriod_ns);
   if (!update_clock_.is_locked()) {
-    const bool seeking = !requested_ns && last_read_begin_ns_ < first_read_ns_ + kPowerUpdateSearch_ns;
+    const bool seeking = !requested_ns && last_read_begin_ns_ < first_read_ns_ + kPowerUpdateSearchTimeout_ns;
     return last_read_begin_ns_ + (seeking ? kUpdateSearchPeriod_ns : requested_period_ns);
   }
   const auto period_ns = static_cast<std::int64_t>(update_clock_.period_ns());

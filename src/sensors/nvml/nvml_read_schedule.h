@@ -5,7 +5,7 @@
 //
 // Reading the energy counter of an H200 spins for 2 to 30 ms; reading its powers takes microseconds. Both update every
 // 100 ms. So the powers are polled, and the counter is read rarely, but at the right times: a value read just after an
-// update is the energy at that update, whose time the CounterClock estimates better than any single read.
+// update is the energy at that update, whose time the UpdateTimeEstimator estimates better than any single read.
 //
 //   relaxed       the counter between two updates, where a read is cheapest, as often as kCounterReadCpuFraction of a
 //                 core allows; and now and then within the uncertainty of an update's time, to reduce it
@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "energy/counter_clock.h"
+#include "energy/update_time_estimator.h"
 #include "sensors/sensor.h"
 
 namespace joulemap::sensors::nvml {
@@ -34,19 +34,20 @@ class CounterReadSchedule {
   // update times are known, relaxed reads are not closer than the updates.
   std::int64_t next_read_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept;
 
-  // Passes the update period of another value of the same device to the counter's clock (CounterClock::suggest_period).
-  void suggest_period(const CounterClock& other) noexcept;
+  // Passes the update period of another value of the same device to the counter's clock
+  // (UpdateTimeEstimator::suggest_period).
+  void suggest_period(const UpdateTimeEstimator& other) noexcept;
 
-  const CounterClock& update_clock() const { return update_clock_; }
+  const UpdateTimeEstimator& update_clock() const { return update_clock_; }
   std::int64_t mean_cpu_ns() const { return mean_cpu_ns_; }
 
  private:
-  std::int64_t next_near_edge_ns() const noexcept;
-  std::int64_t next_relaxed_ns(std::int64_t affordable_ns) const noexcept;
+  std::int64_t next_near_edge_read_ns() const noexcept;
+  std::int64_t next_relaxed_read_ns(std::int64_t affordable_ns) const noexcept;
   std::int64_t cheapest_read_ns(const UpdateInterval& step) const;  // when a read after that update is cheapest
   std::int64_t uncertainty_midpoint_ns(const UpdateInterval& step) const;
 
-  CounterClock update_clock_{CounterClock::EqualValues::mean_no_update, kNvmlLatchDelay_ns};
+  UpdateTimeEstimator update_clock_{UpdateTimeEstimator::EqualValues::imply_no_update, kNvmlLatchDelay_ns};
   std::int64_t last_read_begin_ns_ = 0;
   std::int64_t last_read_end_ns_ = 0;
   std::int64_t mean_cpu_ns_ = 0;
@@ -65,10 +66,10 @@ class PowerReadSchedule {
   void add_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept;
   void add_failure(std::int64_t after_ns) noexcept;
   std::int64_t next_read_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept;
-  const CounterClock& update_clock() const { return update_clock_; }
+  const UpdateTimeEstimator& update_clock() const { return update_clock_; }
 
  private:
-  CounterClock update_clock_{CounterClock::EqualValues::are_inconclusive};
+  UpdateTimeEstimator update_clock_{UpdateTimeEstimator::EqualValues::are_inconclusive};
   std::int64_t first_read_ns_ = 0;
   std::int64_t last_read_begin_ns_ = 0;
   bool has_read_ = false;

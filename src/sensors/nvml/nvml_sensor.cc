@@ -17,7 +17,7 @@ constexpr std::int64_t kMinPauseBetweenReads_ns = 50 * kNanosecondsPerMicrosecon
 constexpr std::size_t kMaxPowerChannels = 4;
 
 Reading make_reading(const RawReadResult& read, std::int64_t before_ns, std::int64_t after_ns) {
-  return {read.raw, before_ns, after_ns, read_code_of(read.status)};
+  return {read.raw, before_ns, after_ns, to_read_code(read.status)};
 }
 
 Reading make_skipped_reading() {
@@ -40,11 +40,11 @@ NvmlSensor::NvmlSensor(NvmlDevice device, std::vector<GpuMetric> metrics, std::o
   has_counter_ = !metrics_.empty() && metrics_.front() == GpuMetric::energy;
   first_power_channel_ = has_counter_ ? 1 : 0;
   first_slow_channel_ = first_power_channel_;
-  update_tracked_channel_ = first_power_channel_;
+  tracked_power_channel_ = first_power_channel_;
   while (first_slow_channel_ < metrics_.size() && is_power_metric(metrics_[first_slow_channel_])) {
     const bool is_average = metrics_[first_slow_channel_] == GpuMetric::power_average ||
                             metrics_[first_slow_channel_] == GpuMetric::power_usage;
-    if (is_average) update_tracked_channel_ = first_slow_channel_;
+    if (is_average) tracked_power_channel_ = first_slow_channel_;
     ++first_slow_channel_;
   }
   JOULEMAP_CHECK(first_slow_channel_ - first_power_channel_ <= kMaxPowerChannels, "more powers than there are");
@@ -61,7 +61,7 @@ void NvmlSensor::read_powers(std::span<Reading> readings) noexcept {
     readings[first_power_channel_ + i] = make_reading(reads[i], before_ns, after_ns);
     any_good = any_good || reads[i].status == NvmlReturn::success;
   }
-  const RawReadResult& clocked = reads[update_tracked_channel_ - first_power_channel_];
+  const RawReadResult& clocked = reads[tracked_power_channel_ - first_power_channel_];
   if (clocked.status == NvmlReturn::success) {
     power_schedule_.add_read(before_ns, after_ns, clocked.raw);
     counter_schedule_.suggest_period(power_schedule_.update_clock());

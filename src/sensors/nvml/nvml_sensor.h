@@ -40,8 +40,8 @@ class NvmlSensor final : public Sensor {
   std::span<const Sample> history() const noexcept override;
   std::int64_t next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept override;
 
-  const CounterClock& counter_clock() const { return counter_schedule_.update_clock(); }
-  const CounterClock& power_clock() const { return power_schedule_.update_clock(); }
+  const UpdateTimeEstimator& counter_update_estimator() const { return counter_schedule_.update_clock(); }
+  const UpdateTimeEstimator& power_update_estimator() const { return power_schedule_.update_clock(); }
 
  private:
   void read_powers(std::span<Reading> readings) noexcept;
@@ -57,7 +57,7 @@ class NvmlSensor final : public Sensor {
   bool has_counter_ = false;
   std::size_t first_power_channel_ = 0;
   std::size_t first_slow_channel_ = 0;
-  std::size_t update_tracked_channel_ =
+  std::size_t tracked_power_channel_ =
       0;  // the power whose update times are tracked: the average, if supported, changes at nearly every update
 
   CounterReadSchedule counter_schedule_;

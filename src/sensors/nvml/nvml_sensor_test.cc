@@ -258,7 +258,7 @@ TEST_F(Nvml, LocatesCounterUpdatesInNearEdgeModeAndMeasuresExactly) {
   observe(readings);
   sample(sensor, end_ns + 250 * kMs, SamplingMode::near_edge, observe);
 
-  EXPECT_TRUE(dynamic_cast<nvml::NvmlSensor&>(sensor).counter_clock().is_locked());
+  EXPECT_TRUE(dynamic_cast<nvml::NvmlSensor&>(sensor).counter_update_estimator().is_locked());
   const ChannelEnergy energy = curve.energy_between(begin_ns, end_ns);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 300 * 1.4, energy.uncertainty_j);  // two whole waves
@@ -272,16 +272,16 @@ TEST(RealGpu, HasCounterUpdatesThatAreLocated) {
   if (sensor.channels()[0].kind != ChannelKind::counter) GTEST_SKIP() << "no energy counter";
   const auto ignore = [](const std::vector<Reading>&) {};
   sample(sensor, monotonic_ns() + kNanosecondsPerSecond, SamplingMode::near_edge, ignore);
-  ASSERT_TRUE(sensor.counter_clock().is_locked());
+  ASSERT_TRUE(sensor.counter_update_estimator().is_locked());
   const std::int64_t cpu_before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   sample(sensor, monotonic_ns() + 10 * kNanosecondsPerSecond, SamplingMode::relaxed, ignore);
   const double share = seconds(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before_ns) / 10;
-  ASSERT_TRUE(sensor.counter_clock().is_locked());
+  ASSERT_TRUE(sensor.counter_update_estimator().is_locked());
   std::printf("period %.4f ms, half width %.2f ms, %llu slips, %.2f %% of a core\n",
-              sensor.counter_clock().period_ns() * 1e-6,
-              static_cast<double>(sensor.counter_clock().known_update_half_width_ns()) * 1e-6,
-              static_cast<unsigned long long>(sensor.counter_clock().irregular_update_count()), 100 * share);
-  EXPECT_EQ(sensor.counter_clock().irregular_update_count(), 0u);
+              sensor.counter_update_estimator().period_ns() * 1e-6,
+              static_cast<double>(sensor.counter_update_estimator().known_update_half_width_ns()) * 1e-6,
+              static_cast<unsigned long long>(sensor.counter_update_estimator().irregular_update_count()), 100 * share);
+  EXPECT_EQ(sensor.counter_update_estimator().irregular_update_count(), 0u);
 }
 
 TEST_F(Nvml, RetriesSlowlyWhenTheGpuFallsOffTheBus) {

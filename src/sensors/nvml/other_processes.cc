@@ -56,7 +56,7 @@ std::optional<ProcessOwner> OtherProcesses::ListedProcesses::owner_of(unsigned p
   return owners[static_cast<std::size_t>(found - pids.begin())];
 }
 
-bool OtherProcesses::ListedProcesses::has(ProcessOwner owner) const noexcept {
+bool OtherProcesses::ListedProcesses::has_process_of(ProcessOwner owner) const noexcept {
   const auto end = owners.begin() + static_cast<std::ptrdiff_t>(pid_count);
   return std::find(owners.begin(), end, owner) != end;
 }
@@ -78,7 +78,8 @@ const OtherProcesses::ListedProcesses& OtherProcesses::update_process_list(const
   }
   const bool is_unchanged =
       last_classified_ns_ != 0 && now.pids == process_list_.pids && now.pid_count == process_list_.pid_count;
-  const bool are_all_ours = !process_list_.has(ProcessOwner::unknown) && !process_list_.has(ProcessOwner::other);
+  const bool are_all_ours =
+      !process_list_.has_process_of(ProcessOwner::unknown) && !process_list_.has_process_of(ProcessOwner::other);
   const bool is_settled = are_all_ours || now_ns - last_classified_ns_ < kReclassifyPeriod_ns;
   if (is_unchanged && is_settled && now.is_readable == process_list_.is_readable) return process_list_;
   classifier_.classify(std::span(now.pids).first(now.pid_count), now.owners);
@@ -122,14 +123,14 @@ std::optional<RawReadResult> OtherProcesses::read_utilization(const NvmlDevice& 
     const bool is_busy = busy.status == NvmlReturn::success && busy.raw > 0;
     if (is_busy && classifier_.uses_cuda().value_or(false)) return RawReadResult{NvmlReturn::unknown, 0};
   }
-  const bool may_hide = !classifier_.is_initial_pid_namespace() && listed.has(ProcessOwner::measured);
-  if (!may_hide && !listed.has(ProcessOwner::other) && !listed.has(ProcessOwner::unknown))
+  const bool may_hide = !classifier_.is_initial_pid_namespace() && listed.has_process_of(ProcessOwner::measured);
+  if (!may_hide && !listed.has_process_of(ProcessOwner::other) && !listed.has_process_of(ProcessOwner::unknown))
     return RawReadResult{NvmlReturn::success, 0};
   std::array<ProcessUtilization, kMaxProcesses> uses;
   const auto since_us = static_cast<unsigned long long>((unix_ns() - look_back_ns) / kNanosecondsPerMicrosecond);
   const NvmlDevice::ProcessReadResult read = device.read_process_utilization(since_us, uses);
   if (read.status == NvmlReturn::success) return sum_other_utilization(std::span(uses).first(read.count));
-  const bool matters = listed.has(ProcessOwner::other) || listed.has(ProcessOwner::unknown);
+  const bool matters = listed.has_process_of(ProcessOwner::other) || listed.has_process_of(ProcessOwner::unknown);
   return RawReadResult{matters ? read.status : NvmlReturn::success, 0};
 }
 

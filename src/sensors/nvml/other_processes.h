@@ -55,7 +55,7 @@ class OtherProcesses {
     bool is_readable = false;
 
     std::optional<ProcessOwner> owner_of(unsigned pid) const noexcept;
-    bool has(ProcessOwner owner) const noexcept;
+    bool has_process_of(ProcessOwner owner) const noexcept;
   };
   const ListedProcesses& update_process_list(const NvmlDevice& device, std::int64_t now_ns) noexcept;
   RawReadResult sum_other_utilization(std::span<const ProcessUtilization> uses) noexcept;

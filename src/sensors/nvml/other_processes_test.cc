@@ -15,8 +15,8 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr unsigned kOther = 0x3FFF'FFF0;  // larger than any pid
-constexpr pid_t kMeasured = 40;
+constexpr unsigned kImpossiblePid = 0x3FFF'FFF0;  // larger than any pid
+constexpr pid_t kMeasuredPid = 40;
 const FakeProcess kUsesCuda = {.files = {"/dev/nvidia-uvm"}};
 
 std::size_t co_tenants_on(const NvmlDevice& device) {
@@ -40,8 +40,8 @@ class OtherProcessesOnGpu : public testing::Test {
   OtherProcesses in_container(const NvmlDevice& device, const FakeProcess& program) {
     proc_.add(50);
     proc_.set_self(50, false);
-    proc_.add(kMeasured, program);
-    return find_other_processes(device, MeasuredProcessSet({.root_pids = {kMeasured}}, proc_.path())).value();
+    proc_.add(kMeasuredPid, program);
+    return find_other_processes(device, MeasuredProcessSet({.root_pids = {kMeasuredPid}}, proc_.path())).value();
   }
 
   FakeProc proc_;
@@ -62,21 +62,21 @@ TEST_F(OtherProcessesOnGpu, UseNothingWhereThereAreNone) {
 }
 
 TEST_F(OtherProcessesOnGpu, AreSummedUpToFullUtilization) {
-  const NvmlDevice device = gpu(fmt::format("process {} 40\nprocess {} 25\n", kOther, kOther + 1));
+  const NvmlDevice device = gpu(fmt::format("process {} 40\nprocess {} 25\n", kImpossiblePid, kImpossiblePid + 1));
   OtherProcesses other_processes = find_other_processes(device, MeasuredProcessSet()).value();
   EXPECT_EQ(co_tenants_on(device), 2u);
   EXPECT_EQ(other_processes.read_utilization(device)->raw, 65u);
-  const NvmlDevice crowded = gpu(fmt::format("process {} 80\nprocess {} 75\n", kOther, kOther + 1));
+  const NvmlDevice crowded = gpu(fmt::format("process {} 80\nprocess {} 75\n", kImpossiblePid, kImpossiblePid + 1));
   EXPECT_EQ(find_other_processes(crowded, MeasuredProcessSet())->read_utilization(crowded)->raw, 100u);
 }
 
 TEST_F(OtherProcessesOnGpu, ExcludeTheProgramThatStartedTheRecorder) {
-  proc_.add(kMeasured, kUsesCuda);
-  proc_.add(50, {.parent = kMeasured});
+  proc_.add(kMeasuredPid, kUsesCuda);
+  proc_.add(50, {.parent = kMeasuredPid});
   proc_.set_self(50, true);
-  const NvmlDevice device = gpu(fmt::format("process {} 90\nprocess {} 25\n", kMeasured, kOther));
+  const NvmlDevice device = gpu(fmt::format("process {} 90\nprocess {} 25\n", kMeasuredPid, kImpossiblePid));
   OtherProcesses attached =
-      find_other_processes(device, MeasuredProcessSet({.root_pids = {kMeasured}}, proc_.path())).value();
+      find_other_processes(device, MeasuredProcessSet({.root_pids = {kMeasuredPid}}, proc_.path())).value();
   EXPECT_EQ(attached.read_utilization(device)->raw, 25u);
   EXPECT_EQ(attached.find_processes_of_owner(device, ProcessOwner::other).count, 1u);
 }
@@ -98,7 +98,7 @@ TEST_F(OtherProcessesOnGpu, ThatCannotBeDistinguishedAreReportedAndNotBackground
 }
 
 TEST_F(OtherProcessesOnGpu, ThatAContainerDoesNotListAreDetectedByUtilization) {
-  const NvmlDevice device = gpu(fmt::format("process {} 50\nunlisted 70002 30\n", kMeasured));
+  const NvmlDevice device = gpu(fmt::format("process {} 50\nunlisted 70002 30\n", kMeasuredPid));
   OtherProcesses attached = in_container(device, kUsesCuda);
   EXPECT_EQ(attached.read_utilization(device)->raw, 0u);  // pid 70002 may be a measured process that has just ended
   EXPECT_EQ(attached.read_utilization(device)->raw, 30u);
@@ -112,7 +112,7 @@ TEST_F(OtherProcessesOnGpu, AreNotAssumedWhenAnUnlistedPidShowsMeasuredUse) {
 
 TEST_F(OtherProcessesOnGpu, AreReportedWithoutUtilization) {
   for (const char* what : {"denied process_utilization\n", "unsupported process_utilization\n"}) {
-    const NvmlDevice device = gpu(fmt::format("process {} 40\n{}", kOther, what));
+    const NvmlDevice device = gpu(fmt::format("process {} 40\n{}", kImpossiblePid, what));
     OtherProcesses other_processes = find_other_processes(device, MeasuredProcessSet()).value();
     EXPECT_TRUE(describe_other_processes(other_processes, "gpu0", device).contains("gpu_shared_untold"));
     const std::optional<RawReadResult> read = other_processes.read_utilization(device);
@@ -124,7 +124,7 @@ TEST_F(OtherProcessesOnGpu, AreReportedWithoutUtilization) {
 TEST_F(OtherProcessesOnGpu, AreNotGuessedWhenProcessesAreUnreadable) {
   const NvmlDevice open = gpu("");
   OtherProcesses other_processes = find_other_processes(open, MeasuredProcessSet()).value();
-  const NvmlDevice closed = gpu(fmt::format("process {} 40\ndenied processes process_utilization\n", kOther));
+  const NvmlDevice closed = gpu(fmt::format("process {} 40\ndenied processes process_utilization\n", kImpossiblePid));
   EXPECT_FALSE(find_other_processes(closed, MeasuredProcessSet()));
   EXPECT_FALSE(other_processes.read_utilization(closed));
 }

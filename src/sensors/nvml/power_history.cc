@@ -18,7 +18,7 @@ constexpr std::int64_t kDriverRetention_ns = 5 * kNanosecondsPerSecond / 2;
 // Between two reads, wall clock and monotonic clock drift apart by less than this, even while NTP slews the wall clock.
 constexpr std::int64_t kMinClockJump_ns = 50 * kNanosecondsPerMillisecond;
 // The driver sometimes returns the newest value twice, a microsecond later.
-constexpr unsigned long long kMinSampleDistance_us = 1000;
+constexpr unsigned long long kMinSampleInterval_us = 1000;
 
 }  // namespace
 
@@ -56,7 +56,7 @@ void PowerHistory::add_values(std::span<const TimedValue> values, std::int64_t n
   for (const TimedValue& value : values) {
     const auto unix_taken_ns = static_cast<std::int64_t>(value.timestamp_us) * kNanosecondsPerMicrosecond;
     const std::int64_t taken_ns = unix_taken_ns - unix_ahead_ns;
-    const bool is_known = value.timestamp_us < last_sample_us_ + kMinSampleDistance_us;
+    const bool is_known = value.timestamp_us < last_sample_us_ + kMinSampleInterval_us;
     const bool is_before_set = taken_ns > now_ns + kMinClockJump_ns;  // the driver still stores values from before the
                                                                       // clock was set
     if (is_known || is_before_set || samples_.size() == samples_.capacity()) continue;

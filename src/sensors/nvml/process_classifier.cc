@@ -41,7 +41,7 @@ bool ProcessClassifier::is_mps_server(unsigned number) const noexcept {
   return std::string_view(name.data()) == kMpsServerName;
 }
 
-bool ProcessClassifier::is_process_of_others(unsigned number) const noexcept {
+bool ProcessClassifier::is_known_unmeasured_process(unsigned number) const noexcept {
   return std::find(known_other_pids_.begin(), known_other_pids_.end(), number) != known_other_pids_.end();
 }
 
@@ -104,7 +104,7 @@ void ProcessClassifier::classify_by_elimination(std::span<const unsigned> listed
     const auto named = std::find_if(known.begin(), known.end(), [&](const CudaProcess& process) {
       return contains_pid(process.namespace_pids, listed[i]);
     });
-    owners[i] = is_process_of_others(listed[i]) ? ProcessOwner::other : ProcessOwner::unknown;
+    owners[i] = is_known_unmeasured_process(listed[i]) ? ProcessOwner::other : ProcessOwner::unknown;
     if (named != known.end()) {
       named->is_listed_by_nvml = true;
       owners[i] = named->is_measured ? ProcessOwner::measured : ProcessOwner::other;

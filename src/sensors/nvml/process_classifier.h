@@ -66,7 +66,7 @@ class ProcessClassifier {
   void classify_mps_servers(std::span<const unsigned> listed, std::span<ProcessOwner> owners) const noexcept;
   std::size_t count_unlisted_processes(std::span<const CudaProcess> known) const noexcept;
   bool is_mps_server(unsigned number) const noexcept;
-  bool is_process_of_others(unsigned number) const noexcept;
+  bool is_known_unmeasured_process(unsigned number) const noexcept;
 
   MeasuredProcessSet measured_processes_;
   bool is_initial_pid_namespace_;

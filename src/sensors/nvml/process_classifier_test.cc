@@ -8,7 +8,7 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr pid_t kProgram = 40;
+constexpr pid_t kProgramPid = 40;
 constexpr pid_t kRecorder = 50;
 const std::vector<std::string> kCuda = {"/dev/nvidiactl", "/dev/nvidia-uvm"};
 const std::vector<std::string> kNoCuda = {"/dev/nvidiactl", "/dev/nvidia0"};
@@ -39,18 +39,18 @@ class ProcessClassifierTest : public testing::Test {
 
 TEST_F(ProcessClassifierTest, IdentifiesByPidOutsideOfContainers) {
   add_recorder(true);
-  proc_.add(kProgram, {.files = kCuda});
-  proc_.add(41, {.parent = kProgram});
-  ProcessClassifier attached = owners({kProgram, 60}, {kProgram});
-  EXPECT_EQ(classify(attached, {kProgram, 41, 60, 0}), (Owners{measured, measured, other, unknown}));
+  proc_.add(kProgramPid, {.files = kCuda});
+  proc_.add(41, {.parent = kProgramPid});
+  ProcessClassifier attached = owners({kProgramPid, 60}, {kProgramPid});
+  EXPECT_EQ(classify(attached, {kProgramPid, 41, 60, 0}), (Owners{measured, measured, other, unknown}));
 }
 
 TEST_F(ProcessClassifierTest, IdentifiesTranslatedPidsInAContainer) {
   add_recorder(false);
-  proc_.add(kProgram, {.files = kCuda});
+  proc_.add(kProgramPid, {.files = kCuda});
   proc_.add(60, {.files = kCuda});
-  ProcessClassifier attached = owners({kProgram, 60}, {kProgram});
-  EXPECT_EQ(classify(attached, {kProgram, 60}), (Owners{measured, other}));
+  ProcessClassifier attached = owners({kProgramPid, 60}, {kProgramPid});
+  EXPECT_EQ(classify(attached, {kProgramPid, 60}), (Owners{measured, other}));
 }
 
 TEST_F(ProcessClassifierTest, HostPidsFromBeforeTheCommandAreOtherProcesses) {
@@ -64,17 +64,17 @@ TEST_F(ProcessClassifierTest, HostPidsFromBeforeTheCommandAreOtherProcesses) {
 
 TEST_F(ProcessClassifierTest, HostPidsAreMeasuredWhenUnambiguous) {
   add_recorder(false);
-  proc_.add(kProgram, {.files = kCuda});
-  ProcessClassifier attached = owners({70001}, {kProgram});
+  proc_.add(kProgramPid, {.files = kCuda});
+  ProcessClassifier attached = owners({70001}, {kProgramPid});
   EXPECT_EQ(classify(attached, {70001}), (Owners{measured}));
   EXPECT_EQ(classify(attached, {70001, 70002}), (Owners{unknown, unknown}));
 }
 
 TEST_F(ProcessClassifierTest, IgnoresAPidCollisionWithAProcessWithoutCuda) {
   add_recorder(false);
-  proc_.add(kProgram, {.files = kCuda});
+  proc_.add(kProgramPid, {.files = kCuda});
   proc_.add(60, {.files = kNoCuda});
-  ProcessClassifier attached = owners({60}, {kProgram});
+  ProcessClassifier attached = owners({60}, {kProgramPid});
   EXPECT_EQ(classify(attached, {60}), (Owners{measured}));
 }
 
@@ -88,18 +88,18 @@ TEST_F(ProcessClassifierTest, RanksAreMeasuredOnEachGpu) {
 
 TEST_F(ProcessClassifierTest, ToleratesWorkersThatInheritedTheDeviceFile) {
   add_recorder(false);
-  proc_.add(kProgram, {.files = kCuda, .arguments = 7000});
-  proc_.add(41, {.parent = kProgram, .files = kCuda, .arguments = 7000});
-  ProcessClassifier attached = owners({70001, 70002}, {kProgram});
+  proc_.add(kProgramPid, {.files = kCuda, .arguments = 7000});
+  proc_.add(41, {.parent = kProgramPid, .files = kCuda, .arguments = 7000});
+  ProcessClassifier attached = owners({70001, 70002}, {kProgramPid});
   EXPECT_EQ(classify(attached, {70001, 70002}), (Owners{unknown, unknown}));
-  proc_.add(41, {.parent = kProgram, .files = kCuda, .arguments = 8000});  // has called exec since the fork
+  proc_.add(41, {.parent = kProgramPid, .files = kCuda, .arguments = 8000});  // has called exec since the fork
   EXPECT_EQ(classify(attached, {70001, 70002}), (Owners{measured, measured}));
 }
 
 TEST_F(ProcessClassifierTest, IdentifiesByNamespacePidWithAnOuterProc) {
   add_recorder(false);
-  proc_.add(kProgram, {.files = kCuda, .namespace_numbers = {kProgram, 7}});
-  ProcessClassifier attached = owners({7}, {kProgram});
+  proc_.add(kProgramPid, {.files = kCuda, .namespace_numbers = {kProgramPid, 7}});
+  ProcessClassifier attached = owners({7}, {kProgramPid});
   EXPECT_EQ(classify(attached, {7}), (Owners{measured}));
 }
 
@@ -114,8 +114,8 @@ TEST_F(ProcessClassifierTest, ProcessesWithoutAPidAreMeasuredOrUnknown) {
 
 TEST_F(ProcessClassifierTest, IsUnknownWhenMeasuredFilesAreUnreadable) {
   add_recorder(false);
-  proc_.add(kProgram, {.hides_files = true});
-  ProcessClassifier attached = owners({70001}, {kProgram});
+  proc_.add(kProgramPid, {.hides_files = true});
+  ProcessClassifier attached = owners({70001}, {kProgramPid});
   EXPECT_EQ(attached.uses_cuda(), std::nullopt);
   EXPECT_EQ(classify(attached, {70001}), (Owners{unknown}));
 }
@@ -125,13 +125,13 @@ TEST_F(ProcessClassifierTest, AnMpsServerBelongsToItsClients) {
     FakeProc proc;
     proc.add(kRecorder, {.files = kNoCuda});
     proc.set_self(kRecorder, is_initial_pid_namespace);
-    proc.add(kProgram, {.files = kCuda});
+    proc.add(kProgramPid, {.files = kCuda});
     proc.add(60, {.files = kCuda});
     proc.add(90, {.name = "nvidia-cuda-mps-server", .files = kCuda});
-    ProcessClassifier attached(MeasuredProcessSet({.root_pids = {kProgram}}, proc.path()),
-                               std::vector<unsigned>{kProgram, 90});
-    EXPECT_EQ(classify(attached, {kProgram, 90}), (Owners{measured, measured}));
-    EXPECT_EQ(classify(attached, {kProgram, 60, 90}), (Owners{measured, other, unknown}));
+    ProcessClassifier attached(MeasuredProcessSet({.root_pids = {kProgramPid}}, proc.path()),
+                               std::vector<unsigned>{kProgramPid, 90});
+    EXPECT_EQ(classify(attached, {kProgramPid, 90}), (Owners{measured, measured}));
+    EXPECT_EQ(classify(attached, {kProgramPid, 60, 90}), (Owners{measured, other, unknown}));
   }
 }
 

@@ -22,12 +22,13 @@ std::vector<std::size_t> device_indexes_in_cuda_order(const std::vector<ListedDe
   return order;
 }
 
-bool have_different_names(const std::vector<ListedDevice>& devices) {
+bool have_different_device_names(const std::vector<ListedDevice>& devices) {
   return std::any_of(devices.begin(), devices.end(),
                      [&](const ListedDevice& device) { return device.name != devices.front().name; });
 }
 
-std::optional<std::size_t> find_by_uuid_prefix(const std::vector<ListedDevice>& devices, std::string_view prefix) {
+std::optional<std::size_t> find_device_by_uuid_prefix(const std::vector<ListedDevice>& devices,
+                                                      std::string_view prefix) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].uuid.rfind(prefix, 0) != 0) continue;
@@ -69,10 +70,10 @@ class VisibleDeviceSelection {
  private:
   std::optional<std::size_t> find_device(std::string_view entry) {
     if (entry.rfind("MIG-", 0) == 0) return find_mig_device(entry);
-    if (entry.rfind("GPU-", 0) == 0) return find_by_uuid_prefix(devices_, entry);
+    if (entry.rfind("GPU-", 0) == 0) return find_device_by_uuid_prefix(devices_, entry);
     const std::optional<std::uint64_t> index = parse_u64(entry);
     if (!index || *index >= devices_.size()) return std::nullopt;
-    if (have_different_names(devices_) && environment_.device_order != kPciBusOrder) {
+    if (have_different_device_names(devices_) && environment_.device_order != kPciBusOrder) {
       visible_.diagnostics.add({"cuda_device_order", 1,
                                 "CUDA_VISIBLE_DEVICES uses CUDA's order, fastest first, which NVML does not report; "
                                 "joulemap assumes the order of PCI addresses and may measure another GPU",
@@ -86,7 +87,7 @@ class VisibleDeviceSelection {
   std::optional<std::size_t> find_mig_device(std::string_view entry) {
     const std::string_view rest = entry.substr(4);
     const std::optional<std::size_t> parent = rest.rfind("GPU-", 0) == 0
-                                                  ? find_by_uuid_prefix(devices_, rest.substr(0, rest.find('/')))
+                                                  ? find_device_by_uuid_prefix(devices_, rest.substr(0, rest.find('/')))
                                                   : find_mig_parent_(std::string(entry));
     if (!parent) return std::nullopt;
     visible_.diagnostics.add({"mig_whole_gpu", 1,

@@ -10,17 +10,17 @@ using Indices = std::vector<std::size_t>;
 
 // NVML's order is usually that of PCI addresses. Here the last two GPUs are swapped, so that a test fails if the code
 // confuses the two orders.
-const std::vector<ListedDevice> kThree = {
+const std::vector<ListedDevice> kThreeGpus = {
     {"GPU-8932f937-0001", "H200", "00000000:1B:00.0"},
     {"GPU-8932f937-0002", "H200", "00000000:CB:00.0"},
     {"GPU-11112222-0003", "H200", "00000000:5D:00.0"},
 };
 
-std::optional<std::size_t> no_mig(const std::string&) { return std::nullopt; }
+std::optional<std::size_t> find_no_mig_device(const std::string&) { return std::nullopt; }
 
-VisibleDevices choose(std::optional<std::string> value, const std::vector<ListedDevice>& devices = kThree,
+VisibleDevices choose(std::optional<std::string> value, const std::vector<ListedDevice>& devices = kThreeGpus,
                       std::string order = {}) {
-  return select_visible_devices(devices, {std::move(value), std::move(order)}, no_mig);
+  return select_visible_devices(devices, {std::move(value), std::move(order)}, find_no_mig_device);
 }
 
 TEST(VisibleDevices, AreAllOfThemWithoutTheVariable) {
@@ -66,7 +66,7 @@ TEST(VisibleDevices, NamedTwiceAreMeasuredOnce) {
 }
 
 TEST(VisibleDevices, OfDifferentModelsWarnThatTheIndexIsAmbiguous) {
-  std::vector<ListedDevice> mixed = kThree;
+  std::vector<ListedDevice> mixed = kThreeGpus;
   mixed[1].name = "RTX 4090";
   EXPECT_TRUE(choose("0", mixed).diagnostics.contains("cuda_device_order"));
   EXPECT_TRUE(choose("0", mixed, "FASTEST_FIRST").diagnostics.contains("cuda_device_order"));
@@ -79,7 +79,7 @@ TEST(VisibleDevices, MeasureTheWholeGpuOfAMigInstance) {
     return uuid == "MIG-c6d4f1ef" ? std::optional<std::size_t>(1) : std::nullopt;
   };
   for (const char* text : {"MIG-c6d4f1ef", "MIG-GPU-8932f937-0002/1/0", "MIG-GPU-8932f937-0002/1/0,MIG-c6d4f1ef"}) {
-    const VisibleDevices visible = select_visible_devices(kThree, {text, ""}, parent);
+    const VisibleDevices visible = select_visible_devices(kThreeGpus, {text, ""}, parent);
     EXPECT_EQ(visible.device_indexes, (Indices{1})) << text;
     EXPECT_TRUE(visible.diagnostics.contains("mig_whole_gpu")) << text;
   }

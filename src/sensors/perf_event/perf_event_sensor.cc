@@ -90,7 +90,7 @@ Result<std::unique_ptr<PerfEventSensor>> open_events(const RaplPmu& pmu, const s
   return std::make_unique<PerfEventSensor>(std::move(events), std::move(channels));
 }
 
-std::string read_paranoid_level(const SystemRoot& root) {
+std::string read_perf_event_paranoid(const SystemRoot& root) {
   const Result<std::string> text = read_small_file(root.path("/proc/sys/kernel/perf_event_paranoid"));
   return text ? std::string(trim(*text)) : "unknown";
 }
@@ -132,7 +132,7 @@ ProbeResult probe_perf_event(const ProbeContext& context) {
   if (!sensor && sensor.error().code == ErrorCode::permission) {
     return make_perf_event_status(
         SensorState::denied,
-        fmt::format("{} (perf_event_paranoid is {})", sensor.error().message, read_paranoid_level(context.root())),
+        fmt::format("{} (perf_event_paranoid is {})", sensor.error().message, read_perf_event_paranoid(context.root())),
         remedy_for_denied_perf_event(context.host(), context.program_path()));
   }
   if (!sensor)

@@ -45,7 +45,7 @@ struct OpenedZones {
   std::vector<Error> open_errors;  // one for each unreadable channel
 };
 
-std::string read_code_text(ErrorCode code) {
+std::string read_code_name_of_error(ErrorCode code) {
   switch (code) {
     case ErrorCode::permission:
       return std::string(to_string(ReadCode::denied));
@@ -63,7 +63,7 @@ OpenedZones open_zones(const std::vector<PowercapZone>& zones) {
     Result<CounterFile> file = open_counter_file(path);
     if (!file && file.error().code == ErrorCode::not_found) continue;  // a zone that only limits power
     if (!file) {
-      opened.unreadable.push_back({make_zone_channel(zone, path), read_code_text(file.error().code)});
+      opened.unreadable.push_back({make_zone_channel(zone, path), read_code_name_of_error(file.error().code)});
       opened.open_errors.push_back(std::move(file).error());
       continue;
     }

@@ -81,7 +81,7 @@ TEST(PowercapZones, NamesDiesAndTheirChildren) {
   zones[1] = {.id = "intel-rapl:0:0", .name = "dram"};
   zones[2] = {.id = "intel-rapl:1", .name = "package-0-die-1"};
   zones[3] = {.id = "intel-rapl:1:0", .name = "core"};
-  assign_domains(zones);
+  assign_zone_domains(zones);
   EXPECT_EQ(zones[1].domain, "dram-0-die-0");
   EXPECT_EQ(zones[3].domain, "core-0-die-1");
   EXPECT_EQ(zones[3].part_of, "package-0-die-1");
@@ -90,7 +90,7 @@ TEST(PowercapZones, NamesDiesAndTheirChildren) {
 TEST(PowercapZones, NamesAChildWithoutItsParentByItsNumber) {
   std::vector<PowercapZone> zones(1);
   zones[0] = {.id = "intel-rapl:1:0", .name = "dram"};
-  assign_domains(zones);
+  assign_zone_domains(zones);
   EXPECT_EQ(zones[0].domain, "dram-1");
 }
 
@@ -107,7 +107,7 @@ TEST(PowercapZones, DistinguishesZonesOfTheSameName) {
   std::vector<PowercapZone> zones(2);
   zones[0] = {.id = "intel-rapl:0", .name = "psys"};
   zones[1] = {.id = "intel-rapl:1", .name = "psys"};
-  assign_domains(zones);
+  assign_zone_domains(zones);
   EXPECT_EQ(zones[0].domain, "psys");
   EXPECT_EQ(zones[1].domain, "psys-1");
   EXPECT_EQ(zones[1].part_of, "psys");  // so that the platform is counted once

@@ -24,7 +24,7 @@ std::string parent_zone_id(std::string_view id) {
 }
 
 // "package-0-die-1" and "core" give "core-0-die-1"; a parent of another name gives "core-<parent>".
-std::string domain_name_below(std::string_view name, std::string_view parent_domain) {
+std::string make_subdomain_name(std::string_view name, std::string_view parent_domain) {
   constexpr std::string_view kPackage = "package";
   if (parent_domain.starts_with(kPackage))
     return std::string(name) + std::string(parent_domain.substr(kPackage.size()));
@@ -78,11 +78,11 @@ Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root) {
     zones.push_back(std::move(zone));
   }
   std::stable_partition(zones.begin(), zones.end(), [](const PowercapZone& zone) { return !zone.is_duplicate; });
-  assign_domains(zones);
+  assign_zone_domains(zones);
   return zones;
 }
 
-void assign_domains(std::vector<PowercapZone>& zones) {
+void assign_zone_domains(std::vector<PowercapZone>& zones) {
   std::map<std::string, std::string> domain_of_id;
   std::map<std::string, std::set<std::string>, std::less<>>
       taken;  // by control type: a duplicate zone may have the same domain name
@@ -94,7 +94,7 @@ void assign_domains(std::vector<PowercapZone>& zones) {
     if (zone.name.empty()) {
       wanted = zone.id;
     } else if (parent != domain_of_id.end()) {
-      wanted = domain_name_below(zone.name, parent->second);
+      wanted = make_subdomain_name(zone.name, parent->second);
     } else if (!parent_zone_id(zone.id).empty()) {
       wanted = zone.name + "-" + std::string(top_zone_number(zone.id));
     }

@@ -34,6 +34,6 @@ struct PowercapZone {
 Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root);
 
 // Fills in domain, part_of and domain_class from ids and names. Pure.
-void assign_domains(std::vector<PowercapZone>& zones);
+void assign_zone_domains(std::vector<PowercapZone>& zones);
 
 }  // namespace joulemap::sensors

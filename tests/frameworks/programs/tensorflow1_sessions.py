@@ -24,12 +24,12 @@ with tf.variable_scope("net"):
 loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits), name="loss")
 train = tf.train.AdamOptimizer(1e-3).minimize(loss)
 random = np.random.default_rng(7)
-given = {x: random.random((512, 256), dtype="float32"), y: random.integers(0, 10, 512)}
+feed = {x: random.random((512, 256), dtype="float32"), y: random.integers(0, 10, 512)}
 losses = []
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
     for _ in range(40):
-        losses.append(session.run([train, loss], given)[1])
+        losses.append(session.run([train, loss], feed)[1])
     for _ in range(8):
-        session.run(logits, given)
+        session.run(logits, feed)
 print(" ".join(float(value).hex() for value in losses))

@@ -15,7 +15,7 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 STEPS = 40
-KIND = sys.argv[1]
+PROGRAM_KIND = sys.argv[1]
 
 
 class Dense(tf.Module):
@@ -63,8 +63,8 @@ def keras_network():
     )
 
 
-net, variables_of, apply = keras_network() if KIND in ("keras", "eager") else plain_network()
-forward = tf.function(lambda x: net(x)) if KIND == "nested" else net
+net, variables_of, apply = keras_network() if PROGRAM_KIND in ("keras", "eager") else plain_network()
+forward = tf.function(lambda x: net(x)) if PROGRAM_KIND == "nested" else net
 
 
 def train_step(x, y):
@@ -77,13 +77,13 @@ def train_step(x, y):
     return loss
 
 
-if KIND != "eager":
-    train_step = tf.function(train_step, jit_compile=KIND == "jit")
+if PROGRAM_KIND != "eager":
+    train_step = tf.function(train_step, jit_compile=PROGRAM_KIND == "jit")
 random = np.random.default_rng(7)
 x, y = tf.constant(random.random((512, 256), dtype="float32")), tf.constant(random.integers(0, 10, 512))
 losses = []
 for step in range(STEPS):
-    is_annotated = KIND == "annotated"
+    is_annotated = PROGRAM_KIND == "annotated"
     with tf.profiler.experimental.Trace("train", step_num=step) if is_annotated else contextlib.nullcontext():
         losses.append(float(train_step(x, y)))
 print(" ".join(loss.hex() for loss in losses))

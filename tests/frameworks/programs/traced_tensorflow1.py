@@ -25,13 +25,13 @@ with tf.variable_scope("net"):
 loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits), name="loss")
 train = tf.train.AdamOptimizer(1e-3).minimize(loss)
 random = np.random.default_rng(7)
-given = {x: random.random((256, 64), dtype="float32"), y: random.integers(0, 10, 256)}
+feed = {x: random.random((256, 64), dtype="float32"), y: random.integers(0, 10, 256)}
 metadata = tf.RunMetadata()
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
-    session.run(train, given)
-    full = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
-    session.run([train, loss], given, options=full, run_metadata=metadata)
+    session.run(train, feed)
+    full_trace_options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    session.run([train, loss], feed, options=full_trace_options, run_metadata=metadata)
 with open(sys.argv[1], "w") as file:
     file.write(timeline.Timeline(metadata.step_stats).generate_chrome_trace_format())
 with open(sys.argv[2], "wb") as file:

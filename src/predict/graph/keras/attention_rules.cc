@@ -150,7 +150,7 @@ std::vector<Shape> apply_additive_attention(LayerCall& call) {
                          {"rows", saturating_product(tensors.query_count, tensors.key_count)},
                          {"width", width}});
   }
-  Parameters sum = batch_rows_width(pairs);
+  Parameters sum = batch_rows_width_parameters(pairs);
   sum.set("over", 0);
   call.emit_operation(Kind::reduce, "sum", std::move(sum));
   call.emit_activation("softmax", {tensors.batch, tensors.query_count, tensors.key_count});
@@ -177,7 +177,7 @@ std::vector<Shape> apply_attention_function(LayerCall& call) {
   return {query};
 }
 
-constexpr LayerClassRule kRules[] = {
+constexpr LayerClassRule kLayerClassRules[] = {
     {"MultiHeadAttention", apply_multi_head_attention},     {"GroupQueryAttention", apply_group_query_attention},
     {"GroupedQueryAttention", apply_group_query_attention}, {"Attention", apply_plain_attention},
     {"AdditiveAttention", apply_additive_attention},        {"dotproductattention", apply_attention_function},
@@ -185,6 +185,6 @@ constexpr LayerClassRule kRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> attention_rules() { return kRules; }
+std::span<const LayerClassRule> attention_rules() { return kLayerClassRules; }
 
 }  // namespace joulemap::predict::keras

@@ -42,9 +42,9 @@ ImageShape read_image_shape(LayerCall& call, std::size_t sides) {
 
 std::vector<SlidingWindow> read_windows(LayerCall& call, const ImageShape& image) {
   const std::size_t sides = image.spatial_sizes.size();
-  const std::vector<std::int64_t> kernel = call.factor_options("kernel_size", sides, 0);
-  const std::vector<std::int64_t> stride = call.factor_options("strides", sides, 1);
-  const std::vector<std::int64_t> dilation = call.factor_options("dilation_rate", sides, 1);
+  const std::vector<std::int64_t> kernel = call.per_dimension_option("kernel_size", sides, 0);
+  const std::vector<std::int64_t> stride = call.per_dimension_option("strides", sides, 1);
+  const std::vector<std::int64_t> dilation = call.per_dimension_option("dilation_rate", sides, 1);
   const Padding padding = call.padding_option();
   if (kernel.front() < 1) call.set_failure("its kernel_size is missing");
   std::vector<SlidingWindow> windows;
@@ -121,9 +121,9 @@ std::vector<Shape> apply_convolution(LayerCall& call) {
 template <std::size_t kSides>
 std::vector<Shape> apply_transposed_convolution(LayerCall& call) {
   const ImageShape image = read_image_shape(call, kSides);
-  const std::vector<std::int64_t> kernel = call.factor_options("kernel_size", kSides, 1);
-  const std::vector<std::int64_t> stride = call.factor_options("strides", kSides, 1);
-  const std::vector<std::int64_t> dilation = call.factor_options("dilation_rate", kSides, 1);
+  const std::vector<std::int64_t> kernel = call.per_dimension_option("kernel_size", kSides, 1);
+  const std::vector<std::int64_t> stride = call.per_dimension_option("strides", kSides, 1);
+  const std::vector<std::int64_t> dilation = call.per_dimension_option("dilation_rate", kSides, 1);
   const bool pads_output = call.find_option("output_padding") != nullptr;
   std::vector<std::int64_t> more = call.axes_option("output_padding");  // empty if absent
   more.resize(kSides, more.empty() ? 0 : more.front());
@@ -173,7 +173,7 @@ std::vector<Shape> apply_separable_convolution(LayerCall& call) {
   return {std::move(out)};
 }
 
-constexpr LayerClassRule kRules[] = {
+constexpr LayerClassRule kLayerClassRules[] = {
     {"Conv1D", apply_convolution<1>},
     {"Conv2D", apply_convolution<2>},
     {"Conv3D", apply_convolution<3>},
@@ -193,6 +193,6 @@ constexpr LayerClassRule kRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> convolution_rules() { return kRules; }
+std::span<const LayerClassRule> convolution_rules() { return kLayerClassRules; }
 
 }  // namespace joulemap::predict::keras

@@ -192,7 +192,7 @@ std::vector<Shape> apply_dot(LayerCall& call) {
   return {product.output_shape};
 }
 
-constexpr LayerClassRule kRules[] = {
+constexpr LayerClassRule kLayerClassRules[] = {
     {"Dense", apply_dense},         {"EinsumDense", apply_einsum_dense},
     {"Embedding", apply_embedding}, {"Dot", apply_dot},
     {"matmul", apply_matmul},       {"batchmatmulv2", apply_matmul},
@@ -201,6 +201,6 @@ constexpr LayerClassRule kRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> dense_rules() { return kRules; }
+std::span<const LayerClassRule> dense_rules() { return kLayerClassRules; }
 
 }  // namespace joulemap::predict::keras

@@ -97,7 +97,7 @@ std::vector<Shape> apply_layer_scale(LayerCall& call) {
   return {shape};
 }
 
-constexpr LayerClassRule kRules[] = {
+constexpr LayerClassRule kLayerClassRules[] = {
     {"Activation", apply_activation},
     {"ReLU", apply_relu},
     {"LeakyReLU", apply_leaky_relu},
@@ -152,6 +152,6 @@ constexpr LayerClassRule kRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> element_rules() { return kRules; }
+std::span<const LayerClassRule> elementwise_layer_rules() { return kLayerClassRules; }
 
 }  // namespace joulemap::predict::keras

@@ -71,7 +71,7 @@ std::vector<Shape> apply_one_hot(LayerCall& call) {
   return {std::move(out)};
 }
 
-constexpr LayerClassRule kRules[] = {
+constexpr LayerClassRule kLayerClassRules[] = {
     {"reducemean", apply_reduction},
     {"mean", apply_reduction},
     {"average", apply_reduction},
@@ -165,6 +165,6 @@ constexpr LayerClassRule kRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> elementwise_function_rules() { return kRules; }
+std::span<const LayerClassRule> elementwise_function_rules() { return kLayerClassRules; }
 
 }  // namespace joulemap::predict::keras

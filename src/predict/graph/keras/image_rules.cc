@@ -52,7 +52,7 @@ struct ResizedImage {
   std::size_t channels = 0;
 };
 
-ResizedImage begin_resized_image(LayerCall& call, std::size_t sides, bool is_channels_last) {
+ResizedImage make_resized_image(LayerCall& call, std::size_t sides, bool is_channels_last) {
   call.require_dimension_count(sides + 2, sides + 2);
   ResizedImage resized;
   resized.input_shape = call.input_shape();
@@ -91,7 +91,7 @@ void emit_resized_image(LayerCall& call, Kind kind, std::string_view form, const
 template <std::size_t kSides>
 std::vector<Shape> apply_zero_padding(LayerCall& call) {
   const std::vector<IntegerPair> padded = read_integer_pairs(call, "padding", kSides, 1);
-  ResizedImage resized = begin_resized_image(call, kSides, call.is_channels_last());
+  ResizedImage resized = make_resized_image(call, kSides, call.is_channels_last());
   for (std::size_t i = 0; i < kSides; ++i)
     resized.output_shape[resized.first_spatial_axis + i] += padded[i].first + padded[i].second;
   emit_resized_image(call, Kind::padding, "constant", resized, padded.back().first);
@@ -102,7 +102,7 @@ std::vector<Shape> apply_zero_padding(LayerCall& call) {
 template <std::size_t kSides>
 std::vector<Shape> apply_cropping(LayerCall& call) {
   const std::vector<IntegerPair> cropped = read_integer_pairs(call, "cropping", kSides, 1);
-  ResizedImage resized = begin_resized_image(call, kSides, call.is_channels_last());
+  ResizedImage resized = make_resized_image(call, kSides, call.is_channels_last());
   for (std::size_t i = 0; i < kSides; ++i) {
     std::int64_t& side = resized.output_shape[resized.first_spatial_axis + i];
     side -= cropped[i].first + cropped[i].second;
@@ -119,8 +119,8 @@ std::string_view interpolation_form(const std::string& interpolation) {
 
 template <std::size_t kSides>
 std::vector<Shape> apply_upsampling(LayerCall& call) {
-  const std::vector<std::int64_t> factor = call.factor_options("size", kSides, 2);
-  ResizedImage resized = begin_resized_image(call, kSides, call.is_channels_last());
+  const std::vector<std::int64_t> factor = call.per_dimension_option("size", kSides, 2);
+  ResizedImage resized = make_resized_image(call, kSides, call.is_channels_last());
   for (std::size_t i = 0; i < kSides; ++i) {
     resized.output_shape[resized.first_spatial_axis + i] =
         saturating_product(resized.output_shape[resized.first_spatial_axis + i], factor[i]);
@@ -134,7 +134,7 @@ std::vector<Shape> apply_resizing(LayerCall& call) {
     Shape& sizes = call.inputs.front().tensor.sizes;
     sizes.insert(sizes.begin(), 1);
   }
-  ResizedImage resized = begin_resized_image(call, 2, call.is_channels_last());
+  ResizedImage resized = make_resized_image(call, 2, call.is_channels_last());
   resized.output_shape[resized.first_spatial_axis] = call.required_size_option("height");
   resized.output_shape[resized.first_spatial_axis + 1] = call.required_size_option("width");
   const std::string interpolation = call.text_option("interpolation");
@@ -144,7 +144,7 @@ std::vector<Shape> apply_resizing(LayerCall& call) {
 }
 
 std::vector<Shape> apply_center_crop(LayerCall& call) {
-  ResizedImage resized = begin_resized_image(call, 2, call.is_channels_last());
+  ResizedImage resized = make_resized_image(call, 2, call.is_channels_last());
   resized.output_shape[resized.first_spatial_axis] = call.required_size_option("height");
   resized.output_shape[resized.first_spatial_axis + 1] = call.required_size_option("width");
   call.emit_elementwise(Kind::reshape, "gather", resized.output_shape);
@@ -153,7 +153,7 @@ std::vector<Shape> apply_center_crop(LayerCall& call) {
 
 // tf.image.resize and keras.ops.image.resize, whose size is a list.
 std::vector<Shape> apply_resize_function(LayerCall& call) {
-  ResizedImage resized = begin_resized_image(call, 2, call.is_channels_last());
+  ResizedImage resized = make_resized_image(call, 2, call.is_channels_last());
   const std::vector<std::int64_t> size = call.axes_option("size");
   if (size.size() != 2 || size.front() < 1 || size.back() < 1) call.set_failure("its size is not two numbers");
   if (size.size() == 2) {
@@ -165,7 +165,7 @@ std::vector<Shape> apply_resize_function(LayerCall& call) {
   return {resized.output_shape};
 }
 
-constexpr LayerClassRule kRules[] = {
+constexpr LayerClassRule kLayerClassRules[] = {
     {"ZeroPadding1D", apply_zero_padding<1>}, {"ZeroPadding2D", apply_zero_padding<2>},
     {"ZeroPadding3D", apply_zero_padding<3>}, {"Cropping1D", apply_cropping<1>},
     {"Cropping2D", apply_cropping<2>},        {"Cropping3D", apply_cropping<3>},
@@ -177,6 +177,6 @@ constexpr LayerClassRule kRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> image_rules() { return kRules; }
+std::span<const LayerClassRule> image_rules() { return kLayerClassRules; }
 
 }  // namespace joulemap::predict::keras

@@ -48,14 +48,14 @@ Error missing_layer_error(const std::string& name) {
                "save the model again with model.to_json()"};
 }
 
-class CallParser {
+class LayerCallParser {
  public:
-  CallParser(CallContext context, ModelCall& call) : context_(context), call_(call) {}
+  LayerCallParser(CallContext context, ModelCall& call) : context_(context), call_(call) {}
 
   // Keras 3: {"args": [...], "kwargs": {...}} with tensors as objects at any depth.
-  void read_objects(const DocumentValue& value, const std::string& keyword) {
+  void read_keras3_arguments(const DocumentValue& value, const std::string& keyword) {
     if (const DocumentValue::Array* const list = value.array()) {
-      for (const DocumentValue& each : *list) read_objects(each, keyword);
+      for (const DocumentValue& each : *list) read_keras3_arguments(each, keyword);
       return;
     }
     const DocumentValue::Table* const members = value.table();
@@ -74,11 +74,11 @@ class CallParser {
       return;
     }
     if (!class_name.empty()) return;  // a slice, a type or another object that is no tensor
-    read_sorted_members(*members, keyword);
+    read_members_by_name(*members, keyword);
   }
 
   // Keras 2: a tensor name, or nested lists of them, each with the keyword arguments of the call.
-  void read_lists(const DocumentValue& value) {
+  void read_keras2_inputs(const DocumentValue& value) {
     if (const std::optional<NamedTensor> named = parse_tensor_reference(value)) {
       if (*value.array()->front().text() != kKeras2ConstantName) add_tensor_argument(*named, "", std::nullopt);
     }
@@ -87,9 +87,9 @@ class CallParser {
       return;
     }
     if (const DocumentValue::Array* const list = value.array()) {
-      for (const DocumentValue& each : *list) read_lists(each);
+      for (const DocumentValue& each : *list) read_keras2_inputs(each);
     } else if (const DocumentValue::Table* const members = value.table()) {
-      for (const DocumentMember& member : *members) read_lists(member.value);
+      for (const DocumentMember& member : *members) read_keras2_inputs(member.value);
     }
   }
 
@@ -99,12 +99,12 @@ class CallParser {
   using DocumentMember = formats::DocumentMember;
 
   // Keras flattens the members of a table in the order of their names.
-  void read_sorted_members(const DocumentValue::Table& members, const std::string& keyword) {
+  void read_members_by_name(const DocumentValue::Table& members, const std::string& keyword) {
     std::vector<const DocumentMember*> sorted;
     for (const DocumentMember& member : members) sorted.push_back(&member);
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const DocumentMember* one, const DocumentMember* other) { return one->key < other->key; });
-    for (const DocumentMember* member : sorted) read_objects(member->value, keyword);
+    for (const DocumentMember* member : sorted) read_keras3_arguments(member->value, keyword);
   }
 
   // Every tensor name of a call repeats the same keyword arguments: reads the first only.
@@ -151,18 +151,18 @@ std::optional<std::size_t> LayerNames::find(const std::string& name) const {
 
 Result<ModelCall> parse_call(const DocumentValue& text, CallContext context) {
   ModelCall call;
-  CallParser parser(context, call);
+  LayerCallParser parser(context, call);
   if (text.table() != nullptr && (text.find("args") != nullptr || text.find("kwargs") != nullptr)) {
     call.positional = text.find("args");
     call.keywords = text.find("kwargs");
-    if (call.positional != nullptr) parser.read_objects(*call.positional, "");
+    if (call.positional != nullptr) parser.read_keras3_arguments(*call.positional, "");
     if (call.keywords != nullptr && call.keywords->table() != nullptr) {
       for (const formats::DocumentMember& member : *call.keywords->table()) {
-        parser.read_objects(member.value, member.key);
+        parser.read_keras3_arguments(member.value, member.key);
       }
     }
   } else {
-    parser.read_lists(text);
+    parser.read_keras2_inputs(text);
   }
   if (parser.error()) return *parser.error();
   return call;

@@ -21,7 +21,7 @@ std::string partial_shape_text(const PartialShape& shape) {
 }
 
 // An example of a complete shape, for error messages.
-std::string example_input_option(const PartialShape& shape) {
+std::string example_shape_text(const PartialShape& shape) {
   std::string out;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     out += fmt::format("{}{}", i == 0 ? "" : "x", shape[i].value_or(i == 0 ? 1 : 224));
@@ -65,7 +65,7 @@ Result<Shape> resolve_input_sizes(const Layer& layer, std::size_t number, const 
     if (!size) {
       return Error{ErrorCode::usage,
                    fmt::format("the input {} has unknown sizes: {}", layer.name, partial_shape_text(shape)),
-                   fmt::format("set them, as in --input {}", example_input_option(shape))};
+                   fmt::format("set them, as in --input {}", example_shape_text(shape))};
     }
     if (*size < 1) {
       return Error{ErrorCode::usage, fmt::format("the input {} of {} is empty", layer.name, partial_shape_text(shape)),
@@ -146,7 +146,7 @@ Result<Graph> read_keras(std::string_view json, const GraphOptions& options) {
   InheritedTraits inherited;
   inherited.is_trainable = config->boolean("trainable").value_or(true);
   ModelWalk walk(graph, options.dtype, batch, file_batch);
-  Result<std::vector<Tensor>> outputs = walk.run_model(*text, inputs, inherited);
+  Result<std::vector<Tensor>> outputs = walk.visit_model(*text, inputs, inherited);
   if (!outputs) return std::move(outputs).error();
   return graph;
 }

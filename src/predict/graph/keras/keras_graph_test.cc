@@ -31,12 +31,12 @@ std::string functional(std::string_view layers, std::string_view inputs, std::st
       layers, inputs, outputs);
 }
 
-std::string called(std::string_view layer, std::string_view name, std::string_view inbound) {
+std::string layer_call(std::string_view layer, std::string_view name, std::string_view inbound) {
   std::string text(layer);
   return fmt::format(R"({}, "name": "{}", "inbound_nodes": {}}})", text.substr(0, text.size() - 1), name, inbound);
 }
 
-const std::string kInput = called(keras_layer("InputLayer", "x", R"("batch_input_shape": [null, 8])"), "x", "[]");
+const std::string kInput = layer_call(keras_layer("InputLayer", "x", R"("batch_input_shape": [null, 8])"), "x", "[]");
 
 TEST(KerasGraph, ReadsTheOperationsOfAKeras3Network) {
   const Result<Graph> graph = read_keras(file("tiny_cnn_keras3.json"), {.batch = 4});
@@ -116,8 +116,8 @@ TEST(KerasGraph, ASequentialWithoutAnInputUsesTheShapeOfItsFirstLayer) {
 
 TEST(KerasGraph, ASharedLayerRunsTwiceAndHasItsWeightsOnce) {
   const std::string layers =
-      kInput + "," + called(kDense, "dense", R"([[["x", 0, 0, {}]], [["x", 0, 0, {}]]])") + "," +
-      called(keras_layer("Add", "add"), "add", R"([[["dense", 0, 0, {}], ["dense", 1, 0, {}]]])");
+      kInput + "," + layer_call(kDense, "dense", R"([[["x", 0, 0, {}]], [["x", 0, 0, {}]]])") + "," +
+      layer_call(keras_layer("Add", "add"), "add", R"([[["dense", 0, 0, {}], ["dense", 1, 0, {}]]])");
   const Result<Graph> graph = read_keras(functional(layers, R"([["x", 0, 0]])", R"([["add", 0, 0]])"), {});
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_EQ(lines_of(*graph).size(), 3);
@@ -128,8 +128,8 @@ TEST(KerasGraph, ASharedLayerRunsTwiceAndHasItsWeightsOnce) {
 TEST(KerasGraph, LayersOfNestedModelsHaveBothNames) {
   const std::string inner = keras_sequential("[null, 8]", {kDense}, "inner");
   // Keras 2 counts calls of nested models from 1.
-  const std::string layers = kInput + "," + called(inner, "inner", R"([[["x", 0, 0, {}]]])") + "," +
-                             called(keras_layer("Softmax", "softmax"), "softmax", R"([[["inner", 1, 0, {}]]])");
+  const std::string layers = kInput + "," + layer_call(inner, "inner", R"([[["x", 0, 0, {}]]])") + "," +
+                             layer_call(keras_layer("Softmax", "softmax"), "softmax", R"([[["inner", 1, 0, {}]]])");
   const Result<Graph> graph = read_keras(functional(layers, R"([["x", 0, 0]])", R"([["softmax", 0, 0]])"), {});
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_EQ(lines_of(*graph), (std::vector<std::string>{"inner.dense dense rows=1;in=8;out=3;bias=1",

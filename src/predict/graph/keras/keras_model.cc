@@ -64,7 +64,7 @@ void connect_layers_in_sequence(Model& model, const DocumentValue& text) {
     ModelCall call;
     call.arguments.push_back({"", TensorReference{i - 1, 0, 0}, {}});
     model.layers[i].calls = {std::move(call)};
-    model.layer_order.emplace_back(i, 0);
+    model.call_order.emplace_back(i, 0);
     const DocumentValue* const build = model.layers[i].layer_json->find("build_config");
     const std::optional<PartialShape> shape =
         build == nullptr ? std::nullopt : parse_partial_shape(build->find("input_shape"));
@@ -76,7 +76,7 @@ void connect_layers_in_sequence(Model& model, const DocumentValue& text) {
 
 // Sets used_output_count of each layer. Also numbers calls of nested models from 0: Keras 2 counts their construction
 // as the first call, without writing it.
-void assign_call_and_tensor_numbers(Model& model) {
+void count_outputs_and_renumber_calls(Model& model) {
   std::vector<std::size_t> first(model.layers.size(), SIZE_MAX);
   const auto each_tensor = [&](const auto& visit) {
     for (Layer& layer : model.layers) {
@@ -128,12 +128,12 @@ Status sort_layers_by_dependency(Model& model) {
   while (!ready.empty()) {
     const Call call = ready.top();
     ready.pop();
-    model.layer_order.push_back(call);
+    model.call_order.push_back(call);
     for (const Call& next : waiting[call]) {
       if (--missing[next] == 0) ready.push(next);
     }
   }
-  if (model.layer_order.size() == count) return Done{};
+  if (model.call_order.size() == count) return Done{};
   const auto stuck = std::find_if(missing.begin(), missing.end(), [](const auto& call) { return call.second > 0; });
   return Error{
       ErrorCode::malformed,
@@ -227,7 +227,7 @@ Result<Model> parse_model(const DocumentValue& text) {
     return model;
   }
   if (Status parsed = parse_inbound_calls(model, *config); !parsed) return std::move(parsed).error();
-  assign_call_and_tensor_numbers(model);
+  count_outputs_and_renumber_calls(model);
   if (Status ordered = sort_layers_by_dependency(model); !ordered) return std::move(ordered).error();
   if (model.input_layers.empty() || model.output_tensors.empty()) {
     return Error{ErrorCode::malformed, fmt::format("the model {} has no inputs or no outputs", model.name),

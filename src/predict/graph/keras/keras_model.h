@@ -58,7 +58,7 @@ struct Layer {
 struct Model {
   std::string name;
   std::vector<Layer> layers;
-  std::vector<std::pair<std::size_t, std::size_t>> layer_order;  // layer and call, in topological order
+  std::vector<std::pair<std::size_t, std::size_t>> call_order;  // layer and call, in topological order
   std::vector<std::size_t> input_layers;  // indices of input layers, in the order of the given tensors
   std::vector<TensorReference> output_tensors;
   // Output shapes that the document declares, by layer, call and tensor.

@@ -128,8 +128,8 @@ std::int64_t LayerCall::size_option_or(std::string_view key, std::int64_t otherw
   return find_option(key) == nullptr ? otherwise : required_size_option(key);
 }
 
-std::vector<std::int64_t> LayerCall::factor_options(std::string_view key, std::size_t dimensions,
-                                                    std::int64_t otherwise) {
+std::vector<std::int64_t> LayerCall::per_dimension_option(std::string_view key, std::size_t dimensions,
+                                                          std::int64_t otherwise) {
   const DocumentValue* const value = find_option(key);
   if (value == nullptr) return std::vector<std::int64_t>(dimensions, otherwise);
   const DocumentValue::Array* const list = value->array();
@@ -214,7 +214,7 @@ std::size_t LayerCall::emit_recurrent(std::string_view form, Parameters paramete
 }
 
 void LayerCall::emit_elementwise(Kind kind, std::string_view form, const Shape& sizes, std::int64_t count) {
-  emit_operation(kind, form, batch_rows_width(sizes), count);
+  emit_operation(kind, form, batch_rows_width_parameters(sizes), count);
 }
 
 void LayerCall::emit_activation(std::string_view name, const Shape& sizes, std::int64_t which) {
@@ -240,7 +240,7 @@ void LayerCall::emit_unknown(std::string_view reason, const std::vector<Shape>& 
   graph_.unknown_operations.push_back({traits.layer_path, traits.class_name, std::string(reason), is_bounded});
 }
 
-Parameters batch_rows_width(const Shape& shape) {
+Parameters batch_rows_width_parameters(const Shape& shape) {
   if (shape.size() < 2) return {{"batch", 1}, {"rows", 1}, {"width", element_count(shape)}};
   return {{"batch", shape.front()}, {"rows", element_count(shape, 1, shape.size() - 1)}, {"width", shape.back()}};
 }
@@ -249,8 +249,8 @@ BroadcastForm broadcast_form(const Shape& out, const Shape& one, const Shape& ot
   const std::int64_t all = element_count(out);
   const Shape& small = element_count(one) < element_count(other) ? one : other;
   const std::int64_t few = element_count(small);
-  if (few == all || few == 0 || all % few != 0) return {"same", batch_rows_width(out)};
-  if (few == 1) return {"scalar", batch_rows_width(out)};
+  if (few == all || few == 0 || all % few != 0) return {"same", batch_rows_width_parameters(out)};
+  if (few == 1) return {"scalar", batch_rows_width_parameters(out)};
   // Form `last`: a vector along the last dimensions. Otherwise `row`: one value per sample or channel.
   std::size_t leading = 0;
   while (leading < small.size() && small[leading] == 1) ++leading;

@@ -79,7 +79,7 @@ class LayerCall {
   std::int64_t required_size_option(std::string_view key);  // a required option of at least 1
   std::int64_t size_option_or(std::string_view key, std::int64_t otherwise);
   // One number for all dimensions, or one for each; `otherwise` if absent.
-  std::vector<std::int64_t> factor_options(std::string_view key, std::size_t dimensions, std::int64_t otherwise);
+  std::vector<std::int64_t> per_dimension_option(std::string_view key, std::size_t dimensions, std::int64_t otherwise);
   std::vector<std::int64_t> axes_option(std::string_view key) const;  // a number or a list; empty if absent
   Padding padding_option();
 
@@ -113,7 +113,7 @@ class LayerCall {
 };
 
 // A shape as the parameters batch (first dimension), width (last) and rows (product of the others).
-Parameters batch_rows_width(const Shape& shape);
+Parameters batch_rows_width_parameters(const Shape& shape);
 // Form of a binary operation (operation.h) by the shape of the smaller tensor: same, row, last or scalar, with matching
 // batch, rows and width.
 struct BroadcastForm {

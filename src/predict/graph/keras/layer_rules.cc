@@ -7,8 +7,9 @@ namespace joulemap::predict::keras {
 
 LayerRule find_rule(std::string_view class_name) {
   for (const std::span<const LayerClassRule> rules :
-       {convolution_rules(), normalization_rules(), element_rules(), merge_rules(), dense_rules(), pooling_rules(),
-        image_rules(), shape_rules(), attention_rules(), recurrent_rules(), elementwise_function_rules()}) {
+       {convolution_rules(), normalization_rules(), elementwise_layer_rules(), merge_rules(), dense_rules(),
+        pooling_rules(), image_rules(), shape_rules(), attention_rules(), recurrent_rules(),
+        elementwise_function_rules()}) {
     const auto found = std::find_if(rules.begin(), rules.end(),
                                     [&](const LayerClassRule& rule) { return rule.class_name == class_name; });
     if (found != rules.end()) return found->apply_rule;

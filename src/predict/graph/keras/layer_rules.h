@@ -23,7 +23,7 @@ struct LayerClassRule {
 std::span<const LayerClassRule> attention_rules();
 std::span<const LayerClassRule> convolution_rules();
 std::span<const LayerClassRule> dense_rules();
-std::span<const LayerClassRule> element_rules();
+std::span<const LayerClassRule> elementwise_layer_rules();
 std::span<const LayerClassRule> elementwise_function_rules();
 std::span<const LayerClassRule> image_rules();
 std::span<const LayerClassRule> merge_rules();

@@ -13,40 +13,40 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-struct ReadModel {
+struct ModelSummary {
   Lines lines;
   std::int64_t weights = 0;
   std::int64_t tensors = 0;
   std::int64_t out = 0;  // elements of the output
 };
 
-ReadModel read(std::string_view shape, std::string_view class_name, std::string_view config = "") {
+ModelSummary read(std::string_view shape, std::string_view class_name, std::string_view config = "") {
   const Result<Graph> graph =
       read_keras(keras_sequential(shape, {keras_layer(class_name, "l", config), keras_layer("Flatten", "end")}), {});
   EXPECT_TRUE(graph) << class_name << ": " << graph.error().message;
   if (!graph) return {};
   EXPECT_TRUE(graph->unknown_operations.empty()) << class_name;
-  ReadModel read{lines_of(*graph), graph->weight_element_count, graph->weight_tensor_count,
-                 graph->operations.back().parameters.get("width", 0)};
+  ModelSummary read{lines_of(*graph), graph->weight_element_count, graph->weight_tensor_count,
+                    graph->operations.back().parameters.get("width", 0)};
   read.lines.pop_back();
   return read;
 }
 
 TEST(KerasLayers, ConvolutionsOfEveryDimension) {
-  const ReadModel line = read("[1, 100, 8]", "Conv1D", R"("filters": 4, "kernel_size": [5], "padding": "causal")");
+  const ModelSummary line = read("[1, 100, 8]", "Conv1D", R"("filters": 4, "kernel_size": [5], "padding": "causal")");
   EXPECT_EQ(line.lines, Lines{"l convolution batch=1;channels=8;out=4;height=1;width=100;kernel=1;stride=1;padding=0;"
                               "dilation=1;groups=1;bias=1;channels_last=1;kernel_width=5;padding_width=2"});
   EXPECT_EQ(line.weights, 5 * 8 * 4 + 4);
   EXPECT_EQ(line.out, 400);
 
-  const ReadModel first = read("[1, 3, 28, 30]", "Conv2D",
-                               R"("filters": 4, "kernel_size": [3, 3], "strides": [2, 2], "padding": "same",
+  const ModelSummary first = read("[1, 3, 28, 30]", "Conv2D",
+                                  R"("filters": 4, "kernel_size": [3, 3], "strides": [2, 2], "padding": "same",
                              "data_format": "channels_first", "use_bias": false, "activation": "swish")");
   EXPECT_EQ(first.lines, (Lines{"l convolution batch=1;channels=3;out=4;height=28;width=30;kernel=3;stride=2;padding=0;"
                                 "dilation=1;groups=1;bias=0;channels_last=0;out_height=14;out_width=15",
                                 "l activation form=silu;batch=1;rows=56;width=15"}));
 
-  const ReadModel volume = read("[1, 8, 9, 10, 2]", "Conv3D", R"("filters": 4, "kernel_size": [3, 2, 1])");
+  const ModelSummary volume = read("[1, 8, 9, 10, 2]", "Conv3D", R"("filters": 4, "kernel_size": [3, 2, 1])");
   EXPECT_EQ(volume.lines, Lines{"l convolution batch=1;channels=2;out=4;height=9;width=10;kernel=2;stride=1;padding=0;"
                                 "dilation=1;groups=1;bias=1;channels_last=1;kernel_width=1;depth=8;kernel_depth=3;"
                                 "out_depth=6"});
@@ -56,19 +56,19 @@ TEST(KerasLayers, ConvolutionsOfEveryDimension) {
 TEST(KerasLayers, ConvolutionsOfGroupsAndByChannel) {
   EXPECT_EQ(read("[1, 8, 8, 16]", "Conv2D", R"("filters": 32, "kernel_size": 3, "groups": 4)").weights,
             3 * 3 * 4 * 32 + 32);
-  const ReadModel depthwise =
+  const ModelSummary depthwise =
       read("[1, 8, 8, 16]", "DepthwiseConv2D", R"("kernel_size": [3, 3], "depth_multiplier": 2)");
   EXPECT_EQ(depthwise.weights, 3 * 3 * 16 * 2 + 32);
   EXPECT_EQ(depthwise.out, 6 * 6 * 32);
-  const ReadModel separable = read("[1, 8, 8, 16]", "SeparableConv2D", R"("filters": 5, "kernel_size": [3, 3])");
+  const ModelSummary separable = read("[1, 8, 8, 16]", "SeparableConv2D", R"("filters": 5, "kernel_size": [3, 3])");
   EXPECT_EQ(separable.lines.size(), 2);
   EXPECT_EQ(separable.weights, 3 * 3 * 16 + 16 * 5 + 5);
   EXPECT_EQ(separable.tensors, 3);
 }
 
 TEST(KerasLayers, TransposedConvolutionsGrow) {
-  const ReadModel grown = read("[1, 7, 7, 4]", "Conv2DTranspose",
-                               R"("filters": 2, "kernel_size": [3, 3], "strides": [2, 2], "padding": "same")");
+  const ModelSummary grown = read("[1, 7, 7, 4]", "Conv2DTranspose",
+                                  R"("filters": 2, "kernel_size": [3, 3], "strides": [2, 2], "padding": "same")");
   EXPECT_EQ(grown.lines, Lines{"l convolution batch=1;channels=4;out=2;height=7;width=7;kernel=3;stride=2;padding=1;"
                                "dilation=1;groups=1;bias=1;channels_last=1;out_height=14;out_width=14;transposed=1"});
   EXPECT_EQ(read("[1, 7, 7, 4]", "Conv2DTranspose", R"("filters": 2, "kernel_size": 4, "strides": 3,
@@ -130,14 +130,15 @@ TEST(KerasLayers, ProductsWithWeights) {
 }
 
 TEST(KerasLayers, RecurrentLayersAreOneOperation) {
-  const ReadModel lstm = read("[2, 10, 8]", "LSTM", R"("units": 4, "return_sequences": true)");
+  const ModelSummary lstm = read("[2, 10, 8]", "LSTM", R"("units": 4, "return_sequences": true)");
   EXPECT_EQ(lstm.lines, Lines{"l recurrent form=lstm;batch=2;steps=10;in=8;hidden=4;layers=1;directions=1;bias=1"});
   EXPECT_EQ(lstm.weights, 8 * 16 + 4 * 16 + 16);
   EXPECT_EQ(lstm.out, 10 * 4);
   EXPECT_EQ(read("[2, 10, 8]", "GRU", R"("units": 4)").weights, 8 * 12 + 4 * 12 + 24);
   EXPECT_EQ(read("[2, 10, 8]", "GRU", R"("units": 4, "reset_after": false)").weights, 8 * 12 + 4 * 12 + 12);
   EXPECT_EQ(read("[2, 10, 8]", "SimpleRNN", R"("units": 4)").out, 4);
-  const ReadModel both = read("[2, 10, 8]", "Bidirectional", R"("merge_mode": "concat", "layer": {"class_name": "LSTM",
+  const ModelSummary both =
+      read("[2, 10, 8]", "Bidirectional", R"("merge_mode": "concat", "layer": {"class_name": "LSTM",
       "config": {"name": "lstm", "units": 4}})");
   EXPECT_EQ(both.weights, 2 * lstm.weights);
   EXPECT_EQ(both.out, 8);
@@ -145,17 +146,17 @@ TEST(KerasLayers, RecurrentLayersAreOneOperation) {
 }
 
 TEST(KerasLayers, CellsAndLayersWithoutALibraryKernelRunStepByStep) {
-  const ReadModel gated = read("[2, 10, 8]", "LSTM", R"("units": 4, "recurrent_activation": "hard_sigmoid")");
+  const ModelSummary gated = read("[2, 10, 8]", "LSTM", R"("units": 4, "recurrent_activation": "hard_sigmoid")");
   EXPECT_EQ(gated.lines, (Lines{"l dense rows=2;in=8;out=16;bias=1 x10", "l dense rows=2;in=4;out=16;bias=0 x10",
                                 "l activation form=lstm_cell;batch=2;rows=4;width=4 x10"}));
-  const ReadModel cells = read("[2, 10, 8]", "RNN", R"("cell": {"class_name": "GRUCell", "config": {"units": 4}})");
+  const ModelSummary cells = read("[2, 10, 8]", "RNN", R"("cell": {"class_name": "GRUCell", "config": {"units": 4}})");
   EXPECT_EQ(cells.lines.size(), 3U);
   EXPECT_EQ(cells.lines.back(), "l activation form=gru_cell;batch=2;rows=3;width=4 x10");
 }
 
 TEST(KerasLayers, TimeDistributedRunsOnEveryStep) {
-  const ReadModel each = read("[2, 10, 8]", "TimeDistributed",
-                              R"("layer": {"class_name": "Dense", "config": {"name": "dense", "units": 3}})");
+  const ModelSummary each = read("[2, 10, 8]", "TimeDistributed",
+                                 R"("layer": {"class_name": "Dense", "config": {"name": "dense", "units": 3}})");
   EXPECT_EQ(each.lines, Lines{"l.dense dense rows=20;in=8;out=3;bias=1"});
   EXPECT_EQ(each.out, 30);
 }
@@ -165,8 +166,8 @@ std::string tensor(std::string_view layer) {
   return fmt::format(R"({{"class_name": "__keras_tensor__", "config": {{"keras_history": ["{}", 0, 0]}}}})", layer);
 }
 
-Result<Graph> of_two(std::string_view shapes, std::string_view layer, std::string_view args,
-                     std::string_view kwargs = "{}") {
+Result<Graph> read_two_input_model(std::string_view shapes, std::string_view layer, std::string_view args,
+                                   std::string_view kwargs = "{}") {
   return read_keras(fmt::format(R"({{"class_name": "Functional", "config": {{"name": "m", "layers": [
       {{"class_name": "InputLayer", "config": {{"name": "a", "batch_shape": {0}}}, "name": "a", "inbound_nodes": []}},
       {{"class_name": "InputLayer", "config": {{"name": "b", "batch_shape": {0}}}, "name": "b", "inbound_nodes": []}},
@@ -182,9 +183,9 @@ Lines lines(const Result<Graph>& graph) {
 }
 
 TEST(KerasLayers, AttentionWithItsProjections) {
-  const Result<Graph> graph =
-      of_two("[2, 20, 32]", keras_layer("MultiHeadAttention", "l", R"("num_heads": 4, "key_dim": 8)"), "[]",
-             fmt::format(R"({{"query": {}, "value": {}, "use_causal_mask": true}})", tensor("a"), tensor("b")));
+  const Result<Graph> graph = read_two_input_model(
+      "[2, 20, 32]", keras_layer("MultiHeadAttention", "l", R"("num_heads": 4, "key_dim": 8)"), "[]",
+      fmt::format(R"({{"query": {}, "value": {}, "use_causal_mask": true}})", tensor("a"), tensor("b")));
   EXPECT_EQ(lines(graph), (Lines{"l dense rows=40;in=32;out=32;bias=1", "l dense rows=40;in=32;out=32;bias=1",
                                  "l dense rows=40;in=32;out=32;bias=1",
                                  "l attention batch=2;heads=4;queries=20;keys=20;width=8;causal=1",
@@ -197,10 +198,11 @@ TEST(KerasLayers, AttentionWithItsProjections) {
 
 TEST(KerasLayers, MergedTensors) {
   const std::string both = fmt::format("[[{}, {}]]", tensor("a"), tensor("b"));
-  EXPECT_EQ(lines(of_two("[2, 4, 6]", keras_layer("Add", "l"), both)), Lines{"l add form=same;batch=2;rows=4;width=6"});
-  EXPECT_EQ(lines(of_two("[2, 4, 6]", keras_layer("Concatenate", "l", "\"axis\": -1"), both)),
+  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", keras_layer("Add", "l"), both)),
+            Lines{"l add form=same;batch=2;rows=4;width=6"});
+  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", keras_layer("Concatenate", "l", "\"axis\": -1"), both)),
             Lines{"l concatenate batch=2;rows=4;width=6;parts=2"});
-  EXPECT_EQ(lines(of_two("[2, 4, 6]", keras_layer("Dot", "l", "\"axes\": [2, 2]"), both)),
+  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", keras_layer("Dot", "l", "\"axes\": [2, 2]"), both)),
             Lines{"l bmm batch=2;m=4;k=6;n=4"});
 }
 
@@ -213,15 +215,16 @@ TEST(KerasLayers, FunctionsOfKerasOps) {
   const std::string number = "[" + tensor("a") + ", 2.0]";
   const std::string slices = "[" + tensor("a") + R"(, [{"class_name": "__slice__", "config": {"start": null}},
       {"class_name": "__slice__", "config": {"start": 1, "stop": -1}}, 0]])";
-  EXPECT_EQ(lines(of_two("[2, 4, 6]", function("Mean", "\"axis\": 1"), one)),
+  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", function("Mean", "\"axis\": 1"), one)),
             Lines{"l reduce form=mean;batch=2;rows=4;width=6;over=1"});
-  EXPECT_EQ(lines(of_two("[2, 4, 6]", function("TrueDivide"), number)),
+  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", function("TrueDivide"), number)),
             Lines{"l multiply form=scalar;batch=2;rows=4;width=6"});
-  EXPECT_EQ(lines(of_two("[2, 4, 6]", function("GetItem"), slices)), Lines{"l view batch=2;rows=1;width=2"});
-  EXPECT_EQ(lines(of_two("[2, 4, 6]", function("Transpose", "\"axes\": [0, 2, 1]"), one)),
+  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", function("GetItem"), slices)),
+            Lines{"l view batch=2;rows=1;width=2"});
+  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", function("Transpose", "\"axes\": [0, 2, 1]"), one)),
             Lines{"l reshape form=transpose;batch=2;rows=6;width=4"});
-  EXPECT_EQ(lines(of_two("[2, 4, 6]", function("Einsum", R"("subscripts": "abc,adc->abd")"),
-                         "[" + tensor("a") + "," + tensor("b") + "]")),
+  EXPECT_EQ(lines(read_two_input_model("[2, 4, 6]", function("Einsum", R"("subscripts": "abc,adc->abd")"),
+                                       "[" + tensor("a") + "," + tensor("b") + "]")),
             Lines{"l bmm batch=2;m=4;k=6;n=4"});
 }
 

@@ -88,7 +88,7 @@ std::vector<Shape> apply_concatenate(LayerCall& call) {
   const auto parts = static_cast<std::int64_t>(call.inputs.size());
   Shape part = out;
   part[axis] = (out[axis] + parts - 1) / parts;
-  Parameters parameters = batch_rows_width(part);
+  Parameters parameters = batch_rows_width_parameters(part);
   parameters.set("parts", parts);
   call.emit_operation(Kind::concatenate, "", std::move(parameters));
   return {std::move(out)};
@@ -99,14 +99,14 @@ std::vector<Shape> apply_stack(LayerCall& call) {
   const std::vector<std::int64_t> axes = call.axes_option("axis");
   const std::size_t axis = call.normalize_axis(axes.empty() ? 0 : axes.front(), out.size() + 1);
   const auto parts = static_cast<std::int64_t>(call.inputs.size());
-  Parameters parameters = batch_rows_width(out);
+  Parameters parameters = batch_rows_width_parameters(out);
   parameters.set("parts", parts);
   call.emit_operation(Kind::concatenate, "", std::move(parameters));
   out.insert(out.begin() + static_cast<std::ptrdiff_t>(axis), std::max<std::int64_t>(1, parts));
   return {std::move(out)};
 }
 
-constexpr LayerClassRule kRules[] = {
+constexpr LayerClassRule kLayerClassRules[] = {
     {"Add", apply_merge<Kind::add>},
     {"Subtract", apply_merge<Kind::add>},
     {"Multiply", apply_merge<Kind::multiply>},
@@ -156,6 +156,6 @@ constexpr LayerClassRule kRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> merge_rules() { return kRules; }
+std::span<const LayerClassRule> merge_rules() { return kLayerClassRules; }
 
 }  // namespace joulemap::predict::keras

@@ -18,7 +18,7 @@ std::string join_layer_path(const std::string& outer, const std::string& inner) 
   return outer.empty() ? inner : outer + "." + inner;
 }
 
-Error wrong_layer_error(const std::string& path, std::string_view what) {
+Error malformed_layer_error(const std::string& path, std::string_view what) {
   return Error{ErrorCode::malformed, fmt::format("layer {}: {}", path, what),
                "save the model again with model.to_json()"};
 }
@@ -49,7 +49,7 @@ DtypePolicy parse_dtype_policy(const DocumentValue* dtype, Dtype otherwise) {
 }
 
 ModelWalk::ModelWalk(Graph& graph, Dtype dtype, std::int64_t batch, std::optional<std::int64_t> file_batch)
-    : graph_(graph), default_dtype_policy_(dtype), batch_size_(batch), batch_size_in_file_(file_batch) {}
+    : graph_(graph), default_dtype_(dtype), batch_size_(batch), batch_size_in_file_(file_batch) {}
 
 Result<const Model*> ModelWalk::parse_cached_model(const DocumentValue& text) {
   const auto found = parsed_models_.find(&text);
@@ -59,13 +59,13 @@ Result<const Model*> ModelWalk::parse_cached_model(const DocumentValue& text) {
   return &parsed_models_.emplace(&text, *std::move(model)).first->second;
 }
 
-Result<std::vector<Tensor>> ModelWalk::run_model(const DocumentValue& text, const std::vector<Tensor>& inputs,
-                                                 const InheritedTraits& inherited) {
+Result<std::vector<Tensor>> ModelWalk::visit_model(const DocumentValue& text, const std::vector<Tensor>& inputs,
+                                                   const InheritedTraits& inherited) {
   Result<const Model*> parsed_model = parse_cached_model(text);
   if (!parsed_model) return std::move(parsed_model).error();
   const Model& model = **parsed_model;
   if (inputs.size() != model.input_layers.size()) {
-    return wrong_layer_error(
+    return malformed_layer_error(
         inherited.path.empty() ? model.name : inherited.path,
         fmt::format("it takes {} tensors, but its inputs are {}", model.input_layers.size(), inputs.size()));
   }
@@ -77,21 +77,20 @@ Result<std::vector<Tensor>> ModelWalk::run_model(const DocumentValue& text, cons
                                                                                 : &found->second[name.output_index];
   };
   const auto not_there = [&](const TensorReference& name) {
-    return wrong_layer_error(join_layer_path(inherited.path, model.layers[name.layer_index].name),
-                             fmt::format("its output {} is used but does not exist", name.output_index));
+    return malformed_layer_error(join_layer_path(inherited.path, model.layers[name.layer_index].name),
+                                 fmt::format("its output {} is used but does not exist", name.output_index));
   };
-  for (const auto& [number, call_number] : model.layer_order) {
+  for (const auto& [number, call_number] : model.call_order) {
     const Layer& layer = model.layers[number];
     const ModelCall& call = layer.calls[call_number];
     std::vector<Input> given;
     for (const Argument& argument : call.arguments) {
       const Tensor* const tensor = argument.tensor ? find(*argument.tensor) : nullptr;
       if (argument.tensor && tensor == nullptr) return not_there(*argument.tensor);
-      given.push_back(
-          {argument.keyword, tensor == nullptr ? Tensor{argument.constant, default_dtype_policy_} : *tensor});
+      given.push_back({argument.keyword, tensor == nullptr ? Tensor{argument.constant, default_dtype_} : *tensor});
     }
-    Tensors out = run_layer(layer, {layer.config_json, call.positional, call.keywords}, std::move(given), inherited,
-                            declared_shapes(model, number, call_number));
+    Tensors out = visit_layer(layer, {layer.config_json, call.positional, call.keywords}, std::move(given), inherited,
+                              declared_shapes(model, number, call_number));
     if (!out) return std::move(out).error();
     computed[{number, call_number}] = *std::move(out);
   }
@@ -137,21 +136,22 @@ LayerTraits ModelWalk::compute_layer_traits(const Layer& layer, const std::vecto
   if (is_chosen && written.keywords != nullptr && written.keywords->boolean("training") == false) {
     traits.runs_in_inference_mode = true;
   }
-  const DtypePolicy policy = parse_dtype_policy(
-      layer.config_json == nullptr ? nullptr : layer.config_json->find("dtype"), default_dtype_policy_);
+  const DtypePolicy policy =
+      parse_dtype_policy(layer.config_json == nullptr ? nullptr : layer.config_json->find("dtype"), default_dtype_);
   traits.dtype = policy.compute_dtype;
   traits.has_mixed_precision = policy.has_mixed_precision;
   if (layer.is_function) {  // a function computes in the type of its input
     const auto first =
         std::find_if(inputs.begin(), inputs.end(), [](const Input& input) { return input.tensor.is_floating_point; });
-    traits.dtype = first == inputs.end() ? default_dtype_policy_ : first->tensor.dtype;
+    traits.dtype = first == inputs.end() ? default_dtype_ : first->tensor.dtype;
     traits.has_mixed_precision = false;
   }
   return traits;
 }
 
-Result<std::vector<Tensor>> ModelWalk::run_layer(const Layer& layer, const CallJson& written, std::vector<Input> inputs,
-                                                 const InheritedTraits& inherited, const DeclaredShapes& declared) {
+Result<std::vector<Tensor>> ModelWalk::visit_layer(const Layer& layer, const CallJson& written,
+                                                   std::vector<Input> inputs, const InheritedTraits& inherited,
+                                                   const DeclaredShapes& declared) {
   if (++call_count_ > kMaxLayerCalls) {
     return Error{ErrorCode::unsupported, fmt::format("the model has more than {} calls of layers", kMaxLayerCalls), ""};
   }
@@ -167,10 +167,10 @@ Result<std::vector<Tensor>> ModelWalk::run_layer(const Layer& layer, const CallJ
     std::vector<Tensor> tensors;
     tensors.reserve(inputs.size());
     for (Input& input : inputs) tensors.push_back(std::move(input.tensor));
-    return run_model(*layer.layer_json, tensors, inside);
+    return visit_model(*layer.layer_json, tensors, inside);
   }
-  if (layer.class_name == "TimeDistributed") return run_time_distributed_layer(layer, std::move(inputs), inside);
-  if (layer.class_name == "Bidirectional") return run_bidirectional_layer(layer, inputs, inside, std::move(traits));
+  if (layer.class_name == "TimeDistributed") return visit_time_distributed_layer(layer, std::move(inputs), inside);
+  if (layer.class_name == "Bidirectional") return visit_bidirectional_layer(layer, inputs, inside, std::move(traits));
   traits.adds_weights_to_graph = layers_with_counted_weights_.insert(traits.layer_path).second;
   LayerCall call(std::move(traits), written, std::move(inputs), graph_);
   if (!layer.is_function) cast_inputs(call);
@@ -185,7 +185,7 @@ void ModelWalk::cast_inputs(LayerCall& call) const {
                    call.traits.class_name,
                    Kind::cast,
                    std::string(name_of(call.traits.dtype)),
-                   batch_rows_width(input.tensor.sizes),
+                   batch_rows_width_parameters(input.tensor.sizes),
                    input.tensor.dtype};
     cast.gradient = input.tensor.needs_gradient ? NeededGradients::all : NeededGradients::none;
     graph_.operations.push_back(std::move(cast));

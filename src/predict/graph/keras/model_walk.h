@@ -38,8 +38,8 @@ class ModelWalk {
   // `batch` replaces batch sizes that are unknown or equal to `file_batch`, the batch in the document.
   ModelWalk(Graph& graph, Dtype dtype, std::int64_t batch, std::optional<std::int64_t> file_batch);
 
-  Result<std::vector<Tensor>> run_model(const DocumentValue& text, const std::vector<Tensor>& inputs,
-                                        const InheritedTraits& inherited);
+  Result<std::vector<Tensor>> visit_model(const DocumentValue& text, const std::vector<Tensor>& inputs,
+                                          const InheritedTraits& inherited);
 
  private:
   using Tensors = Result<std::vector<Tensor>>;
@@ -50,12 +50,12 @@ class ModelWalk {
 
   Result<const Model*> parse_cached_model(const DocumentValue& text);
   DeclaredShapes declared_shapes(const Model& model, std::size_t layer, std::size_t call) const;
-  Tensors run_layer(const Layer& layer, const CallJson& written, std::vector<Input> inputs,
-                    const InheritedTraits& inherited, const DeclaredShapes& declared);
+  Tensors visit_layer(const Layer& layer, const CallJson& written, std::vector<Input> inputs,
+                      const InheritedTraits& inherited, const DeclaredShapes& declared);
   Tensors apply_layer_rule(LayerCall& call, const DeclaredShapes& declared, const Layer& layer);
-  Tensors run_time_distributed_layer(const Layer& layer, std::vector<Input> inputs, const InheritedTraits& inside);
-  Tensors run_bidirectional_layer(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& inside,
-                                  LayerTraits traits);
+  Tensors visit_time_distributed_layer(const Layer& layer, std::vector<Input> inputs, const InheritedTraits& inside);
+  Tensors visit_bidirectional_layer(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& inside,
+                                    LayerTraits traits);
   std::optional<std::size_t> merge_bidirectional_passes(std::size_t begin, const std::string& path,
                                                         std::optional<std::size_t> stack);
   Tensors check_output_shapes(const LayerCall& call, const std::vector<Shape>& shapes) const;
@@ -64,7 +64,7 @@ class ModelWalk {
   void cast_inputs(LayerCall& call) const;
 
   Graph& graph_;
-  Dtype default_dtype_policy_;
+  Dtype default_dtype_;
   std::int64_t batch_size_;
   std::optional<std::int64_t> batch_size_in_file_;
   std::map<const DocumentValue*, Model> parsed_models_;  // parsed once each, because a model may be called often

@@ -25,7 +25,7 @@ void emit_channel_norm(LayerCall& call, std::string_view form, std::size_t chann
   call.emit_operation(Kind::normalization, form, std::move(parameters));
 }
 
-// Emitted in the form that inference runs. training_step() changes it to batch statistics (form batch). `frozen` 1
+// Emitted in the form that inference runs. make_training_step() changes it to batch statistics (form batch). `frozen` 1
 // marks a layer that keeps its statistics in training.
 std::vector<Shape> apply_batch_normalization(LayerCall& call) {
   call.require_dimension_count(1, kMaxTensorDimensions);
@@ -92,7 +92,7 @@ std::vector<Shape> apply_unit_normalization(LayerCall& call) {
   return {call.input_shape()};
 }
 
-constexpr LayerClassRule kRules[] = {
+constexpr LayerClassRule kLayerClassRules[] = {
     {"BatchNormalization", apply_batch_normalization},   {"BatchNormalizationV1", apply_batch_normalization},
     {"BatchNormalizationV2", apply_batch_normalization}, {"SyncBatchNormalization", apply_batch_normalization},
     {"GroupNormalization", apply_group_normalization},   {"LayerNormalization", apply_layer_normalization},
@@ -103,6 +103,6 @@ constexpr LayerClassRule kRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> normalization_rules() { return kRules; }
+std::span<const LayerClassRule> normalization_rules() { return kLayerClassRules; }
 
 }  // namespace joulemap::predict::keras

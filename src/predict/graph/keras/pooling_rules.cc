@@ -56,9 +56,9 @@ std::vector<Shape> apply_pooling(LayerCall& call) {
   const ImageAxes sides = find_image_axes(call, kSides);
   Shape out = call.input_shape();
   if (out.size() != kSides + 2) return {out};
-  const std::vector<std::int64_t> kernel = call.factor_options("pool_size", kSides, 2);
+  const std::vector<std::int64_t> kernel = call.per_dimension_option("pool_size", kSides, 2);
   const bool has_strides = call.find_option("strides") != nullptr;
-  const std::vector<std::int64_t> stride = has_strides ? call.factor_options("strides", kSides, 1) : kernel;
+  const std::vector<std::int64_t> stride = has_strides ? call.per_dimension_option("strides", kSides, 1) : kernel;
   const Padding padding = call.padding_option();
   std::vector<SlidingWindow> windows;
   for (std::size_t i = 0; i < kSides; ++i) {
@@ -99,7 +99,7 @@ std::vector<Shape> apply_adaptive_pooling(LayerCall& call) {
   const ImageAxes sides = find_image_axes(call, kSides);
   Shape out = call.input_shape();
   if (out.size() != kSides + 2) return {out};
-  const std::vector<std::int64_t> target = call.factor_options("output_size", kSides, 1);
+  const std::vector<std::int64_t> target = call.per_dimension_option("output_size", kSides, 1);
   const std::size_t last = sides.first_spatial_axis + kSides - 1;
   const std::int64_t height = element_count(out, sides.first_spatial_axis, last);
   const std::int64_t width = out[last];
@@ -115,7 +115,7 @@ std::vector<Shape> apply_adaptive_pooling(LayerCall& call) {
   return {std::move(out)};
 }
 
-constexpr LayerClassRule kRules[] = {
+constexpr LayerClassRule kLayerClassRules[] = {
     {"MaxPooling1D", apply_pooling<PoolingForm::max, 1>},     {"MaxPooling2D", apply_pooling<PoolingForm::max, 2>},
     {"MaxPooling3D", apply_pooling<PoolingForm::max, 3>},     {"MaxPool1D", apply_pooling<PoolingForm::max, 1>},
     {"MaxPool2D", apply_pooling<PoolingForm::max, 2>},        {"MaxPool3D", apply_pooling<PoolingForm::max, 3>},
@@ -133,6 +133,6 @@ constexpr LayerClassRule kRules[] = {
 
 }  // namespace
 
-std::span<const LayerClassRule> pooling_rules() { return kRules; }
+std::span<const LayerClassRule> pooling_rules() { return kLayerClassRules; }
 
 }  // namespace joulemap::predict::keras

@@ -64,7 +64,7 @@ void emit_cudnn_call(LayerCall& call, const InputSequence& sequence, const Recur
   if (call.boolean_option("return_sequences", false)) call.recurrent_stack = operation;
 }
 
-void emit_cell_operations(LayerCall& call, const InputSequence& sequence, const RecurrentCell& cell) {
+void emit_recurrent_cell_operations(LayerCall& call, const InputSequence& sequence, const RecurrentCell& cell) {
   const std::int64_t out = saturating_product(cell.gate_count, cell.unit_count);
   const std::int64_t bias = saturating_product(cell.has_two_biases ? 2 : 1, out);
   call.count_weights({saturating_product(sequence.feature_count, out), cell.has_bias ? bias : 0});
@@ -140,7 +140,7 @@ std::vector<Shape> apply_recurrent(LayerCall& call) {
   if (runs_as_one_cudnn_call(call, cell)) {
     emit_cudnn_call(call, sequence, cell);
   } else {
-    emit_cell_operations(call, sequence, cell);
+    emit_recurrent_cell_operations(call, sequence, cell);
   }
   return recurrent_output_shapes(call, sequence, {cell});
 }
@@ -169,19 +169,19 @@ std::vector<Shape> apply_recurrent_cells(LayerCall& call) {
     return {call.input_shape()};
   }
   for (const RecurrentCell& each : cells) {
-    emit_cell_operations(call, sequence, each);
+    emit_recurrent_cell_operations(call, sequence, each);
     sequence.feature_count = each.unit_count;
   }
   return recurrent_output_shapes(call, whole, cells);
 }
 
-constexpr LayerClassRule kRules[] = {
+constexpr LayerClassRule kLayerClassRules[] = {
     {"LSTM", apply_recurrent},      {"GRU", apply_recurrent},      {"SimpleRNN", apply_recurrent},
     {"CuDNNLSTM", apply_recurrent}, {"CuDNNGRU", apply_recurrent}, {"RNN", apply_recurrent_cells},
 };
 
 }  // namespace
 
-std::span<const LayerClassRule> recurrent_rules() { return kRules; }
+std::span<const LayerClassRule> recurrent_rules() { return kLayerClassRules; }
 
 }  // namespace joulemap::predict::keras

@@ -253,7 +253,7 @@ std::vector<Shape> apply_get_item(LayerCall& call) {
   return {std::move(out)};
 }
 
-std::vector<Shape> apply_element_move(LayerCall& call) {
+std::vector<Shape> apply_flip_or_roll(LayerCall& call) {
   const Shape shape = call.input_shape();
   call.emit_elementwise(Kind::reshape, "gather", shape);
   return {shape};
@@ -267,7 +267,7 @@ std::vector<Shape> apply_broadcast_to(LayerCall& call) {
   return {std::move(out)};
 }
 
-constexpr LayerClassRule kRules[] = {
+constexpr LayerClassRule kLayerClassRules[] = {
     {"Reshape", apply_reshape_layer},
     {"Flatten", apply_flatten},
     {"Permute", apply_permute},
@@ -280,15 +280,15 @@ constexpr LayerClassRule kRules[] = {
     {"squeeze", apply_squeeze},
     {"split", apply_split},
     {"getitem", apply_get_item},
-    {"roll", apply_element_move},
-    {"flip", apply_element_move},
-    {"reverse", apply_element_move},
+    {"roll", apply_flip_or_roll},
+    {"flip", apply_flip_or_roll},
+    {"reverse", apply_flip_or_roll},
     {"broadcastto", apply_broadcast_to},
     {"flatten", apply_flatten},
 };
 
 }  // namespace
 
-std::span<const LayerClassRule> shape_rules() { return kRules; }
+std::span<const LayerClassRule> shape_rules() { return kLayerClassRules; }
 
 }  // namespace joulemap::predict::keras

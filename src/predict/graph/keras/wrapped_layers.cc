@@ -23,8 +23,8 @@ Error missing_wrapped_layer_error(const InheritedTraits& inside) {
 }  // namespace
 
 // The inner layer runs once, with all steps as a larger batch.
-Result<std::vector<Tensor>> ModelWalk::run_time_distributed_layer(const Layer& layer, std::vector<Input> inputs,
-                                                                  const InheritedTraits& inside) {
+Result<std::vector<Tensor>> ModelWalk::visit_time_distributed_layer(const Layer& layer, std::vector<Input> inputs,
+                                                                    const InheritedTraits& inside) {
   const DocumentValue* const inner = parse_wrapped_layer(layer, "layer");
   if (inner == nullptr) return missing_wrapped_layer_error(inside);
   if (inputs.empty() || inputs.front().tensor.sizes.size() < 3) {
@@ -37,7 +37,7 @@ Result<std::vector<Tensor>> ModelWalk::run_time_distributed_layer(const Layer& l
   sizes.erase(sizes.begin());
   sizes.front() = whole[0] * whole[1];
   const Layer parsed_layer = parse_layer(*inner, 0);
-  Tensors out = run_layer(parsed_layer, {parsed_layer.config_json}, std::move(inputs), inside, {});
+  Tensors out = visit_layer(parsed_layer, {parsed_layer.config_json}, std::move(inputs), inside, {});
   if (!out) return out;
   for (Tensor& tensor : *out) {
     if (tensor.sizes.empty() || tensor.sizes.front() != whole[0] * whole[1]) continue;
@@ -68,8 +68,8 @@ std::optional<std::size_t> ModelWalk::merge_bidirectional_passes(std::size_t beg
   return stack;
 }
 
-Result<std::vector<Tensor>> ModelWalk::run_bidirectional_layer(const Layer& layer, const std::vector<Input>& inputs,
-                                                               const InheritedTraits& inside, LayerTraits traits) {
+Result<std::vector<Tensor>> ModelWalk::visit_bidirectional_layer(const Layer& layer, const std::vector<Input>& inputs,
+                                                                 const InheritedTraits& inside, LayerTraits traits) {
   const DocumentValue* const ahead = parse_wrapped_layer(layer, "layer");
   if (ahead == nullptr || inputs.empty()) return missing_wrapped_layer_error(inside);
   const DocumentValue* const back = parse_wrapped_layer(layer, "backward_layer");
@@ -81,9 +81,9 @@ Result<std::vector<Tensor>> ModelWalk::run_bidirectional_layer(const Layer& laye
   first.front()
       .tensor.stack.reset();  // neither direction alone continues a stack; merge_bidirectional_passes() handles both
   const std::size_t before = graph_.operations.size();
-  Tensors there = run_layer(one, {one.config_json}, first, inside, {});
+  Tensors there = visit_layer(one, {one.config_json}, first, inside, {});
   if (!there) return there;
-  Tensors again = run_layer(other, {other.config_json}, first, inside, {});
+  Tensors again = visit_layer(other, {other.config_json}, first, inside, {});
   if (!again) return again;
   const DocumentValue* const mode = layer.config_json->find("merge_mode");
   if (there->empty() || again->empty() || (mode != nullptr && mode->is_null())) {

@@ -141,8 +141,8 @@ struct StridedAxis {
   std::int64_t step = 0;
 };
 
-std::optional<ConstantValues> fold_strided(const ShapeInference& at, const Sizes& out,
-                                           const std::vector<StridedAxis>& ways) {
+std::optional<ConstantValues> fold_strided_view(const ShapeInference& at, const Sizes& out,
+                                                const std::vector<StridedAxis>& ways) {
   const ConstantValues& from = constant_input_values(at, 0);
   ConstantValues result;
   for (std::int64_t i = 0; i < onnx_element_count(out); ++i) {
@@ -182,7 +182,7 @@ std::optional<ConstantValues> fold_slice(const ShapeInference& at, const Sizes& 
     ways[*axis].begin = std::clamp<std::int64_t>(begin, 0, std::max<std::int64_t>(0, size - 1)) * strides[*axis];
     ways[*axis].step = std::clamp(i < steps->size() ? (*steps)[i] : 1, -most, most) * strides[*axis];
   }
-  return fold_strided(at, out, ways);
+  return fold_strided_view(at, out, ways);
 }
 
 std::optional<ConstantValues> fold_transpose(const ShapeInference& at, const Sizes& out) {
@@ -195,7 +195,7 @@ std::optional<ConstantValues> fold_transpose(const ShapeInference& at, const Siz
     if (!axis) return std::nullopt;
     ways[i].step = strides[*axis];
   }
-  return fold_strided(at, out, ways);
+  return fold_strided_view(at, out, ways);
 }
 
 std::optional<ConstantValues> fold_concat(const ShapeInference& at) {

@@ -23,14 +23,14 @@ bool is_scaled_copy_of(Program& program, int value, int x, std::vector<int>& par
 }
 
 // Steps of a product with x, including a scaling of x by a number; `x` is the value x, or kNoIndex.
-struct HalfProductMatch {
+struct GeluProductMatch {
   std::vector<int> parts;
   int x = kNoIndex;
 };
 
 // Matches (1 + f) * x * 0.5, with the factors in any order, starting at the sum.
-HalfProductMatch match_half_product(Program& program, int sum) {
-  HalfProductMatch product;
+GeluProductMatch match_gelu_product(Program& program, int sum) {
+  GeluProductMatch product;
   product.parts.push_back(sum);
   int value = output_value_of_step(program, sum);
   for (int factors = 0; factors < 2; ++factors) {
@@ -73,7 +73,7 @@ bool is_gelu_polynomial(Program& program, int value, int x, std::vector<int>& pa
 bool fuse_gelu(Program& program, int main_step, bool by_tanh) {
   const int sum = single_consumer_step(program, output_value_of_step(program, main_step));
   if (!is_step_of_type(program, sum, "Add") || input_of_scaling_step(program, sum) == kNoIndex) return false;
-  HalfProductMatch product = match_half_product(program, sum);
+  GeluProductMatch product = match_gelu_product(program, sum);
   if (product.x == kNoIndex) return false;
   std::vector<int> before;
   const int argument = find_step(program, main_step).inputs[0];

@@ -19,7 +19,7 @@ bool is_step_of_any_type(Program& program, int step, std::initializer_list<std::
 
 // Searches backwards from the softmax for the product of queries and keys. Appends the steps on the way to `parts`, the
 // product last.
-bool find_scores(Program& program, int value, int depth, std::vector<int>& parts) {
+bool find_attention_scores(Program& program, int value, int depth, std::vector<int>& parts) {
   const int step = producer_step(program, value);
   if (step == kNoIndex || depth > kMaxAttentionPatternDepth || single_consumer_step(program, value) == kNoIndex)
     return false;
@@ -41,7 +41,7 @@ bool find_scores(Program& program, int value, int depth, std::vector<int>& parts
     if (input == kNoIndex || onnx_element_count(*find_value(program, input).sizes) != elements) continue;
     const std::size_t before = parts.size();
     parts.push_back(step);
-    if (find_scores(program, input, depth + 1, parts)) return true;
+    if (find_attention_scores(program, input, depth + 1, parts)) return true;
     parts.resize(before);
   }
   return false;
@@ -66,7 +66,7 @@ int skip_nan_guard(Program& program, int value, std::vector<int>& parts) {
 }
 
 // Searches forward from the softmax for the product with the values; kNoIndex if there is none.
-int find_value_product(Program& program, int softmax, std::vector<int>& parts) {
+int find_attention_output(Program& program, int softmax, std::vector<int>& parts) {
   int value = output_value_of_step(program, softmax);
   for (int depth = 0; depth < kMaxAttentionPatternDepth; ++depth) {
     value = skip_nan_guard(program, value, parts);
@@ -127,10 +127,10 @@ bool fuse_attention(Program& program, int step) {
   if (!is_step_of_type(program, step, "Softmax") || !is_softmax_over_last_axis(program, find_step(program, step)))
     return false;
   std::vector<int> parts;
-  if (!find_scores(program, find_step(program, step).inputs[0], 0, parts)) return false;
+  if (!find_attention_scores(program, find_step(program, step).inputs[0], 0, parts)) return false;
   const int scores = parts.back();
   parts.push_back(step);
-  const int product = find_value_product(program, step, parts);
+  const int product = find_attention_output(program, step, parts);
   if (product == kNoIndex || product <= scores) return false;
   for (const int matrices : {scores, product}) {
     if (find_value(program, output_value_of_step(program, matrices)).sizes->size() < 2) return false;

@@ -21,7 +21,7 @@ bool is_square_of(Program& program, int step, int x) {
 
 // Matches x / sqrt(mean + epsilon) in its usual forms, starting at the mean. Returns the steps; empty if it does not
 // match.
-std::vector<int> find_division_by_root(Program& program, int mean, int x) {
+std::vector<int> match_division_by_rms(Program& program, int mean, int x) {
   std::vector<int> parts = {mean};
   const int sum = single_consumer_step(program, output_value_of_step(program, mean));
   if (!is_step_of_type(program, sum, "Add") || input_of_scaling_step(program, sum) == kNoIndex) return {};
@@ -78,7 +78,7 @@ bool fuse_layer_norm(Program& program, int mean) {
     if (!is_square_of(program, consumer, centred)) continue;
     const int variance = single_consumer_step(program, output_value_of_step(program, consumer));
     if (!is_step_of_type(program, variance, "ReduceMean")) continue;
-    std::vector<int> parts = find_division_by_root(program, variance, centred);
+    std::vector<int> parts = match_division_by_rms(program, variance, centred);
     if (parts.empty()) continue;
     const std::int64_t normalized_count = elements_normalized_together(program, mean);
     std::vector<int> inputs = {x};
@@ -97,7 +97,7 @@ bool fuse_rms_norm(Program& program, int mean) {
   const int x = find_step(program, square).inputs[0];
   if (!is_square_of(program, square, x) || single_consumer_step(program, output_value_of_step(program, square)) != mean)
     return false;
-  std::vector<int> parts = find_division_by_root(program, mean, x);
+  std::vector<int> parts = match_division_by_rms(program, mean, x);
   if (parts.empty()) return false;
   const std::int64_t normalized_count = elements_normalized_together(program, mean);
   std::vector<int> inputs = {x};

@@ -16,13 +16,13 @@ using testing::integer;
 using testing::integers;
 using testing::OnnxModel;
 
-Graph must_read(const std::string& bytes, const GraphOptions& options = {}) {
+Graph expect_graph(const std::string& bytes, const GraphOptions& options = {}) {
   Result<Graph> graph = read_onnx(bytes, options);
   EXPECT_TRUE(graph) << (graph ? "" : graph.error().message);
   return graph ? *std::move(graph) : Graph{};
 }
 
-Error must_fail(const std::string& bytes, const GraphOptions& options = {}) {
+Error expect_read_error(const std::string& bytes, const GraphOptions& options = {}) {
   const Result<Graph> graph = read_onnx(bytes, options);
   EXPECT_FALSE(graph);
   return graph ? Error{} : graph.error();
@@ -62,7 +62,7 @@ double flops_of(const Graph& graph) {
 }
 
 TEST(OnnxGraph, AResNetHasTheOperationsAndModuleNamesOfPyTorch) {
-  const Graph graph = must_read(resnet18());
+  const Graph graph = expect_graph(resnet18());
   EXPECT_TRUE(graph.unknown_operations.empty());
   EXPECT_TRUE(graph.notes.empty());
   EXPECT_EQ(graph.format, "onnx");
@@ -89,7 +89,7 @@ TEST(OnnxGraph, AResNetHasTheOperationsAndModuleNamesOfPyTorch) {
 }
 
 TEST(OnnxGraph, UsesAGivenBatchWithANote) {
-  const Graph graph = must_read(resnet18(), {.batch = 8});
+  const Graph graph = expect_graph(resnet18(), {.batch = 8});
   EXPECT_EQ(graph.notes, std::vector<std::string>{"batch 8 instead of the file's 1"});
   EXPECT_NEAR(flops_of(graph) / 8 / 3'628'146'688.0, 1, 1e-6);
   EXPECT_EQ(find_layer(graph, "fc", Kind::dense)->parameters.get("rows", 0), 8);
@@ -97,36 +97,38 @@ TEST(OnnxGraph, UsesAGivenBatchWithANote) {
 
 TEST(OnnxGraph, AcceptsInputSizesByNameOrInOrder) {
   for (const std::string name : {"input", ""}) {
-    const Graph graph = must_read(resnet18(), {.inputs = {{name, {2, 3, 320, 320}}}});
+    const Graph graph = expect_graph(resnet18(), {.inputs = {{name, {2, 3, 320, 320}}}});
     EXPECT_TRUE(graph.unknown_operations.empty());
     EXPECT_EQ(find_layer(graph, "conv1", Kind::convolution)->parameters.get("height", 0), 320);
     EXPECT_EQ(find_layer(graph, "fc", Kind::dense)->parameters.get("rows", 0), 2);
   }
-  EXPECT_EQ(must_fail(resnet18(), {.inputs = {{"images", {1, 3, 9, 9}}}}).remedy, "its inputs are input");
-  EXPECT_NE(must_fail(resnet18(), {.inputs = {{"input", {3, 224, 224}}}}).message.find("4 dimensions"),
+  EXPECT_EQ(expect_read_error(resnet18(), {.inputs = {{"images", {1, 3, 9, 9}}}}).remedy, "its inputs are input");
+  EXPECT_NE(expect_read_error(resnet18(), {.inputs = {{"input", {3, 224, 224}}}}).message.find("4 dimensions"),
             std::string::npos);
 }
 
 TEST(OnnxGraph, RefusesAnInvalidBatchAndOverflowingSizes) {
-  EXPECT_EQ(must_fail(resnet18(), {.batch = 0}).code, ErrorCode::usage);
-  EXPECT_EQ(must_fail(resnet18(), {.batch = -3}).code, ErrorCode::usage);
-  EXPECT_NE(must_fail(resnet18(), {.batch = kMaxElements}).message.find("larger than any memory"), std::string::npos);
-  EXPECT_NE(must_fail(resnet18(), {.batch = 200'000'000}).message.find("larger than any memory"), std::string::npos);
+  EXPECT_EQ(expect_read_error(resnet18(), {.batch = 0}).code, ErrorCode::usage);
+  EXPECT_EQ(expect_read_error(resnet18(), {.batch = -3}).code, ErrorCode::usage);
+  EXPECT_NE(expect_read_error(resnet18(), {.batch = kMaxElements}).message.find("larger than any memory"),
+            std::string::npos);
+  EXPECT_NE(expect_read_error(resnet18(), {.batch = 200'000'000}).message.find("larger than any memory"),
+            std::string::npos);
 }
 
 TEST(OnnxGraph, ReportsAFileCutAnywhereAsTruncated) {
   const std::string whole = resnet18();
   for (const std::size_t size : {std::size_t{100}, whole.size() / 2, whole.size() - 1}) {
-    const Error error = must_fail(whole.substr(0, size));
+    const Error error = expect_read_error(whole.substr(0, size));
     EXPECT_EQ(error.code, ErrorCode::malformed);
     EXPECT_FALSE(error.remedy.empty());
   }
-  EXPECT_NE(must_fail(whole.substr(0, whole.size() / 2)).message.find("truncated"), std::string::npos);
+  EXPECT_NE(expect_read_error(whole.substr(0, whole.size() / 2)).message.find("truncated"), std::string::npos);
 }
 
 TEST(OnnxGraph, ReportsAFileThatIsNotOnnx) {
   for (const std::string& bytes : {std::string(), std::string("{\"json\": 1}"), std::string(300, '\0')}) {
-    EXPECT_NE(must_fail(bytes).message.find("not an ONNX file"), std::string::npos);
+    EXPECT_NE(expect_read_error(bytes).message.find("not an ONNX file"), std::string::npos);
   }
 }
 
@@ -140,21 +142,21 @@ std::string dense_model(std::int64_t opset, const testing::Numbers& sizes) {
 }
 
 TEST(OnnxGraph, RefusesAnOldOpsetWithARemedyAndNotesANewOne) {
-  const Error error = must_fail(dense_model(12, {1, 16}));
+  const Error error = expect_read_error(dense_model(12, {1, 16}));
   EXPECT_NE(error.message.find("opset 12"), std::string::npos);
   EXPECT_NE(error.remedy.find("convert_version"), std::string::npos);
-  EXPECT_EQ(must_read(dense_model(99, {1, 16})).notes.size(), 1U);
+  EXPECT_EQ(expect_graph(dense_model(99, {1, 16})).notes.size(), 1U);
 }
 
 TEST(OnnxGraph, AnOpenBatchIsOneWithANoteAndOtherOpenSizesAreRequired) {
-  const Graph graph = must_read(dense_model(17, {-1, 16}));
+  const Graph graph = expect_graph(dense_model(17, {-1, 16}));
   EXPECT_EQ(graph.notes, std::vector<std::string>{"batch 1: the file does not fix that of 'x'"});
-  EXPECT_TRUE(must_read(dense_model(17, {-1, 16}), {.batch = 4}).notes.empty());
+  EXPECT_TRUE(expect_graph(dense_model(17, {-1, 16}), {.batch = 4}).notes.empty());
 
-  const Error error = must_fail(dense_model(17, {-1, -2, 16}));
+  const Error error = expect_read_error(dense_model(17, {-1, -2, 16}));
   EXPECT_EQ(error.message, "the input 'x' is batchxtokensx16: tokens has no value");
   EXPECT_EQ(error.remedy, "set its sizes: --input x=1x128x16");
-  const Graph given = must_read(dense_model(17, {-1, -2, 16}), {.inputs = {{"x", {2, 5, 16}}}});
+  const Graph given = expect_graph(dense_model(17, {-1, -2, 16}), {.inputs = {{"x", {2, 5, 16}}}});
   ASSERT_EQ(given.operations.size(), 1U);
   EXPECT_EQ(parameters_text(given.operations[0]), "rows=10;in=16;out=4;bias=0");
 }
@@ -166,7 +168,7 @@ TEST(OnnxGraph, ListsAnOperationOfAnotherDomainAndLeavesItsSuccessorsUnbounded) 
                                 .node("Relu", {"y"}, {"z"}, {}, "/head/Relu")
                                 .output("z")
                                 .bytes();
-  const Graph graph = must_read(bytes);
+  const Graph graph = expect_graph(bytes);
   ASSERT_EQ(graph.unknown_operations.size(), 2U);
   EXPECT_EQ(graph.unknown_operations[0].source, "com.acme.Frobnicate");
   EXPECT_EQ(graph.unknown_operations[0].reason, "an unsupported operation of the domain 'com.acme'");
@@ -182,14 +184,14 @@ TEST(OnnxGraph, QuantisedArithmeticIsUnknownButBounded) {
                                 .node("MatMulInteger", {"x", "w"}, {"y"})
                                 .output("y")
                                 .bytes();
-  const Graph graph = must_read(bytes);
+  const Graph graph = expect_graph(bytes);
   ASSERT_EQ(graph.unknown_operations.size(), 1U);
   EXPECT_TRUE(graph.unknown_operations[0].has_lower_bound);
   EXPECT_EQ(parameters_text(graph.operations[0]), "batch=1;rows=1;width=192;in=192;out=32");
 }
 
 TEST(OnnxGraph, UsesTheRequestedTypeUnlessTheFileIsHalfPrecision) {
-  EXPECT_EQ(must_read(dense_model(17, {1, 16}), {.dtype = Dtype::bf16}).operations[0].dtype, Dtype::bf16);
+  EXPECT_EQ(expect_graph(dense_model(17, {1, 16}), {.dtype = Dtype::bf16}).operations[0].dtype, Dtype::bf16);
   const std::string half = OnnxModel()
                                .input("x", {1, 16}, testing::kFloat16)
                                .weight("w", {16, 4}, testing::kFloat16)
@@ -197,7 +199,7 @@ TEST(OnnxGraph, UsesTheRequestedTypeUnlessTheFileIsHalfPrecision) {
                                .node("Cast", {"y"}, {"z"}, {integer("to", testing::kFloat)})
                                .output("z")
                                .bytes();
-  const Graph graph = must_read(half);
+  const Graph graph = expect_graph(half);
   EXPECT_EQ(graph.operations[0].dtype, Dtype::fp16);
   EXPECT_EQ(graph.operations[1].kind, Kind::cast);
   EXPECT_EQ(graph.operations[1].form, "fp32");
@@ -213,7 +215,7 @@ TEST(OnnxGraph, OperationsBeforeTheFirstWeightHaveNoGradient) {
                                 .node("Relu", {"b"}, {"y"})
                                 .output("y")
                                 .bytes();
-  const Graph graph = must_read(bytes);
+  const Graph graph = expect_graph(bytes);
   ASSERT_EQ(graph.operations.size(), 3U);
   EXPECT_EQ(graph.operations[0].gradient, NeededGradients::none);
   EXPECT_EQ(graph.operations[1].gradient, NeededGradients::weights);

@@ -30,7 +30,7 @@ GraphBody read_graph_body(std::string_view bytes, int depth, ModelReadState& rea
 
 void append_integers(const ProtobufReader& field, Sizes& integers) {
   if (!field.is_bytes()) return integers.push_back(field.signed_number());
-  for (const std::uint64_t number : formats::packed_numbers(field.bytes())) {
+  for (const std::uint64_t number : formats::decode_packed_varints(field.bytes())) {
     integers.push_back(static_cast<std::int64_t>(number));
   }
 }

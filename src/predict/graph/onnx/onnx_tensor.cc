@@ -42,7 +42,7 @@ void append_varints(const ProtobufReader& field, TensorData& data) {
     data.has_too_many_values = true;
     return;
   }
-  for (const std::uint64_t number : formats::packed_numbers(field.bytes())) {
+  for (const std::uint64_t number : formats::decode_packed_varints(field.bytes())) {
     data.append_value(static_cast<double>(static_cast<std::int64_t>(number)));
   }
 }
@@ -97,7 +97,7 @@ void read_tensor_field(const ProtobufReader& field, Tensor& tensor, TensorData& 
   switch (field.field()) {
     case 1:
       if (!field.is_bytes()) return tensor.sizes.push_back(field.signed_number());
-      for (const std::uint64_t size : formats::packed_numbers(field.bytes())) {
+      for (const std::uint64_t size : formats::decode_packed_varints(field.bytes())) {
         tensor.sizes.push_back(static_cast<std::int64_t>(size));
       }
       return;

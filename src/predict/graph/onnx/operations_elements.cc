@@ -13,7 +13,7 @@ namespace {
 using OnnxTypeAndForm = std::pair<std::string_view, std::string_view>;
 
 // Nodes that read and write each element about once, with the form in operation.h.
-constexpr std::array kActivationTypes = {
+constexpr std::array kActivationNodeTypes = {
     OnnxTypeAndForm{"Relu", "relu"},
     OnnxTypeAndForm{"Gelu", "gelu"},
     OnnxTypeAndForm{"FastGelu", "gelu"},
@@ -78,30 +78,30 @@ constexpr std::array kActivationTypes = {
     OnnxTypeAndForm{"MeanVarianceNormalization", "normalize"},
 };
 
-constexpr std::array<std::string_view, 3> kProductTypes = {"Mul", "Div", "Pow"};
-constexpr std::array<std::string_view, 20> kSumTypes = {"Add",
-                                                        "Sub",
-                                                        "Mod",
-                                                        "Min",
-                                                        "Max",
-                                                        "Sum",
-                                                        "Mean",
-                                                        "And",
-                                                        "Or",
-                                                        "Xor",
-                                                        "Equal",
-                                                        "Greater",
-                                                        "GreaterOrEqual",
-                                                        "Less",
-                                                        "LessOrEqual",
-                                                        "BitShift",
-                                                        "BitwiseAnd",
-                                                        "BitwiseOr",
-                                                        "BitwiseXor",
-                                                        "Where"};
+constexpr std::array<std::string_view, 3> kMultiplicativeNodeTypes = {"Mul", "Div", "Pow"};
+constexpr std::array<std::string_view, 20> kAdditiveNodeTypes = {"Add",
+                                                                 "Sub",
+                                                                 "Mod",
+                                                                 "Min",
+                                                                 "Max",
+                                                                 "Sum",
+                                                                 "Mean",
+                                                                 "And",
+                                                                 "Or",
+                                                                 "Xor",
+                                                                 "Equal",
+                                                                 "Greater",
+                                                                 "GreaterOrEqual",
+                                                                 "Less",
+                                                                 "LessOrEqual",
+                                                                 "BitShift",
+                                                                 "BitwiseAnd",
+                                                                 "BitwiseOr",
+                                                                 "BitwiseXor",
+                                                                 "Where"};
 
 // A binary operation with the form (operation.h) that matches how `second` broadcasts to `output_sizes`.
-TranslatedOperation translate_two_inputs(Kind kind, const Sizes& out, const Sizes& second) {
+TranslatedOperation translate_binary_operation(Kind kind, const Sizes& out, const Sizes& second) {
   const std::int64_t all = onnx_element_count(out);
   const std::int64_t few = onnx_element_count(second);
   if (few <= 1 && all > 1) return {.kind = kind, .form = "scalar", .parameters = tensor_parameters(out)};
@@ -125,25 +125,25 @@ TranslatedOperation translate_two_inputs(Kind kind, const Sizes& out, const Size
   return {.kind = kind, .form = "row", .parameters = {{"batch", batch}, {"rows", rows / batch}, {"width", width}}};
 }
 
-std::vector<TranslatedOperation> translate_several_inputs(const SizedStep& at, Kind kind) {
+std::vector<TranslatedOperation> translate_variadic_operation(const SizedStep& at, Kind kind) {
   // The condition of Where is not counted: it is small compared to its operands.
   const std::size_t first = at.step.type == "Where" ? 1 : 0;
   std::vector<TranslatedOperation> translations;
-  for (std::size_t position = first + 1; position < at.operation_count(); ++position) {
+  for (std::size_t position = first + 1; position < at.input_count(); ++position) {
     if (!at.has_input(position) || !at.has_input(first)) continue;
     const bool swapped = onnx_element_count(at.input_sizes(first)) < onnx_element_count(at.input_sizes(position));
-    translations.push_back(
-        translate_two_inputs(kind, at.output_sizes(), swapped ? at.input_sizes(first) : at.input_sizes(position)));
+    translations.push_back(translate_binary_operation(kind, at.output_sizes(),
+                                                      swapped ? at.input_sizes(first) : at.input_sizes(position)));
   }
-  if (translations.empty()) translations = single_translation(Kind::view, "", tensor_parameters(at.output_sizes()));
+  if (translations.empty()) translations = single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
   return translations;
 }
 
 std::string_view clip_activation_form(const SizedStep& at) {
   const auto is = [&](std::size_t position, double number) {
-    return at.has_input(position) && at.input_sizes_at(position).constant_values &&
-           at.input_sizes_at(position).constant_values->size() == 1 &&
-           (*at.input_sizes_at(position).constant_values)[0] == number;
+    return at.has_input(position) && at.input_value(position).constant_values &&
+           at.input_value(position).constant_values->size() == 1 &&
+           (*at.input_value(position).constant_values)[0] == number;
   };
   if (is(1, 0) && is(2, 6)) return "relu6";
   return is(1, 0) && !at.has_input(2) ? "relu" : "clip";
@@ -158,7 +158,7 @@ std::vector<TranslatedOperation> translate_softmax(const SizedStep& at, std::str
   const std::int64_t width = sizes.empty() ? 1 : sizes[axis];
   const std::int64_t batch = sizes.empty() || width == 0 ? 1 : std::max<std::int64_t>(1, axis == 0 ? 1 : sizes[0]);
   const std::int64_t rows = width == 0 ? 0 : onnx_element_count(sizes) / width / batch;
-  return single_translation(Kind::activation, form, {{"batch", batch}, {"rows", rows}, {"width", width}});
+  return single_operation(Kind::activation, form, {{"batch", batch}, {"rows", rows}, {"width", width}});
 }
 
 std::string_view reduction_form_of_type(std::string_view type) {
@@ -173,45 +173,46 @@ std::vector<TranslatedOperation> translate_reduction(const SizedStep& at) {
   const std::int64_t all = onnx_element_count(from);
   const std::int64_t left = onnx_element_count(at.output_sizes());
   const std::string_view form = reduction_form_of_type(at.step.type);
-  if (all == left && form == "mean") return single_translation(Kind::view, "", tensor_parameters(from));
-  if (left <= 1)
-    return single_translation(Kind::reduce, form, {{"batch", 1}, {"rows", 1}, {"width", all}, {"over", 2}});
+  if (all == left && form == "mean") return single_operation(Kind::view, "", tensor_parameters(from));
+  if (left <= 1) return single_operation(Kind::reduce, form, {{"batch", 1}, {"rows", 1}, {"width", all}, {"over", 2}});
   // Whether the last dimension remains in the result.
   const bool keeps = at.output_sizes().size() == from.size() && from.back() > 1;
   const bool last_stays = keeps ? at.output_sizes().back() == from.back()
                                 : !at.output_sizes().empty() && at.output_sizes().back() == from.back();
   if (!last_stays)
-    return single_translation(Kind::reduce, form, {{"batch", 1}, {"rows", left}, {"width", all / left}, {"over", 0}});
+    return single_operation(Kind::reduce, form, {{"batch", 1}, {"rows", left}, {"width", all / left}, {"over", 0}});
   const std::int64_t width = from.back() == 0 ? 1 : from.back();
-  return single_translation(Kind::reduce, form,
-                            {{"batch", left / width}, {"rows", all / left}, {"width", width}, {"over", 1}});
+  return single_operation(Kind::reduce, form,
+                          {{"batch", left / width}, {"rows", all / left}, {"width", width}, {"over", 1}});
 }
 
 }  // namespace
 
-Translations translate_elements(const SizedStep& at) {
+Translations translate_elementwise_node(const SizedStep& at) {
   const std::string_view type = at.step.type;
-  if (at.operation_count() > 0 && !at.has_input(0)) return std::nullopt;
+  if (at.input_count() > 0 && !at.has_input(0)) return std::nullopt;
   if (type == "Softmax" || type == "LogSoftmax")
     return translate_softmax(at, type == "Softmax" ? "softmax" : "log_softmax");
   if (type == "Clip")
-    return single_translation(Kind::activation, clip_activation_form(at), tensor_parameters(at.output_sizes()));
-  if (type == "Dropout") return single_translation(Kind::dropout, "", tensor_parameters(at.output_sizes()));
+    return single_operation(Kind::activation, clip_activation_form(at), tensor_parameters(at.output_sizes()));
+  if (type == "Dropout") return single_operation(Kind::dropout, "", tensor_parameters(at.output_sizes()));
   if (type == "BiasGelu") {
     return std::vector<TranslatedOperation>{
-        translate_two_inputs(Kind::add, at.output_sizes(), at.input_sizes(1)),
+        translate_binary_operation(Kind::add, at.output_sizes(), at.input_sizes(1)),
         {.kind = Kind::activation, .form = "gelu", .parameters = tensor_parameters(at.output_sizes())}};
   }
   if (type.substr(0, 6) == "Reduce" || type == "ArgMax" || type == "ArgMin") return translate_reduction(at);
-  if (std::find(kProductTypes.begin(), kProductTypes.end(), type) != kProductTypes.end())
-    return translate_several_inputs(at, Kind::multiply);
-  if (std::find(kSumTypes.begin(), kSumTypes.end(), type) != kSumTypes.end())
-    return translate_several_inputs(at, Kind::add);
-  const auto found = std::find_if(kActivationTypes.begin(), kActivationTypes.end(),
+  if (std::find(kMultiplicativeNodeTypes.begin(), kMultiplicativeNodeTypes.end(), type) !=
+      kMultiplicativeNodeTypes.end())
+    return translate_variadic_operation(at, Kind::multiply);
+  if (std::find(kAdditiveNodeTypes.begin(), kAdditiveNodeTypes.end(), type) != kAdditiveNodeTypes.end())
+    return translate_variadic_operation(at, Kind::add);
+  const auto found = std::find_if(kActivationNodeTypes.begin(), kActivationNodeTypes.end(),
                                   [=](const OnnxTypeAndForm& name) { return name.first == type; });
-  if (found == kActivationTypes.end()) return std::nullopt;
-  const Sizes& sizes = at.operation_count() > 0 ? larger_sizes(at.input_sizes(), at.output_sizes()) : at.output_sizes();
-  return single_translation(Kind::activation, found->second, tensor_parameters(sizes));
+  if (found == kActivationNodeTypes.end()) return std::nullopt;
+  const Sizes& sizes =
+      at.input_count() > 0 ? larger_tensor_sizes(at.input_sizes(), at.output_sizes()) : at.output_sizes();
+  return single_operation(Kind::activation, found->second, tensor_parameters(sizes));
 }
 
 }  // namespace joulemap::predict::onnx

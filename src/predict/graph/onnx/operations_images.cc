@@ -94,7 +94,7 @@ Translations translate_convolution(const SizedStep& at, bool transposed) {
     parameters.set("transposed", 1);
   }
   if (is_channels_last(at)) parameters.set("channels_last", 1);
-  std::vector<TranslatedOperation> translations = single_translation(Kind::convolution, "", std::move(parameters));
+  std::vector<TranslatedOperation> translations = single_operation(Kind::convolution, "", std::move(parameters));
   if (at.step.type == "FusedConv") {
     translations.push_back(
         {.kind = Kind::activation, .form = "relu", .parameters = tensor_parameters(at.output_sizes())});
@@ -117,13 +117,13 @@ Translations translate_pooling(const SizedStep& at, std::string_view form) {
   const ImageSizes image = read_image_sizes(sizes);
   Parameters parameters = image_parameters(image);
   set_window_parameters(parameters, high, windows->back(), image, false);
-  return single_translation(Kind::pooling, form, std::move(parameters));
+  return single_operation(Kind::pooling, form, std::move(parameters));
 }
 
 Translations translate_global_pooling(const SizedStep& at) {
   Parameters parameters = image_parameters(read_image_sizes(at.input_sizes(0)));
   parameters.set("out", 1);
-  return single_translation(Kind::pooling, "adaptive", std::move(parameters));
+  return single_operation(Kind::pooling, "adaptive", std::move(parameters));
 }
 
 std::vector<TranslatedOperation> translate_row_norm(const SizedStep& at, std::string_view form) {
@@ -136,14 +136,14 @@ std::vector<TranslatedOperation> translate_row_norm(const SizedStep& at, std::st
         sizes, static_cast<std::size_t>(std::max<std::int64_t>(0, axis < 0 ? axis + rank : axis)), sizes.size());
   }
   const std::int64_t rows = normalized_count == 0 ? 0 : onnx_element_count(sizes) / normalized_count;
-  return single_translation(Kind::normalization, form,
-                            {{"batch", rows}, {"channels", normalized_count}, {"height", 1}, {"width", 1}});
+  return single_operation(Kind::normalization, form,
+                          {{"batch", rows}, {"channels", normalized_count}, {"height", 1}, {"width", 1}});
 }
 
 Translations translate_batch_norm(const SizedStep& at) {
   const bool trains = integer_attribute(*at.step.node, "training_mode", 0) != 0;
-  return single_translation(Kind::normalization, trains ? "batch" : "batch-inference",
-                            image_parameters(read_image_sizes(at.input_sizes(0))));
+  return single_operation(Kind::normalization, trains ? "batch" : "batch-inference",
+                          image_parameters(read_image_sizes(at.input_sizes(0))));
 }
 
 // Each channel of each image has its own statistics: equivalent to a batch of one with batch * channels channels.
@@ -151,7 +151,7 @@ Translations translate_instance_norm(const SizedStep& at) {
   ImageSizes image = read_image_sizes(at.input_sizes(0));
   image.channels = product_of_sizes({image.batch, image.channels}, 0, 2);
   image.batch = 1;
-  return single_translation(Kind::normalization, "batch", image_parameters(image));
+  return single_operation(Kind::normalization, "batch", image_parameters(image));
 }
 
 Translations translate_skip_layer_norm(const SizedStep& at, std::string_view form) {
@@ -163,7 +163,7 @@ Translations translate_skip_layer_norm(const SizedStep& at, std::string_view for
 
 Translations translate_padding(const SizedStep& at) {
   if (at.input_sizes(0) == at.output_sizes())
-    return single_translation(Kind::view, "", tensor_parameters(at.output_sizes()));
+    return single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
   const std::string_view mode = text_attribute(*at.step.node, "mode", "constant");
   const ImageSizes from = read_image_sizes(at.input_sizes(0));
   const ImageSizes to = read_image_sizes(at.output_sizes());
@@ -174,16 +174,16 @@ Translations translate_padding(const SizedStep& at) {
       from.batch * from.channels == 0 ? 1 : (to.batch * to.channels) / (from.batch * from.channels);
   parameters.set("out_height", to.height * std::max<std::int64_t>(1, other));
   parameters.set("out_width", to.width);
-  return single_translation(Kind::padding,
-                            mode == "edge"      ? "replicate"
-                            : mode == "reflect" ? "reflect"
-                                                : "constant",
-                            std::move(parameters));
+  return single_operation(Kind::padding,
+                          mode == "edge"      ? "replicate"
+                          : mode == "reflect" ? "reflect"
+                                              : "constant",
+                          std::move(parameters));
 }
 
 Translations translate_resize(const SizedStep& at) {
   if (at.input_sizes(0) == at.output_sizes())
-    return single_translation(Kind::view, "", tensor_parameters(at.output_sizes()));
+    return single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
   const std::string_view mode = text_attribute(*at.step.node, "mode", "nearest");
   const ImageSizes to = read_image_sizes(at.output_sizes());
   Parameters parameters = image_parameters(read_image_sizes(at.input_sizes(0)));
@@ -191,13 +191,12 @@ Translations translate_resize(const SizedStep& at) {
   if (to.height != to.width) parameters.set("out_height", to.height);
   if (to.height != to.width) parameters.set("out_width", to.width);
   const bool samples = at.step.type == "GridSample";
-  return single_translation(Kind::resize, !samples && mode == "nearest" ? "nearest" : "bilinear",
-                            std::move(parameters));
+  return single_operation(Kind::resize, !samples && mode == "nearest" ? "nearest" : "bilinear", std::move(parameters));
 }
 
 }  // namespace
 
-Translations translate_image(const SizedStep& at) {
+Translations translate_image_node(const SizedStep& at) {
   const std::string_view type = at.step.type;
   if (type == "Conv" || type == "FusedConv") return translate_convolution(at, false);
   if (type == "ConvTranspose") return translate_convolution(at, true);
@@ -207,7 +206,7 @@ Translations translate_image(const SizedStep& at) {
     return translate_global_pooling(at);
   if (type == "BatchNormalization") return translate_batch_norm(at);
   if (type == "GroupNormalization")
-    return single_translation(Kind::normalization, "group", image_parameters(read_image_sizes(at.input_sizes(0))));
+    return single_operation(Kind::normalization, "group", image_parameters(read_image_sizes(at.input_sizes(0))));
   if (type == "InstanceNormalization") return translate_instance_norm(at);
   if (type == "LayerNormalization") return translate_row_norm(at, "layer");
   if (type == "RMSNormalization" || type == "SimplifiedLayerNormalization") return translate_row_norm(at, "rms");

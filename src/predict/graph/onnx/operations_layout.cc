@@ -15,7 +15,7 @@ bool is_type_among(std::string_view type, std::initializer_list<std::string_view
 }
 
 std::vector<TranslatedOperation> translate_view(const SizedStep& at) {
-  return single_translation(Kind::view, "", tensor_parameters(at.output_sizes()));
+  return single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
 }
 
 Sizes permutation_of_transpose(const SizedStep& at) {
@@ -60,7 +60,7 @@ bool can_reshape_without_copy(const Sizes& order, const Sizes& from, const Sizes
 
 // Whether a step that reads transposed data needs it contiguous. Norms, softmax and some reshapes do; products, sums
 // and convolutions accept strides.
-bool consumer_needs_order(const SizedStep& at, const ProgramStep& consumer, const Sizes& order) {
+bool consumer_needs_contiguous_input(const SizedStep& at, const ProgramStep& consumer, const Sizes& order) {
   if (is_type_among(consumer.type, {"Reshape", "Flatten"})) {
     const Value& result = at.program.values[static_cast<std::size_t>(consumer.outputs[0])];
     return !result.sizes || !can_reshape_without_copy(order, at.input_sizes(), *result.sizes);
@@ -84,8 +84,8 @@ std::vector<TranslatedOperation> translate_transpose(const SizedStep& at) {
   for (int consumer : at.output_value().consumer_steps) {
     const ProgramStep* step = &at.program.steps[static_cast<std::size_t>(consumer)];
     if (step->fused_into != kNoIndex) step = &at.program.steps[static_cast<std::size_t>(step->fused_into)];
-    if (consumer_needs_order(at, *step, order))
-      return single_translation(Kind::reshape, transpose_form(order), tensor_parameters(at.output_sizes()));
+    if (consumer_needs_contiguous_input(at, *step, order))
+      return single_operation(Kind::reshape, transpose_form(order), tensor_parameters(at.output_sizes()));
   }
   return translate_view(at);
 }
@@ -96,7 +96,7 @@ std::vector<TranslatedOperation> translate_expand(const SizedStep& at) {
   for (const int consumer : at.output_value().consumer_steps) {
     const ProgramStep& step = at.program.steps[static_cast<std::size_t>(consumer)];
     const bool reshapes = step.fused_into == kNoIndex && is_type_among(step.type, {"Reshape", "Flatten"});
-    if (repeats && reshapes) return single_translation(Kind::reshape, "heads", tensor_parameters(at.output_sizes()));
+    if (repeats && reshapes) return single_operation(Kind::reshape, "heads", tensor_parameters(at.output_sizes()));
   }
   return translate_view(at);
 }
@@ -105,22 +105,22 @@ std::vector<TranslatedOperation> translate_expand(const SizedStep& at) {
 std::vector<TranslatedOperation> translate_concatenation(const SizedStep& at) {
   const Sizes& out = at.output_sizes();
   std::int64_t parts = 0;
-  for (std::size_t position = 0; position < at.operation_count(); ++position)
+  for (std::size_t position = 0; position < at.input_count(); ++position)
     parts += at.has_input(position) && onnx_element_count(at.input_sizes(position)) > 0 ? 1 : 0;
   if (parts < 2) return translate_view(at);
   const std::int64_t given = integer_attribute(*at.step.node, "axis", 0);
   const auto axis = static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(out.size()) : given);
   const std::int64_t length = (out[axis] + parts - 1) / parts;
-  return single_translation(Kind::concatenate, "",
-                            {{"batch", product_of_sizes(out, 0, axis)},
-                             {"rows", length},
-                             {"width", product_of_sizes(out, axis + 1, out.size())},
-                             {"parts", parts}});
+  return single_operation(Kind::concatenate, "",
+                          {{"batch", product_of_sizes(out, 0, axis)},
+                           {"rows", length},
+                           {"width", product_of_sizes(out, axis + 1, out.size())},
+                           {"parts", parts}});
 }
 
 bool has_negative_slice_step(const SizedStep& at) {
-  if (!at.has_input(4) || !at.input_sizes_at(4).constant_values) return false;
-  return std::any_of(at.input_sizes_at(4).constant_values->begin(), at.input_sizes_at(4).constant_values->end(),
+  if (!at.has_input(4) || !at.input_value(4).constant_values) return false;
+  return std::any_of(at.input_value(4).constant_values->begin(), at.input_value(4).constant_values->end(),
                      [](double step) { return step < 0; });
 }
 
@@ -145,31 +145,30 @@ std::string_view cast_target_name(DataType type, Dtype real) {
 }
 
 std::vector<TranslatedOperation> translate_cast(const SizedStep& at) {
-  const std::string_view from = cast_target_name(at.input_sizes_at(0).type, at.real_dtype);
+  const std::string_view from = cast_target_name(at.input_value(0).type, at.real_dtype);
   const std::string_view to = cast_target_name(at.output_value().type, at.real_dtype);
-  return from == to ? translate_view(at) : single_translation(Kind::cast, to, tensor_parameters(at.output_sizes()));
+  return from == to ? translate_view(at) : single_operation(Kind::cast, to, tensor_parameters(at.output_sizes()));
 }
 
 }  // namespace
 
-Translations translate_layout(const SizedStep& at) {
+Translations translate_layout_node(const SizedStep& at) {
   const std::string_view type = at.step.type;
   if (is_type_among(type, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Split", "Identity"}))
     return translate_view(at);
   if (type == "Slice")
-    return has_negative_slice_step(at)
-               ? single_translation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()))
-               : translate_view(at);
+    return has_negative_slice_step(at) ? single_operation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()))
+                                       : translate_view(at);
   if (type == "Transpose") return translate_transpose(at);
   if (type == "Expand") return translate_expand(at);
   if (type == "Concat") return translate_concatenation(at);
   if (type == "Cast" || type == "CastLike") return translate_cast(at);
-  if (type == "Tile") return single_translation(Kind::reshape, "heads", tensor_parameters(at.output_sizes()));
+  if (type == "Tile") return single_operation(Kind::reshape, "heads", tensor_parameters(at.output_sizes()));
   if (type == "DepthToSpace" || type == "SpaceToDepth")
-    return single_translation(Kind::reshape, "transpose", tensor_parameters(at.output_sizes()));
+    return single_operation(Kind::reshape, "transpose", tensor_parameters(at.output_sizes()));
   if (is_type_among(
           type, {"GatherElements", "GatherND", "ScatterElements", "ScatterND", "TensorScatter", "ReverseSequence"})) {
-    return single_translation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()));
+    return single_operation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()));
   }
   return std::nullopt;
 }

@@ -40,14 +40,14 @@ bool is_transpose_of_last_axes(const ProgramStep* step) {
 // weights (`stacked`), it is a batched matrix product (bmm).
 std::vector<TranslatedOperation> make_product_translation(const SizedStep& at, const BatchedProductSizes& product,
                                                           bool stacked, bool bias) {
-  const bool right = at.input_sizes_at(1).is_constant;
-  const bool left = at.input_sizes_at(0).is_constant;
+  const bool right = at.input_value(1).is_constant;
+  const bool left = at.input_value(0).is_constant;
   if (right != left && !stacked) {
     const std::int64_t rows = product_of_sizes({product.batch_count, right ? product.m : product.n}, 0, 2);
-    return single_translation(Kind::dense, "",
-                              make_dense_translation(rows, product.k, right ? product.n : product.m, bias));
+    return single_operation(Kind::dense, "",
+                            make_dense_translation(rows, product.k, right ? product.n : product.m, bias));
   }
-  return single_translation(Kind::bmm, "", make_bmm_translation(product, is_transpose_of_last_axes(at.producer(1))));
+  return single_operation(Kind::bmm, "", make_bmm_translation(product, is_transpose_of_last_axes(at.producer(1))));
 }
 
 std::vector<TranslatedOperation> translate_matmul(const SizedStep& at, bool transposed_a, bool transposed_b) {
@@ -67,7 +67,7 @@ std::vector<TranslatedOperation> translate_matmul(const SizedStep& at, bool tran
     product.batch_count = each == 0 ? 0 : std::max<std::int64_t>(1, onnx_element_count(at.output_sizes()) / each);
   }
   const bool weight_is_stacked =
-      (at.input_sizes_at(1).is_constant && right > 1) || (at.input_sizes_at(0).is_constant && left > 1);
+      (at.input_value(1).is_constant && right > 1) || (at.input_value(0).is_constant && left > 1);
   return make_product_translation(at, product, weight_is_stacked, at.has_input(2));
 }
 
@@ -80,12 +80,12 @@ std::vector<TranslatedOperation> make_attention_translation(const AttentionSizes
                            {"keys", sizes.key_count},
                            {"width", width}};
   if (sizes.is_causal) parameters.set("causal", 1);
-  return single_translation(Kind::attention, "", std::move(parameters));
+  return single_operation(Kind::attention, "", std::move(parameters));
 }
 
 std::vector<const Sizes*> all_input_sizes(const SizedStep& at) {
   std::vector<const Sizes*> sizes;
-  for (std::size_t position = 0; position < at.operation_count(); ++position)
+  for (std::size_t position = 0; position < at.input_count(); ++position)
     sizes.push_back(at.has_input(position) ? &at.input_sizes(position) : nullptr);
   return sizes;
 }
@@ -114,7 +114,7 @@ Translations translate_einsum(const SizedStep& at) {
     return std::nullopt;
   const BatchedProductSizes sizes{product->batch_count, product->m, product->k, product->n};
   if (sizes.k == 1 && sizes.batch_count == onnx_element_count(at.output_sizes())) {
-    return single_translation(Kind::multiply, "same", tensor_parameters(at.output_sizes()));
+    return single_operation(Kind::multiply, "same", tensor_parameters(at.output_sizes()));
   }
   return make_product_translation(at, sizes, sizes.batch_count > 1, false);
 }
@@ -149,14 +149,14 @@ Translations translate_recurrent(const SizedStep& at) {
   const std::int64_t gates = weight[1];
   const std::int64_t directions = weight[0];
   if (std::string form = recurrent_form_of_node(*at.step.node); !form.empty()) {
-    return single_translation(Kind::recurrent, form,
-                              {{"batch", batch},
-                               {"steps", steps},
-                               {"in", weight[2]},
-                               {"hidden", at.input_sizes(2)[2]},
-                               {"layers", 1},
-                               {"directions", directions},
-                               {"bias", at.has_input(3) ? 1 : 0}});
+    return single_operation(Kind::recurrent, form,
+                            {{"batch", batch},
+                             {"steps", steps},
+                             {"in", weight[2]},
+                             {"hidden", at.input_sizes(2)[2]},
+                             {"layers", 1},
+                             {"directions", directions},
+                             {"bias", at.has_input(3) ? 1 : 0}});
   }
   const std::int64_t turns = product_of_sizes({steps, directions}, 0, 2);
   std::vector<TranslatedOperation> parts;
@@ -181,20 +181,20 @@ Translations translate_recurrent(const SizedStep& at) {
 Translations translate_gather(const SizedStep& at) {
   const Sizes& data = at.input_sizes(0);
   const std::int64_t axis = integer_attribute(*at.step.node, "axis", 0);
-  if (at.input_sizes(1).empty() || (onnx_element_count(at.input_sizes(1)) == 1 && at.input_sizes_at(1).is_constant)) {
-    return single_translation(Kind::view, "", tensor_parameters(at.output_sizes()));
+  if (at.input_sizes(1).empty() || (onnx_element_count(at.input_sizes(1)) == 1 && at.input_value(1).is_constant)) {
+    return single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
   }
   const bool table =
-      at.input_sizes_at(0).is_constant && data.size() == 2 && axis == 0 && is_floating_point(at.input_sizes_at(0).type);
-  if (!table) return single_translation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()));
-  return single_translation(
+      at.input_value(0).is_constant && data.size() == 2 && axis == 0 && is_floating_point(at.input_value(0).type);
+  if (!table) return single_operation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()));
+  return single_operation(
       Kind::embedding, "",
       {{"vocabulary", data[0]}, {"width", data[1]}, {"tokens", onnx_element_count(at.input_sizes(1))}});
 }
 
 }  // namespace
 
-Translations translate_product(const SizedStep& at) {
+Translations translate_product_node(const SizedStep& at) {
   const std::string_view type = at.step.type;
   const Node& node = *at.step.node;
   const bool transposed_a = integer_attribute(node, "transA", 0) != 0;

@@ -29,7 +29,7 @@ struct Value {
   DataType type = DataType::undefined;
   std::optional<std::vector<double>> constant_values;  // of a small tensor that depends on sizes and constants only
   bool is_constant = false;                            // the same in every run
-  int is_weight = kNoIndex;      // for a weight, possibly transposed or reshaped: the index of the stored value
+  int source_weight = kNoIndex;  // for a weight, possibly transposed or reshaped: the index of the stored value
   int producer_step = kNoIndex;  // the step that computes it
   std::vector<int> consumer_steps;
   bool is_output = false;

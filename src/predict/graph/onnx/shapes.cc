@@ -13,8 +13,8 @@ namespace joulemap::predict::onnx {
 namespace {
 
 const NodeRule* find_node_rule(std::string_view type, std::string_view domain) {
-  for (const auto find :
-       {&find_element_rule, &find_layout_rule, &find_index_rule, &find_network_rule, &find_other_rule}) {
+  for (const auto find : {&find_elementwise_node_rule, &find_layout_node_rule, &find_indexing_node_rule,
+                          &find_convolution_and_matmul_rule, &find_miscellaneous_node_rule}) {
     if (const NodeRule* const known = find(type, domain)) return known;
   }
   return nullptr;

@@ -41,21 +41,21 @@ struct ShapeInference {
   }
 };
 
-using InferFunction = Status (*)(ShapeInference& at);
+using InferShapesFunction = Status (*)(ShapeInference& at);
 struct NodeRule {
   std::string_view type;
-  InferFunction infer_shapes;
+  InferShapesFunction infer_shapes;
   std::size_t min_inputs;
   std::string_view domain = {};
 };
 
 // The rule of a node type, or null. Each function is in a source file of its own: element-wise, layout, index, network
 // and other nodes.
-const NodeRule* find_element_rule(std::string_view type, std::string_view domain);
-const NodeRule* find_layout_rule(std::string_view type, std::string_view domain);
-const NodeRule* find_index_rule(std::string_view type, std::string_view domain);
-const NodeRule* find_network_rule(std::string_view type, std::string_view domain);
-const NodeRule* find_other_rule(std::string_view type, std::string_view domain);
+const NodeRule* find_elementwise_node_rule(std::string_view type, std::string_view domain);
+const NodeRule* find_layout_node_rule(std::string_view type, std::string_view domain);
+const NodeRule* find_indexing_node_rule(std::string_view type, std::string_view domain);
+const NodeRule* find_convolution_and_matmul_rule(std::string_view type, std::string_view domain);
+const NodeRule* find_miscellaneous_node_rule(std::string_view type, std::string_view domain);
 
 // Computes sizes and numbers of the outputs.
 Status infer_shapes(ShapeInference& at);

@@ -118,7 +118,7 @@ Status infer_arg_reduction(ShapeInference& at) {
 }
 
 // Searched linearly for each node; similar nodes are listed together.
-constexpr std::array kElementRules = {
+constexpr std::array kElementwiseNodeRules = {
     NodeRule{"Relu", infer_same_shape, 1},
     NodeRule{"Sigmoid", infer_same_shape, 1},
     NodeRule{"Tanh", infer_same_shape, 1},
@@ -231,10 +231,10 @@ constexpr std::array kElementRules = {
 
 }  // namespace
 
-const NodeRule* find_element_rule(std::string_view type, std::string_view domain) {
-  const auto found = std::find_if(kElementRules.begin(), kElementRules.end(),
+const NodeRule* find_elementwise_node_rule(std::string_view type, std::string_view domain) {
+  const auto found = std::find_if(kElementwiseNodeRules.begin(), kElementwiseNodeRules.end(),
                                   [=](const NodeRule& node) { return node.type == type && node.domain == domain; });
-  return found == kElementRules.end() ? nullptr : &*found;
+  return found == kElementwiseNodeRules.end() ? nullptr : &*found;
 }
 
 }  // namespace joulemap::predict::onnx

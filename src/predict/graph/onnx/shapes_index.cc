@@ -189,7 +189,7 @@ Status infer_grid_sample(ShapeInference& at) {
   return Done{};
 }
 
-constexpr std::array kIndexRules = {
+constexpr std::array kIndexingNodeRules = {
     NodeRule{"Gather", infer_gather, 2},
     NodeRule{"GatherElements", infer_gather_elements, 2},
     NodeRule{"GatherND", infer_gather_nd, 2},
@@ -213,10 +213,10 @@ constexpr std::array kIndexRules = {
 
 }  // namespace
 
-const NodeRule* find_index_rule(std::string_view type, std::string_view domain) {
-  const auto found = std::find_if(kIndexRules.begin(), kIndexRules.end(),
+const NodeRule* find_indexing_node_rule(std::string_view type, std::string_view domain) {
+  const auto found = std::find_if(kIndexingNodeRules.begin(), kIndexingNodeRules.end(),
                                   [=](const NodeRule& node) { return node.type == type && node.domain == domain; });
-  return found == kIndexRules.end() ? nullptr : &*found;
+  return found == kIndexingNodeRules.end() ? nullptr : &*found;
 }
 
 }  // namespace joulemap::predict::onnx

@@ -252,7 +252,7 @@ Status infer_space_to_depth(ShapeInference& at) {
   return Done{};
 }
 
-constexpr std::array kLayoutRules = {
+constexpr std::array kLayoutNodeRules = {
     NodeRule{"Reshape", infer_reshape, 2},
     NodeRule{"Flatten", infer_flatten, 1},
     NodeRule{"Squeeze", infer_squeeze, 1},
@@ -270,10 +270,10 @@ constexpr std::array kLayoutRules = {
 
 }  // namespace
 
-const NodeRule* find_layout_rule(std::string_view type, std::string_view domain) {
-  const auto found = std::find_if(kLayoutRules.begin(), kLayoutRules.end(),
+const NodeRule* find_layout_node_rule(std::string_view type, std::string_view domain) {
+  const auto found = std::find_if(kLayoutNodeRules.begin(), kLayoutNodeRules.end(),
                                   [=](const NodeRule& node) { return node.type == type && node.domain == domain; });
-  return found == kLayoutRules.end() ? nullptr : &*found;
+  return found == kLayoutNodeRules.end() ? nullptr : &*found;
 }
 
 }  // namespace joulemap::predict::onnx

@@ -144,7 +144,7 @@ Status infer_dequantize(ShapeInference& at) {
   return Done{};
 }
 
-constexpr std::array kNetworkRules = {
+constexpr std::array kConvolutionAndMatmulRules = {
     NodeRule{"Conv", infer_convolution, 2},
     NodeRule{"ConvInteger", infer_convolution, 2},
     NodeRule{"ConvTranspose", infer_transposed_convolution, 2},
@@ -169,10 +169,10 @@ constexpr std::array kNetworkRules = {
 
 }  // namespace
 
-const NodeRule* find_network_rule(std::string_view type, std::string_view domain) {
-  const auto found = std::find_if(kNetworkRules.begin(), kNetworkRules.end(),
+const NodeRule* find_convolution_and_matmul_rule(std::string_view type, std::string_view domain) {
+  const auto found = std::find_if(kConvolutionAndMatmulRules.begin(), kConvolutionAndMatmulRules.end(),
                                   [=](const NodeRule& node) { return node.type == type && node.domain == domain; });
-  return found == kNetworkRules.end() ? nullptr : &*found;
+  return found == kConvolutionAndMatmulRules.end() ? nullptr : &*found;
 }
 
 }  // namespace joulemap::predict::onnx

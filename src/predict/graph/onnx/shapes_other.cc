@@ -84,7 +84,7 @@ Status infer_roi_align(ShapeInference& at) {
 }
 
 constexpr std::string_view kMicrosoftDomain = "com.microsoft";
-constexpr std::array kNodes = {
+constexpr std::array kMiscellaneousNodeRules = {
     NodeRule{"Attention", infer_attention, 3},
     NodeRule{"RotaryEmbedding", infer_like_first_input, 3},
     NodeRule{"Einsum", infer_einsum, 1},
@@ -100,10 +100,10 @@ constexpr std::array kNodes = {
 
 }  // namespace
 
-const NodeRule* find_other_rule(std::string_view type, std::string_view domain) {
-  const auto found = std::find_if(kNodes.begin(), kNodes.end(),
+const NodeRule* find_miscellaneous_node_rule(std::string_view type, std::string_view domain) {
+  const auto found = std::find_if(kMiscellaneousNodeRules.begin(), kMiscellaneousNodeRules.end(),
                                   [=](const NodeRule& node) { return node.type == type && node.domain == domain; });
-  return found == kNodes.end() ? nullptr : &*found;
+  return found == kMiscellaneousNodeRules.end() ? nullptr : &*found;
 }
 
 }  // namespace joulemap::predict::onnx

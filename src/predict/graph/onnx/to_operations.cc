@@ -13,12 +13,12 @@ namespace joulemap::predict::onnx {
 namespace {
 
 // Limit of steps between two layers of a recurrent stack, such as a transposition, a reshape, a dropout.
-constexpr std::size_t kMaxMovesBetweenRecurrent = 6;
+constexpr std::size_t kMaxStepsBetweenRecurrentLayers = 6;
 
 std::size_t checked_index(int number) { return static_cast<std::size_t>(number); }
 
 // Whether a constant input is a setting of the operation, which is never trained.
-bool is_setting_input(std::string_view type, std::size_t position) {
+bool is_untrained_input(std::string_view type, std::size_t position) {
   if (type == "BatchNormalization") return position >= 3;
   if (type == "Clip" || type == "Resize" || type == "Pad" || type == "Pow" || type == "RotaryEmbedding")
     return position >= 1;
@@ -33,7 +33,7 @@ std::optional<Dtype> dtype_of_weights(const Program& program) {
   double all = 0;
   for (std::size_t i = 0; i < program.values.size(); ++i) {
     const Value& value = program.values[i];
-    if (value.is_weight != static_cast<int>(i) || !value.sizes) continue;
+    if (value.source_weight != static_cast<int>(i) || !value.sizes) continue;
     const auto elements = static_cast<double>(onnx_element_count(*value.sizes));
     all += elements;
     if (value.type == DataType::float16) halves += elements;
@@ -88,8 +88,8 @@ class OperationEmitter {
       const int id = step.inputs[position];
       if (id == kNoIndex) continue;
       by_inputs = by_inputs || is_differentiable_[checked_index(id)];
-      const int weight = value(id).is_weight;
-      if (weight == kNoIndex || !value(weight).sizes || is_setting_input(step.type, position)) continue;
+      const int weight = value(id).source_weight;
+      if (weight == kNoIndex || !value(weight).sizes || is_untrained_input(step.type, position)) continue;
       by_weights = true;
       is_trained_[checked_index(weight)] = true;
     }
@@ -119,7 +119,7 @@ class OperationEmitter {
     return to_valid_utf8(step.node->operator_domain) + "." + to_valid_utf8(step.type);
   }
 
-  bool has_sizes(const ProgramStep& step) const {
+  bool has_known_sizes(const ProgramStep& step) const {
     const auto known = [this](int id) { return id == kNoIndex || value(id).sizes.has_value(); };
     return std::all_of(step.inputs.begin(), step.inputs.end(), known) &&
            std::all_of(step.outputs.begin(), step.outputs.end(), known);
@@ -138,12 +138,13 @@ class OperationEmitter {
   // The recurrent operation whose sequence reaches `step` through layout changes only, and the operations of these.
   struct RecurrentStack {
     std::optional<std::size_t> operation;
-    std::vector<std::size_t> move_count;
+    std::vector<std::size_t> layout_operations;
   };
   RecurrentStack find_recurrent_stack_before(const ProgramStep& step) const {
     RecurrentStack stack;
     const ProgramStep* at = &step;
-    while (!at->inputs.empty() && at->inputs[0] != kNoIndex && stack.move_count.size() < kMaxMovesBetweenRecurrent) {
+    while (!at->inputs.empty() && at->inputs[0] != kNoIndex &&
+           stack.layout_operations.size() < kMaxStepsBetweenRecurrentLayers) {
       const Value& read = value(at->inputs[0]);
       if (read.producer_step == kNoIndex) return stack;
       at = &program_.steps[checked_index(read.producer_step)];
@@ -154,7 +155,7 @@ class OperationEmitter {
         return stack;
       }
       if (!only_moves_elements(*at)) return stack;
-      if (first) stack.move_count.push_back(*first);
+      if (first) stack.layout_operations.push_back(*first);
     }
     return stack;
   }
@@ -164,13 +165,13 @@ class OperationEmitter {
   bool try_join_recurrent_stack(const ProgramStep& step, const Operation& operation) {
     if (operation.kind == Kind::reshape) {  // the copy that concatenates both directions
       const RecurrentStack stack = find_recurrent_stack_before(step);
-      return stack.operation && stack.move_count.empty() &&
+      return stack.operation && stack.layout_operations.empty() &&
              graph_.operations[*stack.operation].parameters.get("directions", 1) > 1;
     }
     if (operation.kind != Kind::recurrent) return false;
     const RecurrentStack stack = find_recurrent_stack_before(step);
     if (!stack.operation || !is_next_recurrent_layer(graph_.operations[*stack.operation], operation)) return false;
-    for (const std::size_t move : stack.move_count) {
+    for (const std::size_t move : stack.layout_operations) {
       if (graph_.operations[move].kind == Kind::reshape) graph_.operations[move].kind = Kind::view;
     }
     append_recurrent_layer(graph_.operations[*stack.operation], operation);
@@ -179,19 +180,21 @@ class OperationEmitter {
   }
 
   void emit_step_operations(const ProgramStep& step, NeededGradients gradient) {
-    if (step.failure_reason.empty() && has_sizes(step)) {
+    if (step.failure_reason.empty() && has_known_sizes(step)) {
       const SizedStep known{program_, step, real_dtype_};
-      for (const auto translate : {&translate_product, &translate_image, &translate_layout, &translate_elements}) {
+      for (const auto translate :
+           {&translate_product_node, &translate_image_node, &translate_layout_node, &translate_elementwise_node}) {
         Translations translations = translate(known);
         if (!translations) continue;
-        for (TranslatedOperation& translation : *translations) emit_translation(step, gradient, std::move(translation));
+        for (TranslatedOperation& translation : *translations)
+          emit_translated_operation(step, gradient, std::move(translation));
         return;
       }
     }
     emit_unknown(step, gradient);
   }
 
-  void emit_translation(const ProgramStep& step, NeededGradients gradient, TranslatedOperation translation) {
+  void emit_translated_operation(const ProgramStep& step, NeededGradients gradient, TranslatedOperation translation) {
     const std::int64_t count = product_of_sizes({translation.repeat_count, step.repeat_count}, 0, 2);
     if (count == 0) return;
     Operation operation{.layer = step.layer,
@@ -212,7 +215,7 @@ class OperationEmitter {
   }
 
   void emit_unknown(const ProgramStep& step, NeededGradients gradient) {
-    const bool bounded = has_sizes(step);
+    const bool bounded = has_known_sizes(step);
     TranslatedOperation translation;
     if (bounded) {
       std::int64_t in = 0;
@@ -226,7 +229,7 @@ class OperationEmitter {
         !step.failure_reason.empty() ? step.failure_reason : "an operation that was never measured";
     graph_.unknown_operations.push_back(
         {.layer = step.layer, .source = operator_name_of(step), .reason = reason, .has_lower_bound = bounded});
-    emit_translation(step, gradient, std::move(translation));
+    emit_translated_operation(step, gradient, std::move(translation));
   }
 
   const Program& program_;
@@ -240,7 +243,7 @@ class OperationEmitter {
 }  // namespace
 
 const ProgramStep* SizedStep::producer(std::size_t position) const {
-  const int made_by = has_input(position) ? input_sizes_at(position).producer_step : kNoIndex;
+  const int made_by = has_input(position) ? input_value(position).producer_step : kNoIndex;
   return made_by == kNoIndex ? nullptr : &program.steps[checked_index(made_by)];
 }
 
@@ -253,11 +256,11 @@ Parameters tensor_parameters(const Sizes& sizes) {
            product_of_sizes(sizes, std::min<std::size_t>(sizes.size() - (sizes.empty() ? 0 : 1), 2), sizes.size())}};
 }
 
-const Sizes& larger_sizes(const Sizes& a, const Sizes& b) {
+const Sizes& larger_tensor_sizes(const Sizes& a, const Sizes& b) {
   return onnx_element_count(a) >= onnx_element_count(b) ? a : b;
 }
 
-std::vector<TranslatedOperation> single_translation(Kind kind, std::string_view form, Parameters parameters) {
+std::vector<TranslatedOperation> single_operation(Kind kind, std::string_view form, Parameters parameters) {
   return {{.kind = kind, .form = std::string(form), .parameters = std::move(parameters)}};
 }
 

@@ -34,27 +34,27 @@ struct SizedStep {
   const ProgramStep& step;
   Dtype real_dtype = Dtype::fp32;  // type in which float32 data is computed
 
-  std::size_t operation_count() const { return step.inputs.size(); }
+  std::size_t input_count() const { return step.inputs.size(); }
   bool has_input(std::size_t position) const { return has_value_at(step.inputs, position); }
-  const Value& input_sizes_at(std::size_t position) const {
+  const Value& input_value(std::size_t position) const {
     return program.values[static_cast<std::size_t>(step.inputs[position])];
   }
   const Value& output_value() const { return program.values[static_cast<std::size_t>(step.outputs[0])]; }
-  const Sizes& input_sizes(std::size_t position = 0) const { return *input_sizes_at(position).sizes; }
+  const Sizes& input_sizes(std::size_t position = 0) const { return *input_value(position).sizes; }
   const Sizes& output_sizes() const { return *output_value().sizes; }
   const ProgramStep* producer(std::size_t position) const;
 };
 
 // Each is in a source file of its own. Empty if it does not know the type of the step.
-Translations translate_product(const SizedStep& at);
-Translations translate_image(const SizedStep& at);
-Translations translate_layout(const SizedStep& at);
-Translations translate_elements(const SizedStep& at);
+Translations translate_product_node(const SizedStep& at);
+Translations translate_image_node(const SizedStep& at);
+Translations translate_layout_node(const SizedStep& at);
+Translations translate_elementwise_node(const SizedStep& at);
 
 // Sizes of a tensor as the parameters batch (first dimension), rows (second) and width (product of all others). The
 // last dimension is always part of width; missing ones are 1.
 Parameters tensor_parameters(const Sizes& sizes);
-const Sizes& larger_sizes(const Sizes& a, const Sizes& b);
-std::vector<TranslatedOperation> single_translation(Kind kind, std::string_view form, Parameters parameters);
+const Sizes& larger_tensor_sizes(const Sizes& a, const Sizes& b);
+std::vector<TranslatedOperation> single_operation(Kind kind, std::string_view form, Parameters parameters);
 
 }  // namespace joulemap::predict::onnx

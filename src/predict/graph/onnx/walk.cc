@@ -54,7 +54,7 @@ class GraphWalk {
       if (i == 0 && !input_sizes_[i].empty()) program_.batch_size = input_sizes_[i][0];
     }
     add_value_infos(model_.graph, scope);
-    if (Status status = run_nodes(model_.graph.nodes, scope); !status) return status.error();
+    if (Status status = visit_nodes(model_.graph.nodes, scope); !status) return status.error();
     for (const ValueInfo& output : model_.graph.outputs) {
       if (const int id = find_value_index(scope, output.name); id != kNoIndex)
         program_.values[index(id)].is_output = true;
@@ -94,31 +94,31 @@ class GraphWalk {
                    .is_constant = true};
     if (!are_sizes_possible(tensor.sizes)) constant.sizes.reset();
     const int id = add(std::move(constant));
-    if (may_be_trained && is_floating_point(tensor.type) && !tensor.sizes.empty()) value(id).is_weight = id;
+    if (may_be_trained && is_floating_point(tensor.type) && !tensor.sizes.empty()) value(id).source_weight = id;
     return id;
   }
 
-  Status run_nodes(const std::vector<Node>& nodes, NameScope& scope) {
+  Status visit_nodes(const std::vector<Node>& nodes, NameScope& scope) {
     if (scope.depth > kMaxCallDepth) return invalid_node("functions or branches nested more than 16 deep");
     for (const Node& node : nodes) {
       if (++visited_node_count_ > kMaxVisitedNodes) return invalid_node("more than 200,000 nodes");
       if (program_.copied_nodes.size() > kMaxCopiedNodes)
         return invalid_node("functions with more than 20,000 nested calls");
-      if (Status status = run_node(node, scope); !status) return status;
+      if (Status status = visit_node(node, scope); !status) return status;
     }
     return Done{};
   }
 
-  Status run_node(const Node& stored, NameScope& scope) {
+  Status visit_node(const Node& stored, NameScope& scope) {
     const Node& node = resolve_caller_attributes(stored, scope);
     const auto function = functions_.find({node.operator_domain, node.operator_type});
-    if (function != functions_.end()) return run_function(node, *function->second, scope);
+    if (function != functions_.end()) return inline_function_call(node, *function->second, scope);
     if (!node.operator_domain.empty()) return add_step(node, scope);
     if (node.operator_type == "Constant") return add_constant_node(node, scope);
     if (node.operator_type == "Identity" || (node.operator_type == "Dropout" && !is_training(node, scope)))
-      return forward_input(node, scope);
-    if (node.operator_type == "If") return run_branch(node, scope);
-    if (node.operator_type == "Loop") return run_loop(node, scope);
+      return alias_output_to_input(node, scope);
+    if (node.operator_type == "If") return inline_if_branch(node, scope);
+    if (node.operator_type == "Loop") return inline_loop_body(node, scope);
     return add_step(node, scope);
   }
 
@@ -144,23 +144,23 @@ class GraphWalk {
 
   // Makes the output another name of the input. A weight with a second name counts as a separate weight, because
   // exporters merge equal weights.
-  Status forward_input(const Node& node, NameScope& scope) {
+  Status alias_output_to_input(const Node& node, NameScope& scope) {
     const int from = node.inputs.empty() ? kNoIndex : find_value_index(scope, node.inputs[0]);
     if (node.outputs.empty()) return Done{};
     if (from == kNoIndex) return add_step(node, scope);
     int id = from;
-    if (value(from).is_weight == from) {
+    if (value(from).source_weight == from) {
       Value copy = value(from);
       copy.name = node.outputs[0];
       copy.consumer_steps.clear();
       id = add(std::move(copy));
-      value(id).is_weight = id;
+      value(id).source_weight = id;
     }
     scope.value_by_name[node.outputs[0]] = id;
     return Done{};
   }
 
-  NameScope inner_scope(const NameScope& scope) const {
+  NameScope make_inner_scope(const NameScope& scope) const {
     return {.outer_scope = &scope,
             .layer = scope.layer,
             .caller_node = scope.caller_node,
@@ -169,8 +169,8 @@ class GraphWalk {
             .depth = scope.depth + 1};
   }
 
-  Status run_function(const Node& node, const Function& function, NameScope& scope) {
-    NameScope body = inner_scope(scope);
+  Status inline_function_call(const Node& node, const Function& function, NameScope& scope) {
+    NameScope body = make_inner_scope(scope);
     body.outer_scope = nullptr;  // a function sees only its inputs
     body.layer = module_path_of(node);
     body.caller_node = &node;
@@ -179,7 +179,7 @@ class GraphWalk {
       if (const int id = find_value_index(scope, node.inputs[i]); id != kNoIndex)
         body.value_by_name[function.inputs[i]] = id;
     }
-    if (Status status = run_nodes(function.nodes, body); !status) return status;
+    if (Status status = visit_nodes(function.nodes, body); !status) return status;
     for (std::size_t i = 0; i < function.outputs.size() && i < node.outputs.size(); ++i) {
       if (const int id = find_value_index(body, function.outputs[i]); id != kNoIndex)
         scope.value_by_name[node.outputs[i]] = id;
@@ -193,15 +193,15 @@ class GraphWalk {
     return (*value(id).constant_values)[0];
   }
 
-  Status run_branch(const Node& node, NameScope& scope) {
+  Status inline_if_branch(const Node& node, NameScope& scope) {
     const std::optional<double> condition = constant_scalar_input(scope, node, 0);
     const Attribute* const taken = find_attribute(node, condition && *condition == 0 ? "else_branch" : "then_branch");
     if (!condition || taken == nullptr || taken->subgraph.empty()) return add_step(node, scope);
     const GraphBody& body = taken->subgraph[0];
-    NameScope branch_scope = inner_scope(scope);
+    NameScope branch_scope = make_inner_scope(scope);
     add_weights(body, branch_scope);
     add_value_infos(body, branch_scope);
-    if (Status status = run_nodes(body.nodes, branch_scope); !status) return status;
+    if (Status status = visit_nodes(body.nodes, branch_scope); !status) return status;
     for (std::size_t i = 0; i < body.outputs.size() && i < node.outputs.size(); ++i) {
       if (const int id = find_value_index(branch_scope, body.outputs[i].name); id != kNoIndex)
         scope.value_by_name[node.outputs[i]] = id;
@@ -209,7 +209,7 @@ class GraphWalk {
     return Done{};
   }
 
-  Status run_loop(const Node& node, NameScope& scope) {
+  Status inline_loop_body(const Node& node, NameScope& scope) {
     const std::optional<double> turns = constant_scalar_input(scope, node, 0);
     const bool may_end =
         node.inputs.size() > 1 && !node.inputs[1].empty() && constant_scalar_input(scope, node, 1).value_or(0) == 0;
@@ -218,7 +218,7 @@ class GraphWalk {
                        *turns * static_cast<double>(scope.repeat_count) < static_cast<double>(kMaxLoopIterations);
     if (!known || may_end || attribute == nullptr || attribute->subgraph.empty()) return add_step(node, scope);
     const GraphBody& body = attribute->subgraph[0];
-    NameScope turn = inner_scope(scope);
+    NameScope turn = make_inner_scope(scope);
     turn.repeat_count = scope.repeat_count * static_cast<std::int64_t>(*turns);
     add_weights(body, turn);
     add_value_infos(body, turn);
@@ -229,7 +229,7 @@ class GraphWalk {
       if (from != kNoIndex) state.type = value(from).type;
       turn.value_by_name[body.inputs[i].name] = add(std::move(state));
     }
-    if (Status status = run_nodes(body.nodes, turn); !status) return status;
+    if (Status status = visit_nodes(body.nodes, turn); !status) return status;
     const std::size_t states = body.inputs.size() >= 2 ? body.inputs.size() - 2 : 0;
     for (std::size_t i = 0; i < node.outputs.size() && i + 1 < body.outputs.size(); ++i) {
       const int id = find_value_index(turn, body.outputs[i + 1].name);
@@ -246,7 +246,7 @@ class GraphWalk {
   Status add_step(const Node& node, NameScope& scope);
   std::string inherit_input_failure(const Node& node, const ProgramStep& step);
   void add_output_values(const Node& node, NameScope& scope, ProgramStep& step, std::vector<Value> outputs);
-  std::optional<Sizes> stored_sizes(const NameScope& scope, std::string_view name) const;
+  std::optional<Sizes> declared_value_sizes(const NameScope& scope, std::string_view name) const;
   std::optional<FileBatchValues> values_at_file_batch(const Node& node) const;
 
   const Model& model_;
@@ -271,7 +271,7 @@ std::optional<FileBatchValues> GraphWalk::values_at_file_batch(const Node& node)
 }
 
 // Sizes of a value that the file declares; empty if there are none, or if another batch was requested.
-std::optional<Sizes> GraphWalk::stored_sizes(const NameScope& scope, std::string_view name) const {
+std::optional<Sizes> GraphWalk::declared_value_sizes(const NameScope& scope, std::string_view name) const {
   const auto found = scope.value_infos.find(name);
   if (program_at_file_batch_ != nullptr || found == scope.value_infos.end() || !found->second->dimensions)
     return std::nullopt;
@@ -324,34 +324,36 @@ Status GraphWalk::add_step(const Node& node, NameScope& scope) {
   return Done{};
 }
 
-bool is_random(std::string_view type) {
+bool is_random_node_type(std::string_view type) {
   return type.substr(0, 6) == "Random" || type == "Bernoulli" || type == "Dropout";
 }
 
 void GraphWalk::add_output_values(const Node& node, NameScope& scope, ProgramStep& step, std::vector<Value> outputs) {
   const int number = static_cast<int>(program_.steps.size());
-  bool constant = !is_random(node.operator_type) && step.failure_reason.empty();
+  bool constant = !is_random_node_type(node.operator_type) && step.failure_reason.empty();
   bool has_weights = false;
   for (const int id : step.inputs) {
     if (id == kNoIndex) continue;
     value(id).consumer_steps.push_back(number);
     constant = constant && value(id).is_constant;
-    has_weights = has_weights || value(id).is_weight != kNoIndex;
+    has_weights = has_weights || value(id).source_weight != kNoIndex;
   }
   // A weight with a changed layout is still a weight. Other values that depend on weights are not constant: training
   // changes them, so every run computes them.
   const bool layout = node.operator_domain.empty() && is_layout_change(node.operator_type);
   const bool passes_weight =
-      constant && layout && has_value_at(step.inputs, 0) && value(step.inputs[0]).is_weight != kNoIndex;
+      constant && layout && has_value_at(step.inputs, 0) && value(step.inputs[0]).source_weight != kNoIndex;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     Value& output = outputs[i];
     output.name = node.outputs[i];
     output.producer_step = number;
     output.is_constant = output.constant_values.has_value() || (constant && (passes_weight || !has_weights));
-    if (passes_weight) output.is_weight = value(step.inputs[0]).is_weight;
+    if (passes_weight) output.source_weight = value(step.inputs[0]).source_weight;
     if (!step.failure_reason.empty())
-      output = {
-          .name = output.name, .sizes = stored_sizes(scope, output.name), .type = output.type, .producer_step = number};
+      output = {.name = output.name,
+                .sizes = declared_value_sizes(scope, output.name),
+                .type = output.type,
+                .producer_step = number};
     step.outputs.push_back(add(std::move(output)));
     scope.value_by_name[node.outputs[i]] = step.outputs.back();
   }

@@ -13,13 +13,13 @@ using testing::onnx_node;
 using testing::OnnxModel;
 using testing::texts;
 
-Graph must_read(const OnnxModel& model, const GraphOptions& options = {}) {
+Graph expect_graph(const OnnxModel& model, const GraphOptions& options = {}) {
   Result<Graph> graph = read_onnx(model.bytes(), options);
   EXPECT_TRUE(graph) << (graph ? "" : graph.error().message);
   return graph ? *std::move(graph) : Graph{};
 }
 
-std::string last_of(const Graph& graph) {
+std::string last_operation_text(const Graph& graph) {
   if (graph.operations.empty()) return "nothing";
   const Operation& last = graph.operations.back();
   return std::string(name_of(last.kind)) + " " + parameters_text(last);
@@ -41,9 +41,9 @@ TEST(OnnxWalk, EvaluatesShapesThatAreComputedFromSizes) {
       .node("Transpose", {"split"}, {"turned"}, {integers("perm", {0, 2, 1, 3})})
       .node("Softmax", {"turned"}, {"y"})
       .output("y");
-  const Graph graph = must_read(model, {.inputs = {{"x", {3, 5, 64}}}});
+  const Graph graph = expect_graph(model, {.inputs = {{"x", {3, 5, 64}}}});
   EXPECT_TRUE(graph.unknown_operations.empty());
-  EXPECT_EQ(last_of(graph), "activation form=softmax;batch=3;rows=40;width=8");
+  EXPECT_EQ(last_operation_text(graph), "activation form=softmax;batch=3;rows=40;width=8");
   ASSERT_EQ(graph.operations.size(), 3U);
   EXPECT_EQ(graph.operations[0].kind, Kind::view);
   EXPECT_EQ(graph.operations[1].kind, Kind::reshape);  // softmax needs contiguous data
@@ -53,7 +53,7 @@ TEST(OnnxWalk, AdaptsAStoredBatchInAReshapeToTheGivenBatch) {
   const auto with_target = [](const testing::Numbers& sizes, const testing::Numbers& target) {
     OnnxModel model;
     model.input("x", sizes).list("target", target).node("Reshape", {"x", "target"}, {"y"}).node("Relu", {"y"}, {"z"});
-    return last_of(must_read(model.output("z"), {.batch = 6}));
+    return last_operation_text(expect_graph(model.output("z"), {.batch = 6}));
   };
   EXPECT_EQ(with_target({1, 8, 2, 2}, {1, -1}), "activation form=relu;batch=6;rows=1;width=32");
   EXPECT_EQ(with_target({2, 8, 2, 2}, {2, 32}), "activation form=relu;batch=6;rows=1;width=32");
@@ -66,7 +66,7 @@ TEST(OnnxWalk, RepeatsAStoredClassTokenForTheBatch) {
   OnnxModel model;
   model.input("x", {1, 9, 4}).weight("token", {1, 1, 4});
   model.node("Concat", {"token", "x"}, {"y"}, {integer("axis", 1)}).node("Relu", {"y"}, {"z"}).output("z");
-  EXPECT_EQ(last_of(must_read(model, {.batch = 6})), "activation form=relu;batch=6;rows=10;width=4");
+  EXPECT_EQ(last_operation_text(expect_graph(model, {.batch = 6})), "activation form=relu;batch=6;rows=10;width=4");
 }
 
 TEST(OnnxWalk, FunctionsAreInlinedWithTheAttributesOfTheirCaller) {
@@ -77,9 +77,9 @@ TEST(OnnxWalk, FunctionsAreInlinedWithTheAttributesOfTheirCaller) {
   function.add(7, onnx_node("Concat", {"a", "a"}, {"b"}, {axis})).add(7, onnx_node("Relu", {"b"}, {"c"}));
   OnnxModel model;
   model.input("x", {2, 3}).node("Pair", {"x"}, {"y"}, {integer("where", 1)}, "pair", "local").output("y");
-  const Graph graph = must_read(model.function(function));
+  const Graph graph = expect_graph(model.function(function));
   EXPECT_TRUE(graph.unknown_operations.empty());
-  EXPECT_EQ(last_of(graph), "activation form=relu;batch=2;rows=1;width=6");
+  EXPECT_EQ(last_operation_text(graph), "activation form=relu;batch=2;rows=1;width=6");
   EXPECT_EQ(graph.operations.back().layer, "pair");
 }
 
@@ -92,7 +92,7 @@ TEST(OnnxWalk, AFunctionThatCallsItselfIsRefused) {
   EXPECT_FALSE(read_onnx(model.bytes(), {}));
 }
 
-OnnxModel branching(const OnnxModel& taken, const OnnxModel& other) {
+OnnxModel model_with_branches(const OnnxModel& taken, const OnnxModel& other) {
   OnnxModel model;
   model.input("x", {2, 3}).list("three", {3}).list("one", {1}).node("Shape", {"x"}, {"sizes"});
   model.node("Gather", {"sizes", "one"}, {"width"}).node("Equal", {"width", "three"}, {"is_three"});
@@ -106,8 +106,8 @@ TEST(OnnxWalk, EvaluatesABranchWithAKnownCondition) {
   OnnxModel tanh;
   relu.node("Relu", {"x"}, {"r"}).output("r");
   tanh.node("Tanh", {"x"}, {"t"}).output("t");
-  const Graph graph = must_read(branching(relu, tanh));
-  EXPECT_EQ(last_of(graph), "activation form=relu;batch=2;rows=1;width=3");
+  const Graph graph = expect_graph(model_with_branches(relu, tanh));
+  EXPECT_EQ(last_operation_text(graph), "activation form=relu;batch=2;rows=1;width=3");
 }
 
 TEST(OnnxWalk, UnrollsALoopOfAKnownCountAndListsOthersAsUnknown) {
@@ -118,12 +118,12 @@ TEST(OnnxWalk, UnrollsALoopOfAKnownCountAndListsOthersAsUnknown) {
     OnnxModel model;
     model.input("x", {2, 3}).list("seven", {7}).input("n", {1}, testing::kInt64);
     model.node("Loop", {known ? "seven" : "n", "", "x"}, {"y"}, {testing::subgraph("body", body.graph())}).output("y");
-    return must_read(model);
+    return expect_graph(model);
   };
   const Graph counted = loop(true);
   ASSERT_EQ(counted.operations.size(), 1U);
   EXPECT_EQ(counted.operations[0].count, 7);
-  EXPECT_EQ(last_of(counted), "dense rows=2;in=3;out=3;bias=0");
+  EXPECT_EQ(last_operation_text(counted), "dense rows=2;in=3;out=3;bias=0");
   const Graph unknown = loop(false);
   ASSERT_EQ(unknown.unknown_operations.size(), 1U);
   EXPECT_EQ(unknown.unknown_operations[0].source, "Loop");
@@ -133,16 +133,17 @@ TEST(OnnxWalk, RecurrentLayersAreOneOperation) {
   OnnxModel model;
   model.input("x", {12, 4, 10}).weight("w", {1, 80, 10}).weight("r", {1, 80, 20}).weight("b", {1, 160});
   model.node("LSTM", {"x", "w", "r", "b"}, {"y"}, {integer("hidden_size", 20)}).output("y");
-  const Graph graph = must_read(model);
+  const Graph graph = expect_graph(model);
   ASSERT_EQ(graph.operations.size(), 1U);
-  EXPECT_EQ(last_of(graph), "recurrent form=lstm;batch=4;steps=12;in=10;hidden=20;layers=1;directions=1;bias=1");
+  EXPECT_EQ(last_operation_text(graph),
+            "recurrent form=lstm;batch=4;steps=12;in=10;hidden=20;layers=1;directions=1;bias=1");
 }
 
 TEST(OnnxWalk, RecurrentLayersWithoutALibraryKernelAreProductsPerStep) {
   OnnxModel model;
   model.input("x", {12, 4, 10}).weight("w", {1, 20, 10}).weight("r", {1, 20, 20});
   model.node("RNN", {"x", "w", "r"}, {"y"}, {texts("activations", {"Softsign"}), integer("hidden_size", 20)});
-  const Graph graph = must_read(model.output("y"));
+  const Graph graph = expect_graph(model.output("y"));
   ASSERT_EQ(graph.operations.size(), 3U);
   EXPECT_EQ(parameters_text(graph.operations[0]), "rows=48;in=10;out=20;bias=0");
   EXPECT_EQ(parameters_text(graph.operations[1]), "rows=4;in=20;out=20;bias=0");
@@ -159,7 +160,7 @@ TEST(OnnxWalk, StackedRecurrentLayersAreOneCallWithoutCopies) {
     model.node("Transpose", {"y" + layer}, {"t" + layer}, {integers("perm", {0, 2, 1, 3})});
     model.node("Reshape", {"t" + layer, "side"}, {"s" + layer});
   }
-  const Graph graph = must_read(model.output("s1"));
+  const Graph graph = expect_graph(model.output("s1"));
   EXPECT_TRUE(graph.unknown_operations.empty());
   std::vector<std::string> lines;
   for (const Operation& operation : graph.operations) {
@@ -174,7 +175,7 @@ TEST(OnnxWalk, ParallelRecurrentLayersStayTwoCalls) {
   model.node("LSTM", {"x", "w", "r"}, {"a"}, {integer("hidden_size", 8)});
   model.node("LSTM", {"x", "w", "r"}, {"b"}, {integer("hidden_size", 8)});
   model.node("Add", {"a", "b"}, {"y"});
-  const Graph graph = must_read(model.output("y"));
+  const Graph graph = expect_graph(model.output("y"));
   ASSERT_EQ(graph.operations.size(), 3U);
   EXPECT_EQ(graph.operations[0].parameters.get("layers", 0), 1);
   EXPECT_EQ(graph.operations[1].kind, Kind::recurrent);
@@ -184,13 +185,13 @@ TEST(OnnxWalk, UnevenConvolutionsHaveTheirOutputSize) {
   OnnxModel model;
   model.input("x", {1, 3, 9, 9}).weight("w", {4, 3, 3, 1});
   model.node("Conv", {"x", "w"}, {"y"}, {integers("strides", {2, 1}), integers("pads", {0, 0, 1, 0})}).output("y");
-  EXPECT_EQ(last_of(must_read(model)),
+  EXPECT_EQ(last_operation_text(expect_graph(model)),
             "convolution batch=1;channels=3;out=4;height=9;width=9;kernel=3;stride=2;padding=0;dilation=1;"
             "kernel_width=1;stride_width=1;groups=1;bias=0");
   OnnxModel line;
   line.input("x", {1, 3, 9}).weight("w", {4, 3, 2});
   line.node("Conv", {"x", "w"}, {"y"}, {testing::text_attribute("auto_pad", "SAME_UPPER")}).output("y");
-  EXPECT_EQ(last_of(must_read(line)),
+  EXPECT_EQ(last_operation_text(expect_graph(line)),
             "convolution batch=1;channels=3;out=4;height=1;width=9;kernel=1;stride=1;padding=0;dilation=1;"
             "kernel_width=2;out_height=1;out_width=9;groups=1;bias=0");
 }
@@ -199,7 +200,7 @@ TEST(OnnxWalk, EinsumEquationsAreProducts) {
   OnnxModel model;
   model.input("q", {2, 5, 8, 16}).input("k", {2, 7, 8, 16});
   model.node("Einsum", {"q", "k"}, {"y"}, {testing::text_attribute("equation", "bqhd, bkhd -> bhqk")}).output("y");
-  EXPECT_EQ(last_of(must_read(model)), "bmm batch=16;m=5;k=16;n=7");
+  EXPECT_EQ(last_operation_text(expect_graph(model)), "bmm batch=16;m=5;k=16;n=7");
 }
 
 }  // namespace

@@ -11,11 +11,11 @@ namespace {
 // Limit of kernels, strides and paddings: larger ones would overflow sizes.
 constexpr std::int64_t kMaxWindowParameter = 1 << 20;
 
-Error wrong_window_error(const char* what) { return {ErrorCode::malformed, what, ""}; }
+Error invalid_window_error(const char* what) { return {ErrorCode::malformed, what, ""}; }
 
-Result<std::vector<SlidingWindow>> read_windows(const Node& node, const Sizes& image, const Sizes& kernel) {
+Result<std::vector<SlidingWindow>> read_window_attributes(const Node& node, const Sizes& image, const Sizes& kernel) {
   if (image.size() < 3 || kernel.size() != image.size() - 2)
-    return wrong_window_error("a window with other dimensions than the image");
+    return invalid_window_error("a window with other dimensions than the image");
   const Sizes strides = integers_attribute(node, "strides");
   const Sizes dilations = integers_attribute(node, "dilations");
   const Sizes pads = integers_attribute(node, "pads");
@@ -29,11 +29,11 @@ Result<std::vector<SlidingWindow>> read_windows(const Node& node, const Sizes& i
     if (i + kernel.size() < pads.size()) window.padding_after = pads[i + kernel.size()];
     for (const std::int64_t number : {window.kernel, window.stride, window.dilation}) {
       if (number < 1 || number > kMaxWindowParameter)
-        return wrong_window_error("an impossible kernel, stride or dilation");
+        return invalid_window_error("an impossible kernel, stride or dilation");
     }
     if (std::max(window.padding_before, window.padding_after) > kMaxWindowParameter ||
         std::min(window.padding_before, window.padding_after) < -kMaxWindowParameter) {
-      return wrong_window_error("an impossible padding");
+      return invalid_window_error("an impossible padding");
     }
   }
   return windows;
@@ -42,7 +42,7 @@ Result<std::vector<SlidingWindow>> read_windows(const Node& node, const Sizes& i
 }  // namespace
 
 Result<std::vector<SlidingWindow>> read_sliding_windows(const Node& node, const Sizes& image, const Sizes& kernel) {
-  Result<std::vector<SlidingWindow>> windows = read_windows(node, image, kernel);
+  Result<std::vector<SlidingWindow>> windows = read_window_attributes(node, image, kernel);
   if (!windows) return windows;
   const std::string_view automatic = text_attribute(node, "auto_pad", "NOTSET");
   const bool rounds_up = integer_attribute(node, "ceil_mode", 0) != 0;
@@ -59,7 +59,7 @@ Result<std::vector<SlidingWindow>> read_sliding_windows(const Node& node, const 
       continue;
     }
     const std::int64_t room = size + window.padding_before + window.padding_after - reach;
-    if (room < 0) return wrong_window_error("a kernel larger than the image");
+    if (room < 0) return invalid_window_error("a kernel larger than the image");
     window.output_size = (room + (rounds_up ? window.stride - 1 : 0)) / window.stride + 1;
     // The last position must begin within the image, as in PyTorch and newer opsets.
     if (rounds_up && (window.output_size - 1) * window.stride >= size + window.padding_before) --window.output_size;
@@ -69,7 +69,7 @@ Result<std::vector<SlidingWindow>> read_sliding_windows(const Node& node, const 
 
 Result<std::vector<SlidingWindow>> read_transposed_sliding_windows(const Node& node, const Sizes& image,
                                                                    const Sizes& kernel) {
-  Result<std::vector<SlidingWindow>> windows = read_windows(node, image, kernel);
+  Result<std::vector<SlidingWindow>> windows = read_window_attributes(node, image, kernel);
   if (!windows) return windows;
   const Sizes more = integers_attribute(node, "output_padding");
   const Sizes given = integers_attribute(node, "output_shape");
@@ -78,12 +78,12 @@ Result<std::vector<SlidingWindow>> read_transposed_sliding_windows(const Node& n
     SlidingWindow& window = (*windows)[i];
     const std::int64_t size = image[i + 2];
     const std::int64_t reach = window.dilation * (window.kernel - 1) + 1;
-    if (size > kMaxElements / window.stride) return wrong_window_error("an impossible size");
+    if (size > kMaxElements / window.stride) return invalid_window_error("an impossible size");
     window.output_size = window.stride * (size - 1) + reach - window.padding_before - window.padding_after +
                          (i < more.size() ? more[i] : 0);
     if (same) window.output_size = size * window.stride;
     if (given.size() >= windows->size()) window.output_size = given[given.size() - windows->size() + i];
-    if (window.output_size < 0 || window.output_size > kMaxElements) return wrong_window_error("an impossible size");
+    if (window.output_size < 0 || window.output_size > kMaxElements) return invalid_window_error("an impossible size");
   }
   return windows;
 }

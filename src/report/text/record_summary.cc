@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/record_summary.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "model/run_rates.h"
+#include "report/text/advice_text.h"
+#include "report/text/costliest_layers.h"
+#include "report/text/energy_text.h"
+#include "report/text/idle_gpu_text.h"
+#include "report/text/wrapped_text.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr std::size_t kMaxSummarizedLayers = 5;
+constexpr std::string_view kProbeModeName = "probe";
+constexpr std::string_view kOptimizerPhaseName = "optimizer";
+
+// Without other processes and the rest of the machine.
+double command_energy_j(const ReportResult& result) {
+  return compute_run_rates(result).energy_j.value_or(0) - background_energy_j(result.rows);
+}
+
+// A line for the optimizer, if it uses at least kMinShownEnergyShare. Updates of a layer (Keras) count with their
+// layer.
+std::string optimizer_share_text(const ReportResult& result, double command_j) {
+  const std::set<std::string> modules = list_module_names(result.rows);
+  double joules = 0;
+  for (const ReportRow& row : result.rows) {
+    const bool is_optimizer =
+        row.path.size() > 1 && row.path.front() != kProbeModeName && row.path[1] == kOptimizerPhaseName;
+    if (is_optimizer && !(row.path.size() > 2 && modules.contains(row.path.back()))) joules += row.energy_j.value_or(0);
+  }
+  if (command_j <= 0 || joules < kMinShownEnergyShare * command_j) return {};
+  return fmt::format("   {:>5} {:>9}           the optimizer\n", percent_text(joules / command_j), energy_text(joules));
+}
+
+std::string costliest_layers_text(const RecordSummary& answer, const TextStyle& style) {
+  const ReportResult& result = answer.layer_report;
+  const bool by_energy = std::ranges::any_of(result.rows, [](const ReportRow& row) { return row.energy_j > 0; });
+  const std::vector<LayerCost> layers = costliest_layers(result.rows, answer.module_report.rows,
+                                                         by_energy ? LayerCostUnit::joules : LayerCostUnit::seconds);
+  if (layers.empty() || layers.front().cost_j_or_s <= 0) return {};
+  const double sum = by_energy ? command_energy_j(result) : result.elapsed_s;
+  std::string out = by_energy ? " costliest layers, all passes together, in % of the energy of the command\n"
+                              : " slowest layers, all passes together (their energy is unknown)\n";
+  for (std::size_t i = 0; i < std::min(kMaxSummarizedLayers, layers.size()); ++i) {
+    const LayerCost& layer = layers[i];
+    if (layer.cost_j_or_s <= 0) break;
+    const std::string amount = by_energy ? energy_text(layer.cost_j_or_s) : duration_text(layer.cost_j_or_s);
+    const std::string width =
+        by_energy ? fmt::format("{} {:.0f} %", style.plus_minus_sign(), 100 * layer.half_width_j / layer.cost_j_or_s)
+                  : "";
+    const std::string count = layer.modules.size() > 1 ? fmt::format(" ({} of them)", layer.modules.size()) : "";
+    out += fmt::format("   {:>5} {:>9} {}{}  {}\n", percent_text(sum > 0 ? layer.cost_j_or_s / sum : 0), amount,
+                       std::string(8 - std::min<std::size_t>(8, count_display_columns(width)), ' '), width,
+                       shortened(printable(layer.name), style.columns - 30 - count.size()) + count);
+  }
+  if (!by_energy) return out;
+  out += optimizer_share_text(result, sum);
+  if (compute_run_rates(result).is_estimated() && layers.size() > 1)
+    out += wrap_text(
+        "   ", "Most of the error is the unknown power of this machine, common to all layers: their order is safer.",
+        style.columns);
+  return out;
+}
+
+std::string energy_with_interval_text(const RunRates& rates, const TextStyle& style) {
+  std::string text = energy_text(*rates.energy_j);
+  if (rates.half_width_j) text += fmt::format(" {} {}", style.plus_minus_sign(), energy_text(*rates.half_width_j));
+  return text;
+}
+
+std::string energy_per_step_text(const RunRates& rates, double energy_j) {
+  if (!(rates.steps.value_or(0) > 0)) return {};
+  std::string text = fmt::format("; {:.0f} steps, {} each", *rates.steps, energy_text(energy_j / *rates.steps));
+  if (rates.evaluation_steps) text += " with evaluation";
+  return text;
+}
+
+// The errors of rows may be correlated: their half widths add up.
+double command_energy_half_width_j(const ReportResult& result, const RunRates& rates) {
+  double half_width_j = rates.relative_half_width() * result.unattributed_j.value_or(0);
+  for (const ReportRow& row : result.rows) {
+    if (row.path.empty() || is_background_row(row) || !row.low_j || !row.high_j) continue;
+    half_width_j += (*row.high_j - *row.low_j) / 2;
+  }
+  return half_width_j;
+}
+
+// First what the command itself used, if other processes used a noticeable part: shares of layers refer to it.
+std::string total_energy_text(const ReportResult& result, const TextStyle& style) {
+  const RunRates rates = compute_run_rates(result);
+  if (!rates.energy_j) return fmt::format(" {}: no sensor returned a value\n", duration_text(result.elapsed_s));
+  const std::string_view provenance = rates.is_estimated() ? "estimated" : "measured";
+  const std::string watts = rates.mean_w() ? fmt::format(" ({:.0f} W)", *rates.mean_w()) : "";
+  const double others_j = noticeable_background_j(result);
+  if (others_j <= 0) {
+    return fmt::format(" {} {} in {}{}{}\n", style.bold(energy_with_interval_text(rates, style)), provenance,
+                       duration_text(rates.time_s), watts, energy_per_step_text(rates, *rates.energy_j));
+  }
+  const double command_j = std::max(*rates.energy_j - others_j, 0.0);
+  const std::string half_width = energy_text(command_energy_half_width_j(result, rates));
+  return fmt::format(" {} by this command in {}{}\n",
+                     style.bold(fmt::format("{} {} {}", energy_text(command_j), style.plus_minus_sign(), half_width)),
+                     duration_text(rates.time_s), energy_per_step_text(rates, command_j)) +
+         wrap_text(" ",
+                   fmt::format("The whole machine: {} {}{}, with other processes and idle parts",
+                               energy_with_interval_text(rates, style), provenance, watts),
+                   style.columns);
+}
+
+std::string_view phase_description(std::string_view mode, std::string_view phase, bool has_training) {
+  if (mode == "worker" || phase == "dataloader") return "the DataLoader";
+  if (phase == "compile") return "compilation";
+  if (phase == "checkpoint_save") return "checkpoints";
+  if (mode == "inference") return has_training ? "evaluation" : "inference";
+  return phase == "zero_grad" ? "zeroing gradients" : phase;
+}
+
+// Where a program without a GPU used its energy: phases with at least kMinShownEnergyShare, the costliest first.
+std::string costliest_phases_text(const ReportResult& result, double command_j, const TextStyle& style) {
+  const auto is_training = [](const ReportRow& row) { return row.path.size() > 1 && row.path.front() == "train"; };
+  const bool has_training = std::ranges::any_of(result.rows, is_training);
+  std::map<std::string, double, std::less<>> energies_j;
+  for (const ReportRow& row : result.rows) {
+    if (row.device.find("gpu") != std::string::npos) return {};  // what the GPU waited for comes instead
+    if (row.path.size() < 2 || row.path.front() == kProbeModeName) continue;
+    energies_j[std::string(phase_description(row.path[0], row.path[1], has_training))] += row.energy_j.value_or(0);
+  }
+  if (energies_j.empty() || command_j <= 0) return {};
+  energies_j["start-up and code outside of phases"] += result.unattributed_j.value_or(0);
+  std::vector<std::pair<double, std::string_view>> sorted;
+  for (const auto& [words, joules] : energies_j) {
+    if (joules >= kMinShownEnergyShare * command_j) sorted.emplace_back(joules, words);
+  }
+  if (sorted.empty()) return {};
+  std::ranges::sort(sorted, std::greater<>());
+  std::vector<std::string> parts;
+  for (const auto& [joules, words] : sorted)
+    parts.push_back(fmt::format("{} {}", percent_text(joules / command_j), words));
+  return wrap_text(" ", fmt::format("It went to: {}", fmt::join(parts, ", ")), style.columns);
+}
+
+// The recording of a command that did not end well covers only what it did.
+std::string failed_command_text(const ReportResult& result) {
+  std::string end;
+  if (result.signal) {
+    end = fmt::format("was killed by signal {}", *result.signal);
+  } else if (result.exit_code.value_or(0) != 0) {
+    end = fmt::format("failed with exit code {}", *result.exit_code);
+  } else {
+    return {};
+  }
+  return fmt::format(" The command {}: this is what it did until then.\n", end);
+}
+
+std::string suggestion_text(const Advice& advice, const TextStyle& style) {
+  if (advice.findings.empty()) return {};
+  const Finding& top = advice.findings.front();
+  return wrap_text(" to try: ", fmt::format("{} ({})", top.change, finding_saving_text(top, advice)), style.columns);
+}
+
+}  // namespace
+
+std::string record_summary_text(const RecordSummary& answer, const TextStyle& style) {
+  std::string out = "\n" + failed_command_text(answer.layer_report) + total_energy_text(answer.layer_report, style);
+  out += costliest_phases_text(answer.layer_report, command_energy_j(answer.layer_report), style);
+  if (const std::string waiting = idle_gpu_headline(answer.layer_report); !waiting.empty()) out += waiting;
+  out += costliest_layers_text(answer, style) + suggestion_text(answer.advice, style);
+  const std::string shown = printable(answer.recording_file);
+  return out + fmt::format(" next: joulemap report --by module {0}\n       joulemap {1} {0}\n", shown,
+                           answer.advice.findings.empty() ? "open" : "advise");
+}
+
+std::string live_status_text(const LiveStatus& status) {
+  std::string out = duration_text(status.elapsed_s);
+  if (status.power_w) out += fmt::format("   {:.0f} W", *status.power_w);
+  if (status.energy_j) out += fmt::format("   {}", energy_text(*status.energy_j));
+  if (status.is_estimated) out += " (estimated)";
+  if (status.steps > 0) out += fmt::format("   step {}", status.steps);
+  if (status.step_j) out += fmt::format("   {}/step", energy_text(*status.step_j));
+  return "joulemap: " + out;
+}
+
+}  // namespace joulemap::report

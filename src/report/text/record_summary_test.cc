@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/record_summary.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::report {
+namespace {
+
+ReportRow row_of(std::vector<std::string> path, double energy_j, std::string device = "cpu") {
+  ReportRow row;
+  row.path = std::move(path);
+  row.device = std::move(device);
+  row.energy_j = energy_j;
+  row.low_j = 0.9 * energy_j;
+  row.high_j = 1.1 * energy_j;
+  return row;
+}
+
+// 1000 J of a CPU in 10 s, of which the rows of the program use 500 J in 50 steps.
+ReportResult training_on_cpu() {
+  ReportResult result;
+  result.elapsed_s = 10;
+  result.steps = 50;
+  result.totals.measured = MeasuredEnergySum{MeasuredJoules(1000), 5, {}, {"package-0"}};
+  result.unattributed_j = 100;
+  result.rows = {row_of({"background"}, 400), row_of({"train", "dataloader"}, 350),
+                 row_of({"train", "forward", "fc"}, 60), row_of({"train", "backward", "fc"}, 70),
+                 row_of({"train", "zero_grad"}, 20)};
+  return result;
+}
+
+std::string answer_text_of(const ReportResult& result) {
+  const Advice advice;
+  const std::string file = "run.joule";
+  return record_summary_text({result, result, advice, file}, TextStyle{});
+}
+
+TEST(RecordSummary, StartsWithTheEnergyOfTheCommandWhereOthersUseTheMachineToo) {
+  const std::string text = answer_text_of(training_on_cpu());
+  EXPECT_TRUE(text.starts_with("\n 600 J +- 50.5 J by this command in 10.0 s; 50 steps, 12.0 J each\n")) << text;
+  EXPECT_NE(text.find("The whole machine: 1.00 kJ +- 5.00 J measured (100 W)"), std::string::npos) << text;
+}
+
+TEST(RecordSummary, StartsWithTheEnergyOfTheMachineWhereTheCommandIsAlone) {
+  ReportResult result = training_on_cpu();
+  result.rows.erase(result.rows.begin());
+  const std::string text = answer_text_of(result);
+  EXPECT_TRUE(text.starts_with("\n 1.00 kJ +- 5.00 J measured in 10.0 s (100 W); 50 steps, 20.0 J each\n")) << text;
+  EXPECT_EQ(text.find("whole machine"), std::string::npos);
+}
+
+TEST(RecordSummary, BeginsWithTheFailureOfTheCommand) {
+  ReportResult result = training_on_cpu();
+  result.exit_code = 2;
+  EXPECT_TRUE(answer_text_of(result).starts_with("\n The command failed with exit code 2: ")) << answer_text_of(result);
+  result.signal = 9;
+  EXPECT_TRUE(answer_text_of(result).starts_with("\n The command was killed by signal 9: ")) << answer_text_of(result);
+}
+
+TEST(RecordSummary, NamesThePhasesOfAProgramOnACpuWithNoticeableEnergy) {
+  const std::string text = answer_text_of(training_on_cpu());
+  EXPECT_NE(text.find("It went to: 58.3% the DataLoader, 16.7% start-up and code outside of phases,"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("11.7% backward, 10.0% forward\n"), std::string::npos) << text;
+}
+
+TEST(RecordSummary, OfARunWithAGpuNamesWhatTheGpuWaitedForInstead) {
+  ReportResult result = training_on_cpu();
+  result.rows.push_back(row_of({"train", "forward", "fc"}, 100, "gpu0"));
+  EXPECT_EQ(answer_text_of(result).find("It went to"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace joulemap::report
