@@ -68,7 +68,7 @@ COMPUTED = {
     'each.text_or_empty("code")': lambda text: [],
     "each.code": lambda text: [],
 }
-PASSED_ON = re.compile(r"(?:std::string|std::move|text|_bytes)?\(?code\)?")  # the parameter or variable `code` itself
+PASSED_ON = re.compile(r"(?:std::string|std::move|text|_encode_text)?\(?code\)?")  # the parameter or variable `code` itself
 
 
 @cache

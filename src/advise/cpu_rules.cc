@@ -107,7 +107,7 @@ Finding make_cpu_finding(const CpuProgram& program, const CpuRule& rule, double 
   return finding;
 }
 
-std::string share_text(double share) { return fmt::format("{:.0f} % of the program's energy", 100 * share); }
+std::string share_text(double share) { return fmt::format("{:.0f} % of the energy of phases and layers", 100 * share); }
 
 std::optional<Finding> data_loading_finding(const CpuProgram& program) {
   const double share = program.energy_share(is_data_loading_row);
@@ -169,7 +169,8 @@ std::optional<Finding> attention_finding(const CpuProgram& program, const std::s
        "torch.nn.functional.scaled_dot_product_attention, or attn_implementation=\"sdpa\" in transformers",
        {0.5, 0.2, 0.8}},
       share);
-  finding.evidence.push_back(fmt::format("{}, in {} module{}", share_text(share), attention_modules.size(),
+  finding.evidence.push_back(fmt::format("{} is in its products, softmax and elementwise operations, in {} module{}",
+                                         share_text(share), attention_modules.size(),
                                          attention_modules.size() == 1 ? "" : "s"));
   return finding;
 }
@@ -197,7 +198,7 @@ std::optional<Finding> validation_finding(const CpuProgram& program) {
   if (program.energy_share([](const ReportRow& row) { return is_row_in_mode(row, "train"); }) <= 0) return std::nullopt;
   const double share = program.energy_share(is_evaluation);
   Finding finding = make_cpu_finding(
-      program, {"evaluation", "Evaluation during training", "evaluate less often, or on fewer items", {0.6, 0.3, 0.95}},
+      program, {"evaluation", "Evaluation during training", "evaluate half as often or less, or on fewer items", {0.6, 0.3, 0.95}},
       share);
   finding.evidence.push_back(share_text(share) + " is inference between training steps");
   return finding;

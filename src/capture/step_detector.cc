@@ -9,10 +9,11 @@ namespace joulemap::capture {
 // backward pass continues until the update.
 void StepDetector::begin_step_if_due(Detection& found) {
   if (has_begun_step_ && !has_updated_parameters_ && !is_inference_only()) return;
-  if (is_in_evaluation_step()) found.evaluation_steps = 1;
+  follows_evaluation_ = is_in_evaluation_step();
+  if (follows_evaluation_) found.evaluation_steps = 1;
   if (has_begun_step_ && !is_training_) ++steps_before_training_;
   has_begun_step_ = true;
-  has_updated_parameters_ = has_called_model_ = has_run_backward_ = false;
+  has_updated_parameters_ = has_called_model_ = has_called_with_gradients_ = has_run_backward_ = false;
   found.begins_step = true;
 }
 
@@ -34,9 +35,13 @@ StepDetector::Detection StepDetector::on_loop_event(LoopEvent event, std::int64_
     case LoopEvent::forward_infer:
       // Two model calls in a row form one step when a backward pass follows both (siamese network, discriminator). That
       // shows only later, so once a program has trained, calls with gradients count as training.
-      if (!has_called_model_ || event == LoopEvent::forward_infer || has_updated_parameters_ || !is_training_)
+      // After several calls without gradients, one with gradients ends the evaluation; after a single one, that may be
+      // a teacher's.
+      if (!has_called_model_ || event == LoopEvent::forward_infer || has_updated_parameters_ || !is_training_ ||
+          (follows_evaluation_ && !has_called_with_gradients_))
         begin_step_if_due(found);
       has_called_model_ = true;
+      has_called_with_gradients_ |= event == LoopEvent::forward_train;
       if (event == LoopEvent::forward_train) std::swap(found.epoch_time_ns, new_iterator_ns_);
       break;
     case LoopEvent::forward_done:

@@ -46,7 +46,9 @@ class StepDetector {
   bool has_begun_step_ = false;          // a step has begun
   bool has_updated_parameters_ = false;  // parameters were updated in this step
   bool has_called_model_ = false;        // the model was called in this step
-  bool has_run_backward_ = false;        // a backward pass ran in this step
+  bool has_called_with_gradients_ = false;
+  bool has_run_backward_ = false;  // a backward pass ran in this step
+  bool follows_evaluation_ = false;  // the previous step was an evaluation step
   bool is_training_ = false;             // a backward pass ran in any step
   std::uint64_t steps_before_training_ = 0;
   std::optional<std::int64_t> new_iterator_ns_;

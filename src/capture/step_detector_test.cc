@@ -58,6 +58,10 @@ TEST(StepDetector, ATeachersCallBelongsToTheTrainingStep) {
   EXPECT_EQ(steps_of("LFdBOLfdFdBOLfdFdBO"), "|LFdBO|LfdFdBO|LfdFdBO");
 }
 
+TEST(StepDetector, TheFirstCallWithGradientsEndsAnEvaluationOfSeveralCalls) {
+  EXPECT_EQ(steps_of("FdBOfdfdfdFdBOFdFdBO"), "|FdBO|fd|f1d|f1d|F1dBO|FdFdBO");
+}
+
 TEST(StepDetector, WithoutTrainingNoStepIsAnEvaluationStep) { EXPECT_EQ(steps_of("LfdLfd"), "|Lfd|Lfd"); }
 
 TEST(StepDetector, JointlyTrainedNetworksShareAStep) {

@@ -32,7 +32,10 @@ Result<Advice> compute_advice(const AdviseFlags& flags) {
   query.time_range = options->time_range;
   query.library = std::move(options->kernel_powers);
   query.excluded_domains = std::move(options->excluded_domains);
-  Result<Advice> advice = advise_on_recordings(flags.recording_files, query);
+  query.level = attribution::RowLevel::op;
+  const Result<ReportResult> operations = attribution::build_report(flags.recording_files, query);
+  if (!operations) return operations.error();
+  Result<Advice> advice = advise_on_recordings(flags.recording_files, query, *operations);
   if (advice) advice->diagnostics.add_all(options->diagnostics);
   return advice;
 }
@@ -56,7 +59,8 @@ int run_advise(AdviseFlags flags, const CommandLine& line) {
 
 }  // namespace
 
-Result<Advice> advise_on_recordings(std::span<const std::string> files, const attribution::ReportQuery& query) {
+Result<Advice> advise_on_recordings(std::span<const std::string> files, const attribution::ReportQuery& query,
+                                    const ReportResult& operations) {
   const std::array levels{attribution::RowLevel::layer, attribution::RowLevel::kernel};
   const Result<attribution::SteadyReports> found = attribution::build_steady_reports(files, query, levels);
   if (!found) return found.error();
@@ -64,11 +68,7 @@ Result<Advice> advise_on_recordings(std::span<const std::string> files, const at
   const double steps = is_steady                         ? static_cast<double>(found->steady_state->steps)
                        : query.time_range.is_whole_run() ? static_cast<double>(found->reports[0].steps)
                                                          : 0;
-  attribution::ReportQuery by_op = query;
-  by_op.level = attribution::RowLevel::op;
-  const Result<ReportResult> operations = attribution::build_report(files, by_op);
-  if (!operations) return operations.error();
-  return advise::advise({found->reports[0], found->reports[1], *operations, {is_steady, steps}});
+  return advise::advise({found->reports[0], found->reports[1], operations, {is_steady, steps}});
 }
 
 void add_advise_command(CLI::App& verb, CommandLine& line) {

@@ -13,8 +13,10 @@
 
 namespace joulemap::cli {
 
-// Advice on the recording, from its steady state where it has one. `query.level` is not used.
-Result<Advice> advise_on_recordings(std::span<const std::string> files, const attribution::ReportQuery& query);
+// Advice on the recording, from its steady state where it has one. `query.level` is not used. `operations`: rows of the
+// whole run by operation; building them takes another analysis of the recording.
+Result<Advice> advise_on_recordings(std::span<const std::string> files, const attribution::ReportQuery& query,
+                                    const ReportResult& operations);
 
 void add_advise_command(CLI::App& verb, CommandLine& line);
 

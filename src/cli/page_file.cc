@@ -23,6 +23,24 @@ Result<std::vector<std::string>> recordings_or_default(std::vector<std::string> 
                fmt::format("make one: joulemap record -- python train.py, or name one: joulemap {} FILE", verb)};
 }
 
+namespace {
+
+// The rows by operation of a view.
+ReportResult operation_report(const RunView& view) {
+  ReportResult report = view.run;
+  report.by = "op";
+  report.rows.clear();
+  const LevelView* const level = view.level("op");
+  if (level == nullptr) return report;
+  report.rows = level->rows;
+  report.attributed_j = level->attributed_j;
+  report.idle_j = level->idle_j;
+  report.unattributed_j = level->unattributed_j;
+  return report;
+}
+
+}  // namespace
+
 Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const std::string& path,
                                const AttributionFlags& flags, const CommandLine& line) {
   std::vector<std::string> inputs = recordings;
@@ -45,7 +63,8 @@ Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const
   if (!view) return std::move(view).error();
   view->run.diagnostics.add_all(options->diagnostics);
   // A run that allows no advice has a page without it.
-  if (Result<Advice> advice = advise_on_recordings(recordings, advised)) view->advice = std::move(*advice);
+  if (Result<Advice> advice = advise_on_recordings(recordings, advised, operation_report(*view)))
+    view->advice = std::move(*advice);
   if (Status written = output->write(page::page_html(*view)); !written) return std::move(written).error();
   return std::move(view->run.diagnostics);
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <tuple>
 
 #include "attribution/analysis/report_builder.h"
 #include "base/clock.h"
@@ -130,13 +131,13 @@ bool has_known_gpu(std::span<const Channel> channels) {
 std::string make_record_summary(const RecordResult& result, const report::TextStyle& style) {
   if (result.file_bytes == 0) return {};
   const std::vector files{result.file};
-  const std::array levels{attribution::RowLevel::layer, attribution::RowLevel::module};
+  const std::array levels{attribution::RowLevel::layer, attribution::RowLevel::module, attribution::RowLevel::op};
   const Result<std::vector<ReportResult>> reports =
       attribution::build_reports(files, attribution::ReportQuery(), levels);
   if (!reports) return {};
-  const Result<Advice> advice = advise_on_recordings(files, attribution::ReportQuery());
-  return report::record_summary_text({reports->front(), reports->back(), advice ? *advice : Advice(), result.file},
-                                     style);
+  const auto& [by_layer, by_module, by_operation] = std::tie((*reports)[0], (*reports)[1], (*reports)[2]);
+  const Result<Advice> advice = advise_on_recordings(files, attribution::ReportQuery(), by_operation);
+  return report::record_summary_text({by_layer, by_module, advice ? *advice : Advice(), result.file}, style);
 }
 
 // What becomes of an existing file when a command is recorded to it, as a sentence; empty if there is none.

@@ -76,3 +76,27 @@ net(torch.ones(1, 2)).sum().backward()
 """
     results = [line.split()[-2:] for line in record(program).part.of("metric")]
     assert results == [["loss", "2.5"]] * 4 + [["loss", "7"]]
+
+
+def test_batches_of_an_evaluation_are_evaluation_steps(record):
+    program = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+train, held_out = (DataLoader(TensorDataset(torch.ones(size, 4)), batch_size=2) for size in (6, 4))
+def evaluate():
+    for (x,) in held_out:  # as transformers' Trainer does: only the call is without gradients
+        with torch.no_grad():
+            net(x)
+evaluate()  # a sanity check before training
+for epoch in range(2):
+    for (x,) in train:
+        optimizer.zero_grad()
+        net(x).sum().backward()
+        optimizer.step()
+    evaluate()
+"""
+    marks = [line.split() for line in record(program).part.of("mark")]
+    assert sum(kind == "2" for _, _, kind, *_ in marks) == 2 * 3 + 3 * 2
+    assert sum(int(number) for _, _, kind, number, *_ in marks if kind == "9") == 3 * 2

@@ -34,9 +34,11 @@ def test_the_page_opens_with_its_energy_and_what_cost_most(opened, report):
     near_share(found[4], costliest["energy_j"] / command_j)
     name, joules, share = re.search(r"all passes together: (\S+) with ([\d.]+ \w+) \(([\d.]+ %)", answer).groups()
     layers = [row["path"][-1] for row in result["rows"] if len(row["path"]) > 2]
-    alike = re.compile(re.escape(name).replace(r"\*", r"\d+") + r"(\.\d+)*")
+    pattern = re.compile(re.escape(name).replace(r"\*", r"\d+") + r"(\.\d+)*")
     all_passes_j = sum(
-        row["energy_j"] for row in report("module")["rows"] if row["path"][-1] in layers and alike.fullmatch(row["path"][-1])
+        row["energy_j"]
+        for row in report("module")["rows"]
+        if row["path"][-1] in layers and pattern.fullmatch(row["path"][-1])
     )
     near(joules, "J", all_passes_j)
     near_share(share, all_passes_j / command_j)

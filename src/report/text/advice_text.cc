@@ -52,11 +52,13 @@ std::string finding_saving_text(const Finding& finding, const Advice& advice) {
   if (!(advice.examined_part.steps > 0))
     return fmt::format("saves about {:.0f} %, {}", 100 * finding.saved_energy_j / total_j,
                        energy_text(finding.saved_energy_j));
-  std::string text = fmt::format("saves about {:.0f} %, {}", 100 * finding.saved_energy_j / total_j,
-                                 energy_text(finding.saved_energy_j / advice.examined_part.steps));
+  std::string text =
+      fmt::format("saves about {:.0f} % of a {}step: {}", 100 * finding.saved_energy_j / total_j,
+                  advice.examined_part.is_steady ? "steady-state " : "",
+                  energy_text(finding.saved_energy_j / advice.examined_part.steps));
   if (finding.saved_time_s)
     text += fmt::format(" and {}", duration_text(*finding.saved_time_s / advice.examined_part.steps));
-  return text + " per step";
+  return text;
 }
 
 std::string advice_text(const Advice& advice, const TextStyle& style) {

@@ -10,7 +10,7 @@
 
 namespace joulemap::report {
 
-// "saves about 12 %, 0.4 J and 1.2 ms per step". Needs advice.energy_j.
+// "saves about 12 % of a steady-state step: 0.4 J and 1.2 ms". Needs advice.energy_j.
 std::string finding_saving_text(const Finding& finding, const Advice& advice);
 std::string advice_text(const Advice& advice, const TextStyle& style);
 

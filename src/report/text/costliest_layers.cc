@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::string_view kProbeModeName = "probe";
 constexpr std::string_view kOptimizerPhaseName = "optimizer";
-constexpr std::string_view kBackgroundScopeName = "background";
 
 bool is_numeric_part(std::string_view part) {
   return !part.empty() && std::ranges::all_of(part, [](char letter) { return letter >= '0' && letter <= '9'; });
@@ -55,42 +54,84 @@ std::set<std::string> list_module_names(std::span<const ReportRow> layer_rows) {
   return modules;
 }
 
+namespace {
+
+// A module includes its submodules if its own operations cost at least this part of what the submodules cost.
+constexpr double kMinOwnToSubmoduleCost = 0.5;
+constexpr std::size_t kMaxNamedSubmodules = 3;
+
+struct LayerSum {
+  LayerCost cost;
+  std::vector<std::string> submodules;  // patterns of the direct submodules that are still apart
+  bool has_element_numbers = false;     // rows are elements of a list or Sequential
+};
+using LayerSums = std::map<std::string, LayerSum>;  // by pattern
+
+// The nearest enclosing module with a sum; end() if there is none.
+LayerSums::iterator find_enclosing_sum(LayerSums& sums, std::string_view pattern) {
+  while (true) {
+    const std::size_t dot = pattern.rfind('.');
+    if (dot == std::string_view::npos) return sums.end();
+    pattern = pattern.substr(0, dot);
+    const auto found = sums.find(std::string(pattern));
+    if (found != sums.end()) return found;
+  }
+}
+
+std::string submodule_list_text(const LayerSum& sum, std::string_view pattern) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMaxNamedSubmodules, sum.submodules.size()); ++i)
+    text += (i == 0 ? "" : ", ") + sum.submodules[i].substr(pattern.size() + 1);
+  return text + (sum.submodules.size() > kMaxNamedSubmodules ? " ..." : "");
+}
+
+// Deepest modules first, so that an included submodule has itself included what belongs to it.
+void include_submodules(LayerSums& sums) {
+  std::vector<std::string> patterns;
+  for (const auto& [pattern, sum] : sums) patterns.push_back(pattern);
+  std::ranges::stable_sort(patterns, std::greater(),
+                           [](const std::string& pattern) { return std::ranges::count(pattern, '.'); });
+  for (const std::string& pattern : patterns) {
+    LayerSum& sum = sums.at(pattern);
+    double submodules_cost = 0;
+    for (const std::string& submodule : sum.submodules) submodules_cost += sums.at(submodule).cost.cost_j_or_s;
+    if (!sum.submodules.empty() && sum.cost.cost_j_or_s >= kMinOwnToSubmoduleCost * submodules_cost) {
+      for (const std::string& submodule : sum.submodules) {
+        sum.cost.cost_j_or_s += sums.at(submodule).cost.cost_j_or_s;
+        sum.cost.half_width_j += sums.at(submodule).cost.half_width_j;
+        sums.erase(submodule);
+      }
+      sum.cost.name += " incl. " + submodule_list_text(sum, pattern);
+    } else if (!sum.submodules.empty()) {
+      sum.cost.name += sum.has_element_numbers ? ".* itself" : " itself";
+    }
+    if (const auto enclosing = find_enclosing_sum(sums, pattern); enclosing != sums.end())
+      enclosing->second.submodules.push_back(pattern);
+  }
+}
+
+}  // namespace
+
 std::vector<LayerCost> costliest_layers(std::span<const ReportRow> layer_rows, std::span<const ReportRow> module_rows,
                                         LayerCostUnit unit) {
   const bool by_energy = unit == LayerCostUnit::joules;
   const std::set<std::string> modules = list_module_names(layer_rows);
-  std::map<std::string, LayerCost> sums;
+  LayerSums sums;
   for (const ReportRow& row : module_rows) {
     if (row.path.size() != 1 || !modules.contains(row.path.front()) || (by_energy && !row.energy_j)) continue;
     const std::string name = wildcard_module_name(row.path.back());
-    LayerCost& sum = sums[name];
+    LayerCost& sum = sums[name].cost;
     sum.name = name;
+    sums[name].has_element_numbers |= is_numeric_part(split(row.path.back(), '.').back());
     sum.cost_j_or_s += by_energy ? *row.energy_j : row.time_s;
     if (row.low_j && row.high_j) sum.half_width_j += (*row.high_j - *row.low_j) / 2;
     sum.modules.emplace(strip_trailing_numbers(row.path.back()));
   }
+  include_submodules(sums);
   std::vector<LayerCost> layers;
-  for (auto& [pattern, sum] : sums) layers.push_back(std::move(sum));
+  for (auto& [pattern, sum] : sums) layers.push_back(std::move(sum.cost));
   std::ranges::stable_sort(layers, std::greater(), &LayerCost::cost_j_or_s);
   return layers;
-}
-
-bool is_background_row(const ReportRow& row) {
-  return row.path.size() == 1 && row.path.front() == kBackgroundScopeName;
-}
-
-double background_energy_j(std::span<const ReportRow> rows) {
-  double joules = 0;
-  for (const ReportRow& row : rows) {
-    if (is_background_row(row)) joules += row.energy_j.value_or(0);
-  }
-  return joules;
-}
-
-double noticeable_background_j(const ReportResult& result) {
-  const double joules = background_energy_j(result.rows);
-  const double all_j = result.attributed_j.value_or(0) + result.idle_j.value_or(0) + result.unattributed_j.value_or(0);
-  return joules >= kMinShownEnergyShare * all_j ? joules : 0;
 }
 
 }  // namespace joulemap::report

@@ -2,7 +2,8 @@
 //
 // The costliest layers of a run, for the answer of `record` and of the page: the energy of modules with all passes and
 // devices together, corresponding modules of repeated blocks summed, without optimizer, probing and other processes.
-// Pure; joules and seconds.
+// A module that computes much itself, such as an attention, includes its submodules: they are parts of one layer. A
+// mere container of layers, such as a block, does not. Pure; joules and seconds.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +17,10 @@
 
 namespace joulemap::report {
 
-// Answers mention what has at least this part of the energy.
-inline constexpr double kMinShownEnergyShare = 0.05;
-
 struct LayerCost {
-  std::string name;  // of one module, or of the corresponding modules of repeated blocks: "blocks.*.mlp"
+  // Of one module, or of the corresponding modules of repeated blocks: "blocks.*.mlp"; with the submodules that it
+  // includes: "blocks.*.attn incl. proj, qkv"; of a container, without its submodules: "blocks.* itself".
+  std::string name;
   double cost_j_or_s = 0;
   double half_width_j = 0;  // sum of the half widths of the rows, whose errors may be correlated
   std::set<std::string> modules;
@@ -33,11 +33,5 @@ std::vector<LayerCost> costliest_layers(std::span<const ReportRow> layer_rows, s
                                         LayerCostUnit unit);
 
 std::set<std::string> list_module_names(std::span<const ReportRow> layer_rows);
-
-// Whether the row is the energy of other processes and of the rest of the machine.
-bool is_background_row(const ReportRow& row);
-double background_energy_j(std::span<const ReportRow> rows);
-// background_energy_j(), or 0 if it is less than kMinShownEnergyShare of all energy.
-double noticeable_background_j(const ReportResult& result);
 
 }  // namespace joulemap::report

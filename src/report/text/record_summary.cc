@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "model/run_rates.h"
 #include "report/text/advice_text.h"
+#include "report/text/command_energy.h"
 #include "report/text/costliest_layers.h"
 #include "report/text/energy_text.h"
 #include "report/text/idle_gpu_text.h"
@@ -23,13 +24,9 @@ namespace joulemap::report {
 namespace {
 
 constexpr std::size_t kMaxSummarizedLayers = 5;
+constexpr double kMinNamedRest = 0.005;
 constexpr std::string_view kProbeModeName = "probe";
 constexpr std::string_view kOptimizerPhaseName = "optimizer";
-
-// Without other processes and the rest of the machine.
-double command_energy_j(const ReportResult& result) {
-  return compute_run_rates(result).energy_j.value_or(0) - background_energy_j(result.rows);
-}
 
 // A line for the optimizer, if it uses at least kMinShownEnergyShare. Updates of a layer (Keras) count with their
 // layer.
@@ -51,7 +48,7 @@ std::string costliest_layers_text(const RecordSummary& answer, const TextStyle& 
   const std::vector<LayerCost> layers = costliest_layers(result.rows, answer.module_report.rows,
                                                          by_energy ? LayerCostUnit::joules : LayerCostUnit::seconds);
   if (layers.empty() || layers.front().cost_j_or_s <= 0) return {};
-  const double sum = by_energy ? command_energy_j(result) : result.elapsed_s;
+  const double sum = by_energy ? command_rates(result).energy_j.value_or(0) : result.elapsed_s;
   std::string out = by_energy ? " costliest layers, all passes together, in % of the energy of the command\n"
                               : " slowest layers, all passes together (their energy is unknown)\n";
   for (std::size_t i = 0; i < std::min(kMaxSummarizedLayers, layers.size()); ++i) {
@@ -81,42 +78,28 @@ std::string energy_with_interval_text(const RunRates& rates, const TextStyle& st
   return text;
 }
 
-std::string energy_per_step_text(const RunRates& rates, double energy_j) {
+// The line on steps; empty if none is known.
+std::string energy_per_step_text(const RunRates& rates) {
   if (!(rates.steps.value_or(0) > 0)) return {};
-  std::string text = fmt::format("; {:.0f} steps, {} each", *rates.steps, energy_text(energy_j / *rates.steps));
-  if (rates.evaluation_steps) text += " with evaluation";
-  return text;
-}
-
-// The errors of rows may be correlated: their half widths add up.
-double command_energy_half_width_j(const ReportResult& result, const RunRates& rates) {
-  double half_width_j = rates.relative_half_width() * result.unattributed_j.value_or(0);
-  for (const ReportRow& row : result.rows) {
-    if (row.path.empty() || is_background_row(row) || !row.low_j || !row.high_j) continue;
-    half_width_j += (*row.high_j - *row.low_j) / 2;
-  }
-  return half_width_j;
+  return fmt::format(" {:.0f} steps, {} each, {} included\n", *rates.steps, energy_text(*rates.energy_j / *rates.steps),
+                     rates.evaluation_steps ? "start-up and evaluation" : "start-up");
 }
 
 // First what the command itself used, if other processes used a noticeable part: shares of layers refer to it.
 std::string total_energy_text(const ReportResult& result, const TextStyle& style) {
-  const RunRates rates = compute_run_rates(result);
-  if (!rates.energy_j) return fmt::format(" {}: no sensor returned a value\n", duration_text(result.elapsed_s));
-  const std::string_view provenance = rates.is_estimated() ? "estimated" : "measured";
-  const std::string watts = rates.mean_w() ? fmt::format(" ({:.0f} W)", *rates.mean_w()) : "";
-  const double others_j = noticeable_background_j(result);
-  if (others_j <= 0) {
-    return fmt::format(" {} {} in {}{}{}\n", style.bold(energy_with_interval_text(rates, style)), provenance,
-                       duration_text(rates.time_s), watts, energy_per_step_text(rates, *rates.energy_j));
-  }
-  const double command_j = std::max(*rates.energy_j - others_j, 0.0);
-  const std::string half_width = energy_text(command_energy_half_width_j(result, rates));
-  return fmt::format(" {} by this command in {}{}\n",
-                     style.bold(fmt::format("{} {} {}", energy_text(command_j), style.plus_minus_sign(), half_width)),
-                     duration_text(rates.time_s), energy_per_step_text(rates, command_j)) +
+  const RunRates machine = compute_run_rates(result);
+  if (!machine.energy_j) return fmt::format(" {}: no sensor returned a value\n", duration_text(result.elapsed_s));
+  const std::string_view provenance = machine.is_estimated() ? "estimated" : "measured";
+  const std::string watts = machine.mean_w() ? fmt::format(" ({:.0f} W)", *machine.mean_w()) : "";
+  const RunRates command = command_rates(result);
+  const std::string command_text = style.bold(energy_with_interval_text(command, style));
+  const std::string time = duration_text(machine.time_s);
+  if (noticeable_background_j(result) <= 0)
+    return fmt::format(" {} {} in {}{}\n", command_text, provenance, time, watts) + energy_per_step_text(command);
+  return fmt::format(" {} by this command in {}\n", command_text, time) + energy_per_step_text(command) +
          wrap_text(" ",
                    fmt::format("The whole machine: {} {}{}, with other processes and idle parts",
-                               energy_with_interval_text(rates, style), provenance, watts),
+                               energy_with_interval_text(machine, style), provenance, watts),
                    style.columns);
 }
 
@@ -147,8 +130,12 @@ std::string costliest_phases_text(const ReportResult& result, double command_j, 
   if (sorted.empty()) return {};
   std::ranges::sort(sorted, std::greater<>());
   std::vector<std::string> parts;
-  for (const auto& [joules, words] : sorted)
+  double named_j = 0;
+  for (const auto& [joules, words] : sorted) {
     parts.push_back(fmt::format("{} {}", percent_text(joules / command_j), words));
+    named_j += joules;
+  }
+  if (command_j - named_j >= kMinNamedRest * command_j) parts.push_back(percent_text(1 - named_j / command_j) + " other");
   return wrap_text(" ", fmt::format("It went to: {}", fmt::join(parts, ", ")), style.columns);
 }
 
@@ -175,7 +162,7 @@ std::string suggestion_text(const Advice& advice, const TextStyle& style) {
 
 std::string record_summary_text(const RecordSummary& answer, const TextStyle& style) {
   std::string out = "\n" + failed_command_text(answer.layer_report) + total_energy_text(answer.layer_report, style);
-  out += costliest_phases_text(answer.layer_report, command_energy_j(answer.layer_report), style);
+  out += costliest_phases_text(answer.layer_report, command_rates(answer.layer_report).energy_j.value_or(0), style);
   if (const std::string waiting = idle_gpu_headline(answer.layer_report); !waiting.empty()) out += waiting;
   out += costliest_layers_text(answer, style) + suggestion_text(answer.advice, style);
   const std::string shown = printable(answer.recording_file);

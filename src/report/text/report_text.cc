@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "model/run_rates.h"
 #include "report/text/account_text.h"
-#include "report/text/costliest_layers.h"
+#include "report/text/command_energy.h"
 #include "report/text/diagnostics_text.h"
 #include "report/text/energy_rows.h"
 #include "report/text/energy_tree.h"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "model/run_rates.h"
+#include "report/text/command_energy.h"
 #include "report/text/energy_rows.h"
 
 namespace joulemap::report {
@@ -27,7 +28,7 @@ std::string energy_per_unit_line(std::string_view name, const std::optional<doub
 }
 
 std::string energy_per_unit_text(const ReportResult& result, const TextStyle& style) {
-  const RunRates rates = compute_run_rates(result);
+  const RunRates rates = command_rates(result);
   std::string out = energy_per_unit_line("epochs", rates.epochs, rates, style) +
                     energy_per_unit_line("steps", rates.steps, rates, style) +
                     energy_per_unit_line("samples", rates.samples, rates, style);

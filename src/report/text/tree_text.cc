@@ -10,7 +10,7 @@
 #include <limits>
 #include <set>
 
-#include "report/text/costliest_layers.h"
+#include "report/text/command_energy.h"
 #include "report/text/energy_rows.h"
 #include "report/text/kernel_names.h"
 #include "report/text/step_energy_distribution_text.h"

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/command_energy.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace joulemap::report {
+namespace {
+
+constexpr std::string_view kBackgroundScopeName = "background";
+
+// The errors of rows may be correlated: their half widths add up.
+double command_half_width_j(const ReportResult& result, const RunRates& rates) {
+  double half_width_j = rates.relative_half_width() * result.unattributed_j.value_or(0);
+  for (const ReportRow& row : result.rows) {
+    if (row.path.empty() || is_background_row(row) || !row.low_j || !row.high_j) continue;
+    half_width_j += (*row.high_j - *row.low_j) / 2;
+  }
+  return half_width_j;
+}
+
+}  // namespace
+
+bool is_background_row(const ReportRow& row) {
+  return row.path.size() == 1 && row.path.front() == kBackgroundScopeName;
+}
+
+double background_energy_j(std::span<const ReportRow> rows) {
+  double joules = 0;
+  for (const ReportRow& row : rows) {
+    if (is_background_row(row)) joules += row.energy_j.value_or(0);
+  }
+  return joules;
+}
+
+double noticeable_background_j(const ReportResult& result) {
+  const double joules = background_energy_j(result.rows);
+  const double all_j =
+      result.attributed_j.value_or(0) + result.idle_j.value_or(0) + result.unattributed_j.value_or(0);
+  return joules >= kMinShownEnergyShare * all_j ? joules : 0;
+}
+
+RunRates command_rates(const ReportResult& result) {
+  RunRates rates = compute_run_rates(result);
+  const double background_j = noticeable_background_j(result);
+  if (background_j <= 0 || !rates.energy_j) return rates;
+  rates.half_width_j = command_half_width_j(result, rates);
+  rates.energy_j = std::max(*rates.energy_j - background_j, 0.0);
+  return rates;
+}
+
+}  // namespace joulemap::report
