@@ -80,7 +80,7 @@ std::string encode_kernel_powers(Input& input) {
   std::vector<KernelPower> kernel_powers;
   while (!input.empty()) kernel_powers.push_back(next_kernel_power(input));
   std::string file;
-  for (const std::string& payload : encode_powers(kernel_powers))
+  for (const std::string& payload : encode_power_payloads(kernel_powers))
     file += make_chunk(ChunkType::kernel_powers, 0, payload);
   return file;
 }

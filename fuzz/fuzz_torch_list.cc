@@ -19,7 +19,7 @@ using namespace joulemap;
 double total_bytes(const std::vector<predict::Operation>& operations) {
   double bytes = 0;
   for (const predict::Operation& operation : operations) {
-    const predict::Work work = predict::compute_work(operation);
+    const predict::OperationWork work = predict::compute_work(operation);
     JOULEMAP_CHECK(std::isfinite(work.flops) && work.flops >= 0, "no amount of arithmetic");
     JOULEMAP_CHECK(std::isfinite(work.bytes) && work.bytes >= 0, "no amount of memory");
     bytes += work.bytes * static_cast<double>(operation.count);

@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tools"))
 
-from wheel_metadata import description, metadata  # noqa: E402
+from wheel_metadata import make_description, make_metadata  # noqa: E402
 
 MACHINE = platform.machine()
 INFO = "joulemap-1.2.3.dist-info"
@@ -28,7 +28,7 @@ def write_wheel(folder: Path, glibc: int = 99, machine: str = MACHINE, **changed
     tag = f"cp39-abi3-manylinux_2_{glibc}_{machine}"
     files = {
         "joulemap/bin/joulemap": PROGRAM,
-        f"{INFO}/METADATA": metadata("1.2.3", "# Joulemap\n", ["LICENSE"]).encode(),
+        f"{INFO}/METADATA": make_metadata("1.2.3", "# Joulemap\n", ["LICENSE"]).encode(),
         f"{INFO}/licenses/LICENSE": b"",
         f"{INFO}/WHEEL": f"Tag: {tag}\n".encode(),
     }
@@ -72,7 +72,7 @@ def test_a_file_that_record_does_not_list_is_refused(tmp_path):
 
 @pytest.mark.parametrize("field", ["Summary", "License-Expression", "Requires-Python"])
 def test_incomplete_metadata_is_refused(tmp_path, field):
-    lines = metadata("1.2.3", "# Joulemap\n", ["LICENSE"]).split("\n")
+    lines = make_metadata("1.2.3", "# Joulemap\n", ["LICENSE"]).split("\n")
     incomplete = "\n".join(line for line in lines if not line.startswith(field)).encode()
     assert f"METADATA has no {field}" in check(write_wheel(tmp_path, **{f"{INFO}/METADATA": incomplete})).stderr
 
@@ -85,8 +85,8 @@ def test_wheels_with_different_files_are_refused(tmp_path):
 
 def test_relative_links_become_text_and_pictures_are_left_out():
     text = "# A\n\n![a picture](docs/a.svg)\n\nSee [the page](docs/a.md#b), [a site](https://example.org) and [below](#c).\n"
-    assert description(text, None) == "# A\n\nSee the page, [a site](https://example.org) and [below](#c).\n"
+    assert make_description(text, None) == "# A\n\nSee the page, [a site](https://example.org) and [below](#c).\n"
 
 
 def test_relative_links_lead_to_the_source_where_its_address_is_known():
-    assert description("[a](docs/a.md)", "https://example.org/tree/") == "[a](https://example.org/tree/docs/a.md)"
+    assert make_description("[a](docs/a.md)", "https://example.org/tree/") == "[a](https://example.org/tree/docs/a.md)"

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
-from make_evidence import PAGE, QUOTE, main, blank_code  # noqa: E402
+from make_evidence import EVIDENCE_PAGE, QUOTE_PATTERN, main, blank_out_code  # noqa: E402
 
 EVIDENCE = """\
 topic = "Sensors"
@@ -97,7 +97,7 @@ def test_scripts_of_evidence_exist():
 
 
 def test_the_page_shows_every_entry(tree):
-    page = (tree / PAGE).read_text()
+    page = (tree / EVIDENCE_PAGE).read_text()
     assert "## Sensors\n\n### far\n\nHow far is it?\n" in page
     assert "- Looked at once.\n" in page
     assert "| network | RMS error |\n|---|---|\n| VGG | 4.2 % |\n| Swin \\| T |  |\n" in page
@@ -113,7 +113,7 @@ def test_a_changed_figure_fails_and_is_rewritten(tree, capsys):
     assert check(tree) == 1
     errors = capsys.readouterr().err
     assert "README.md:2: far.vgg.error is '5.0 %', the page has '4.2 %'" in errors
-    assert f"{PAGE}:" in errors
+    assert f"{EVIDENCE_PAGE}:" in errors
     assert (tree / "README.md").read_text() == before, "--check writes nothing"
     assert main(["--root", str(tree)]) == 0
     assert (tree / "README.md").read_text() == QUOTED_PAGE.replace("4.2", "5.0")
@@ -152,9 +152,9 @@ def test_code_is_left_alone(tree, text):
 
 
 def test_an_edited_page_of_evidence_fails(tree, capsys):
-    change(tree / PAGE, "| VGG | 4.2 % |", "| VGG | 4.1 % |")
+    change(tree / EVIDENCE_PAGE, "| VGG | 4.2 % |", "| VGG | 4.1 % |")
     assert check(tree) == 1
-    assert re.search(rf"^{PAGE}:\d+: out of date", capsys.readouterr().err, re.MULTILINE)
+    assert re.search(rf"^{EVIDENCE_PAGE}:\d+: out of date", capsys.readouterr().err, re.MULTILINE)
 
 
 KEYS = ["topic", "question", "command", "date", "hardware", "software", "commit", "kind", "n", "notes"]
@@ -198,7 +198,7 @@ def unquoted_figures(text: str) -> list[str]:
 
     for pattern in ALLOWED:
         text = re.sub(pattern.replace(" ", r"\s+"), blank, text)
-    text = re.sub(r"<!--.*?-->", blank, QUOTE.sub(blank, blank_code(text)), flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->", blank, QUOTE_PATTERN.sub(blank, blank_out_code(text)), flags=re.DOTALL)
     return [f"{text.count(chr(10), 0, match.start()) + 1}: {match[0]}" for match in FIGURE.finditer(text)]
 
 

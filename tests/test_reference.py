@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-REFERENCE = ROOT / "docs" / "reference"
+REFERENCE_FOLDER = ROOT / "docs" / "reference"
 sys.path.insert(0, str(ROOT / "tools"))
 
 import make_reference  # noqa: E402
@@ -42,18 +42,18 @@ def test_generated_pages_are_current(binaries):
 
 def test_a_stale_page_is_found(binaries, tmp_path, monkeypatch, capsys):
     for name in ("cli.md", "python.md"):
-        (tmp_path / name).write_text((REFERENCE / name).read_text() + "more\n")
-    monkeypatch.setattr(make_reference, "REFERENCE", tmp_path)
+        (tmp_path / name).write_text((REFERENCE_FOLDER / name).read_text() + "more\n")
+    monkeypatch.setattr(make_reference, "REFERENCE_FOLDER", tmp_path)
     monkeypatch.setattr(sys, "argv", ["make_reference.py", "--check", "--program", str(binaries / "joulemap")])
     assert make_reference.main() == 1
     assert "cli.md is out of date" in capsys.readouterr().err
 
 
 def test_every_verb_and_option_is_on_the_page(joulemap):
-    page = (REFERENCE / "cli.md").read_text()
+    page = (REFERENCE_FOLDER / "cli.md").read_text()
     sections = dict(re.findall(r"^##+ joulemap ([a-z -]+)\n(.*?)(?=^##+ |\Z)", page, re.MULTILINE | re.DOTALL))
     common = page.split("## Common options")[1].split("\n## ")[0]
-    verbs = [[verb] for verb in make_reference.overview_verbs(joulemap("help").out)]
+    verbs = [[verb] for verb in make_reference.parse_verbs(joulemap("help").out)]
     assert len(verbs) > 10
     while verbs:
         verb = verbs.pop()
@@ -65,11 +65,11 @@ def test_every_verb_and_option_is_on_the_page(joulemap):
 
 @pytest.mark.parametrize("name", ["cli.md", "python.md"])
 def test_no_description_is_empty(name):
-    assert not re.findall(r"^\|.*\|\s*\|$", (REFERENCE / name).read_text(), re.MULTILINE)
+    assert not re.findall(r"^\|.*\|\s*\|$", (REFERENCE_FOLDER / name).read_text(), re.MULTILINE)
 
 
 def test_every_environment_variable_is_described_and_no_other():
-    page = (REFERENCE / "environment-variables.md").read_text()
+    page = (REFERENCE_FOLDER / "environment-variables.md").read_text()
     described = re.findall(r"^\| `(JOULEMAP_[A-Z_]+)`", page, re.MULTILINE)
     assert sorted(described) == sorted(variables_of_sources())
 
@@ -77,5 +77,5 @@ def test_every_environment_variable_is_described_and_no_other():
 def test_every_key_of_the_configuration_is_described_and_no_other():
     source = (ROOT / "src" / "cli" / "config_file.cc").read_text()
     keys = re.findall(r'"([a-z0-9-]+)"', re.search(r"kConfigKeys = \{(.*?)\}", source, re.DOTALL)[1])
-    page = (REFERENCE / "configuration.md").read_text()
+    page = (REFERENCE_FOLDER / "configuration.md").read_text()
     assert sorted(re.findall(r"^\| `([a-z0-9-]+)`", page, re.MULTILINE)) == sorted(keys)

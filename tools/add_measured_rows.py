@@ -20,8 +20,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = ROOT / "data"
-PROFILE = DATA / "devices" / "h200.json"
+DATA_FOLDER = ROOT / "data"
+DEVICE_PROFILE_FILE = DATA_FOLDER / "devices" / "h200.json"
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
 from _collect import command, networks, tables  # noqa: E402
@@ -39,7 +39,7 @@ def add_rows(new: list[Path], folder: Path) -> None:
             raise SystemExit(f"{folder}: the tables could not be written")
 
 
-def settings_measured(folder: Path) -> set[tuple]:
+def read_measured_settings(folder: Path) -> set[tuple]:
     found = set()
     for row in tables.read_csv_records(folder / "networks.csv.gz"):
         parameters = dict(pair.split("=") for pair in row["parameters"].split(";"))
@@ -50,10 +50,10 @@ def settings_measured(folder: Path) -> set[tuple]:
 def list_networks(held_out: bool, folder: Path) -> None:
     """Lists the networks that no list contains yet."""
     columns = ("network", "batch", "size", "dtype", "pass")
-    lines = tables.read_csv_records(DATA / "networks" / "settings.csv.gz")
+    lines = tables.read_csv_records(DATA_FOLDER / "networks" / "settings.csv.gz")
     listed = {tuple(line[name] for name in columns) for line in lines}
-    known = {one.name for one in networks.all_networks(held_out)}
-    missing = sorted({setting[0] for setting in settings_measured(folder) - listed} & known)
+    known = {one.name for one in networks.list_all_networks(held_out)}
+    missing = sorted({setting[0] for setting in read_measured_settings(folder) - listed} & known)
     if not missing:
         return
     tool = [sys.executable, str(ROOT / "tools" / "list_network_operations.py"), "--each", "0"]
@@ -61,11 +61,15 @@ def list_networks(held_out: bool, folder: Path) -> None:
     subprocess.run(tool, check=True)
 
 
-def fit(program: Path) -> None:
-    software = json.loads(PROFILE.read_text())["software"]
-    subprocess.run([str(program), "model", "fit", str(DATA / "h200"), "-o", str(PROFILE)], check=True)
+def fit_device_profile(program: Path) -> None:
+    software = json.loads(DEVICE_PROFILE_FILE.read_text())["software"]
+    subprocess.run(
+        [str(program), "model", "fit", str(DATA_FOLDER / "h200"), "-o", str(DEVICE_PROFILE_FILE)], check=True
+    )
     # The program has no record of the software that the rows were measured with.
-    PROFILE.write_text(PROFILE.read_text().replace('"software":""', f'"software":{json.dumps(software)}', 1))
+    DEVICE_PROFILE_FILE.write_text(
+        DEVICE_PROFILE_FILE.read_text().replace('"software":""', f'"software":{json.dumps(software)}', 1)
+    )
 
 
 def main() -> int:
@@ -79,12 +83,12 @@ def main() -> int:
         raise SystemExit(f"{options.folder} has no rows (*.jsonl.gz)")
     alone = [path for path in new if not path.name.startswith(HELD_OUT_PREFIX)]
     judged = [path for path in new if path.name.startswith(HELD_OUT_PREFIX)]
-    for held_out, paths, folder in ((False, alone, DATA / "h200"), (True, judged, DATA / "held-out")):
+    for held_out, paths, folder in ((False, alone, DATA_FOLDER / "h200"), (True, judged, DATA_FOLDER / "held-out")):
         if paths:
             add_rows(paths, folder)
             list_networks(held_out, folder)
     if not options.no_fit:
-        fit(options.program)
+        fit_device_profile(options.program)
     return 0
 
 

@@ -15,38 +15,44 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOREIGN_NAMES = {"global_max_num_events_", "cupti_version.h"}
-MENTIONED_NAME = re.compile(r"\bk[A-Z]\w{3,}|\b[a-z_]{3,}(?=\(\))|\b[A-Z]\w+::\w+|`[a-z]\w{3,}`|\b[a-z_]+\.h\b")
+THIRD_PARTY_NAMES = {"global_max_num_events_", "cupti_version.h"}
+MENTIONED_NAME_PATTERN = re.compile(r"\bk[A-Z]\w{3,}|\b[a-z_]{3,}(?=\(\))|\b[A-Z]\w+::\w+|`[a-z]\w{3,}`|\b[a-z_]+\.h\b")
 
 
-def split(line: str) -> tuple[str, str]:
+def split_comment(line: str) -> tuple[str, str]:
     """Code and comment of a line."""
     found = re.search(r"(?<!:)//(.*)", line)
     return (line[: found.start()], found.group(1)) if found else (line, "")
 
 
-def files(*patterns: str) -> list[Path]:
+def list_files(*patterns: str) -> list[Path]:
     return [path for pattern in patterns for path in sorted(ROOT.glob(pattern)) if path.is_file()]
 
 
 def main() -> int:
-    sources = files("src/**/*.h", "src/**/*.cc", "include/**/*.h")
+    sources = list_files("src/**/*.h", "src/**/*.cc", "include/**/*.h")
     known: set[str] = set()
     comments = []
     for path in sources:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            code, comment = split(line)
+            code, comment = split_comment(line)
             known.update(re.findall(r"\w+", code))
             if comment:
                 comments.append((path, number, comment))
-    for path in files("python/**/*.py", "tools/**/*.py", "tools/*.sh", "fuzz/*.cc", "tests/**/*.cc", "tests/**/*.h"):
+    for path in list_files(
+        "python/**/*.py", "tools/**/*.py", "tools/*.sh", "fuzz/*.cc", "tests/**/*.cc", "tests/**/*.h"
+    ):
         known.update(re.findall(r"\w+", path.read_text(encoding="utf-8", errors="replace")))
-    headers = {path.name for path in files("src/**/*.h", "include/**/*.h", "tests/**/*.h", "fuzz/*.h")}
+    headers = {path.name for path in list_files("src/**/*.h", "include/**/*.h", "tests/**/*.h", "fuzz/*.h")}
     problems = 0
     for path, number, comment in comments:
-        for mentioned in MENTIONED_NAME.findall(comment):
+        for mentioned in MENTIONED_NAME_PATTERN.findall(comment):
             name = mentioned.strip("`").split("::")[-1]
-            if name in FOREIGN_NAMES or name.endswith("_") or (name in headers if name.endswith(".h") else name in known):
+            if (
+                name in THIRD_PARTY_NAMES
+                or name.endswith("_")
+                or (name in headers if name.endswith(".h") else name in known)
+            ):
                 continue
             problems += 1
             print(f"check_comment_names: {path.relative_to(ROOT)}:{number}: {mentioned} does not exist")

@@ -13,19 +13,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_LAYERS = {"base", "model"}
-ROW = re.compile(r"^\|\s*`src/([\w/]+)`\s*\|(?P<holds>.*)\|(?P<uses>[^|]*)\|\s*$")
+TABLE_ROW_PATTERN = re.compile(r"^\|\s*`src/([\w/]+)`\s*\|(?P<holds>.*)\|(?P<uses>[^|]*)\|\s*$")
 # Third-party headers and the one folder that may include them; every folder may use fmt.
-ADAPTERS = {"CLI/": "cli", "boost/": "statistics", "Eigen/": "statistics", "xgboost/": "predict"}
-ADAPTERS |= dict.fromkeys(["rapidjson/", "protozero/", "toml++/", "zstd.h", "zlib.h", "sqlite3.h", "sha2.h"], "formats")
-INCLUDE = re.compile(r'^\s*#include\s+"([^"/]+)/')
-LINK = re.compile(r"joulemap_(\w+)")
+FOLDER_BY_THIRD_PARTY_HEADER = {"CLI/": "cli", "boost/": "statistics", "Eigen/": "statistics", "xgboost/": "predict"}
+FOLDER_BY_THIRD_PARTY_HEADER |= dict.fromkeys(
+    ["rapidjson/", "protozero/", "toml++/", "zstd.h", "zlib.h", "sqlite3.h", "sha2.h"], "formats"
+)
+INCLUDE_PATTERN = re.compile(r'^\s*#include\s+"([^"/]+)/')
+LIBRARY_PATTERN = re.compile(r"joulemap_(\w+)")
 
 
-def read_table() -> dict[str, set[str]]:
+def read_allowed_folders() -> dict[str, set[str]]:
     """Folder -> folders it may use, from the table of ARCHITECTURE.md."""
     table: dict[str, set[str]] = {}
     for line in (ROOT / "ARCHITECTURE.md").read_text().splitlines():
-        if row := ROW.match(line):
+        if row := TABLE_ROW_PATTERN.match(line):
             uses = set(re.findall(r"\w+", row["uses"]))
             table[row[1]] = uses
     for folder, uses in table.items():
@@ -40,7 +42,9 @@ def read_table() -> dict[str, set[str]]:
 def check_folders(table: dict[str, set[str]]) -> list[str]:
     present = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
     problems = [f"src/{name} is not in the table of ARCHITECTURE.md" for name in sorted(present - set(table))]
-    return problems + [f"ARCHITECTURE.md names src/{name}, which does not exist" for name in sorted(set(table) - present)]
+    return problems + [
+        f"ARCHITECTURE.md names src/{name}, which does not exist" for name in sorted(set(table) - present)
+    ]
 
 
 def check_includes(table: dict[str, set[str]]) -> list[str]:
@@ -50,10 +54,10 @@ def check_includes(table: dict[str, set[str]]) -> list[str]:
             continue
         folder = path.relative_to(ROOT / "src").parts[0]
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            for prefix, adapter in ADAPTERS.items():
+            for prefix, adapter in FOLDER_BY_THIRD_PARTY_HEADER.items():
                 if line.startswith(f"#include <{prefix}") and folder != adapter:
                     problems.append(f"{path.relative_to(ROOT)}:{number}: only {adapter} may include <{prefix}...>")
-            include = INCLUDE.match(line)
+            include = INCLUDE_PATTERN.match(line)
             if not include or include[1] not in table:
                 continue
             if include[1] not in table.get(folder, set()):
@@ -67,14 +71,14 @@ def check_links(table: dict[str, set[str]]) -> list[str]:
     for folder, uses in table.items():
         text = (ROOT / "src" / folder / "CMakeLists.txt").read_text()
         _, _, links = text.partition("LINKS")
-        for name in LINK.findall(links.partition(")")[0]):
+        for name in LIBRARY_PATTERN.findall(links.partition(")")[0]):
             if name in table and name not in uses:
                 problems.append(f"src/{folder}/CMakeLists.txt links joulemap_{name}, which the table does not allow")
     return problems
 
 
 def main() -> int:
-    table = read_table()
+    table = read_allowed_folders()
     if not table:
         print("check_layers: no folder table found in ARCHITECTURE.md", file=sys.stderr)
         return 1

@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SUFFIXES = {".h", ".cc", ".py", ".js", ".mjs", ".css"}
-MAX_COLUMNS = 125  # columns
-REVIEW_LINES = 500  # lines
+CHECKED_SUFFIXES = {".h", ".cc", ".py", ".js", ".mjs", ".css"}
+MAX_LINE_COLUMNS = 125  # columns
+MAX_FILE_LINES = 500  # lines
 
 
 def tracked_files() -> list[Path]:
-    patterns = [f"*{suffix}" for suffix in sorted(SUFFIXES)]
+    patterns = [f"*{suffix}" for suffix in sorted(CHECKED_SUFFIXES)]
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [ROOT / name for name in listed.splitlines() if (ROOT / name).exists()]
@@ -28,10 +28,10 @@ def main() -> int:
     for path in tracked_files():
         name = str(path.relative_to(ROOT))
         lines = path.read_text().splitlines()
-        if len(lines) > REVIEW_LINES:
+        if len(lines) > MAX_FILE_LINES:
             print(f"check_sizes: {name} has {len(lines)} lines: consider splitting it")
         problems += [
-            f"{name}:{number}: {len(line)} columns" for number, line in enumerate(lines, 1) if len(line) > MAX_COLUMNS
+            f"{name}:{number}: {len(line)} columns" for number, line in enumerate(lines, 1) if len(line) > MAX_LINE_COLUMNS
         ]
     for problem in problems:
         print(f"check_sizes: {problem}", file=sys.stderr)

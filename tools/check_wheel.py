@@ -22,13 +22,15 @@ import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
-TAG = re.compile(r"joulemap-(?P<version>[\d.]+)-cp39-abi3-manylinux_2_(?P<glibc>\d+)_(?P<machine>x86_64|aarch64)\.whl")
-MACHINES = {"x86_64": "Advanced Micro Devices X86-64", "aarch64": "AArch64"}
-SYSTEM_LIBRARIES = re.compile(r"(libc|libm|libdl|libpthread|libgcc_s|ld-linux-[\w-]+)\.so\.\d+")
+WHEEL_NAME_PATTERN = re.compile(
+    r"joulemap-(?P<version>[\d.]+)-cp39-abi3-manylinux_2_(?P<glibc>\d+)_(?P<machine>x86_64|aarch64)\.whl"
+)
+ELF_MACHINE_NAMES = {"x86_64": "Advanced Micro Devices X86-64", "aarch64": "AArch64"}
+SYSTEM_LIBRARY_PATTERN = re.compile(r"(libc|libm|libdl|libpthread|libgcc_s|ld-linux-[\w-]+)\.so\.\d+")
 REQUIRED_FIELDS = ("Name", "Version", "Summary", "Keywords", "Author", "License-Expression", "License-File", "Classifier",
                    "Requires-Python", "Provides-Extra", "Description-Content-Type")  # fmt: skip
-RELATIVE_LINK = re.compile(r"\]\((?!\w+:|#)[^)]+\)")
-Files = dict[str, bytes]
+RELATIVE_LINK_PATTERN = re.compile(r"\]\((?!\w+:|#)[^)]+\)")
+FileContents = dict[str, bytes]
 
 
 class ElfNeeds(NamedTuple):
@@ -54,29 +56,33 @@ def read_needs(data: bytes) -> ElfNeeds:
     )
 
 
-def elf_problems(files: Files, machine: str, glibc_minor: int) -> list[str]:
+def find_elf_problems(files: FileContents, machine: str, glibc_minor: int) -> list[str]:
     own = {Path(name).name for name in files}
     problems = []
     for name, data in files.items():
         if not data.startswith(b"\x7fELF"):
             continue
         needs = read_needs(data)
-        if needs.machine != MACHINES[machine]:
+        if needs.machine != ELF_MACHINE_NAMES[machine]:
             problems.append(f"{name} is for {needs.machine}, not for {machine}")
         if needs.glibc_minor > glibc_minor:
             problems.append(f"{name} needs glibc 2.{needs.glibc_minor}, the tag promises 2.{glibc_minor}")
         if needs.cxx_versions:
             problems.append(f"{name} needs a shared libstdc++: {needs.cxx_versions[-1]}")
-        foreign = [library for library in needs.libraries if library not in own and not SYSTEM_LIBRARIES.fullmatch(library)]
+        foreign = [
+            library
+            for library in needs.libraries
+            if library not in own and not SYSTEM_LIBRARY_PATTERN.fullmatch(library)
+        ]
         problems += [f"{name} needs {library}, which the wheel does not contain" for library in foreign]
     return problems
 
 
-def newest_glibc(files: Files) -> int:
+def find_newest_glibc(files: FileContents) -> int:
     return max(read_needs(data).glibc_minor for data in files.values() if data.startswith(b"\x7fELF"))
 
 
-def record_problems(files: Files, info: str) -> list[str]:
+def find_record_problems(files: FileContents, info: str) -> list[str]:
     rows = {row[0]: row[1:] for row in csv.reader(files[f"{info}/RECORD"].decode().splitlines())}
     problems = [f"RECORD and the wheel differ in {name}" for name in sorted(set(rows) ^ set(files))]
     for name, data in files.items():
@@ -86,7 +92,7 @@ def record_problems(files: Files, info: str) -> list[str]:
     return problems
 
 
-def metadata_problems(files: Files, info: str, version: str, tag: str) -> list[str]:
+def find_metadata_problems(files: FileContents, info: str, version: str, tag: str) -> list[str]:
     message = email.parser.Parser().parsestr(files[f"{info}/METADATA"].decode())
     problems = [f"METADATA has no {field}" for field in REQUIRED_FIELDS if not message.get(field)]
     if message["Version"] != version:
@@ -95,33 +101,33 @@ def metadata_problems(files: Files, info: str, version: str, tag: str) -> list[s
         if f"{info}/licenses/{name}" not in files:
             problems.append(f"the wheel does not contain the licence {name}")
     text = str(message.get_payload())
-    problems += [f"the description has a relative link: {link}" for link in RELATIVE_LINK.findall(text)]
+    problems += [f"the description has a relative link: {link}" for link in RELATIVE_LINK_PATTERN.findall(text)]
     if f"Tag: {tag}\n" not in files[f"{info}/WHEEL"].decode():
         problems.append(f"WHEEL does not contain the tag {tag}")
     return problems
 
 
-def read_files(wheel: Path) -> Files:
+def read_files(wheel: Path) -> FileContents:
     with zipfile.ZipFile(wheel) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def check(wheel: Path, files: Files) -> list[str]:
-    found = TAG.fullmatch(wheel.name)
+def find_wheel_problems(wheel: Path, files: FileContents) -> list[str]:
+    found = WHEEL_NAME_PATTERN.fullmatch(wheel.name)
     if not found:
         return [f"{wheel.name} is not the name of a wheel of joulemap for Linux"]
     info = f"joulemap-{found['version']}.dist-info"
     tag = wheel.name.removesuffix(".whl").split("-", 2)[2]
-    problems = elf_problems(files, found["machine"], int(found["glibc"])) + record_problems(files, info)
-    return problems + metadata_problems(files, info, found["version"], tag)
+    problems = find_elf_problems(files, found["machine"], int(found["glibc"])) + find_record_problems(files, info)
+    return problems + find_metadata_problems(files, info, found["version"], tag)
 
 
 def main() -> int:
     wheels = {Path(name): read_files(Path(name)) for name in sys.argv[1:]}
     problems = []
     for wheel, files in wheels.items():
-        problems += [f"{wheel.name}: {problem}" for problem in check(wheel, files)]
-        print(f"check_wheel: {wheel.name}: {len(files)} files, newest glibc symbol 2.{newest_glibc(files)}")
+        problems += [f"{wheel.name}: {problem}" for problem in find_wheel_problems(wheel, files)]
+        print(f"check_wheel: {wheel.name}: {len(files)} files, newest glibc symbol 2.{find_newest_glibc(files)}")
     lists = [set(files) for files in wheels.values()]
     for other in lists[1:]:
         problems += [f"only one of the wheels contains {name}" for name in sorted(lists[0] ^ other)]

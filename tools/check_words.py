@@ -19,11 +19,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ["src/*.cc", "src/*.h", "python/joulemap/*.py", "tools/*.py", "bench/*.py", "tests/*.py"]
-SOURCES += ["web/*.js", "web/*.mjs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
-SOURCES += ["CODE_OF_CONDUCT.md", "docs/*.md"]  # in patterns of git "*" matches "/", too
+CHECKED_FILE_PATTERNS = ["src/*.cc", "src/*.h", "python/joulemap/*.py", "tools/*.py", "bench/*.py", "tests/*.py"]
+CHECKED_FILE_PATTERNS += [
+    "web/*.js",
+    "web/*.mjs",
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+]
+CHECKED_FILE_PATTERNS += ["CODE_OF_CONDUCT.md", "docs/*.md"]  # in patterns of git "*" matches "/", too
 FILES_LISTING_WORDS = {"tools/check_words.py", "docs/reference/glossary.md"}  # they list the words
-WORDS = {
+REPLACEMENT_BY_WORD_PATTERN = {
     r"\b(un)?told\b|\btells?\b": "reports, shows, contains, returns",
     r"\bmiddles?\b(?! of)": "median",
     r"\bbelie(f|fs|ved|ves?)\b": "prior",
@@ -50,97 +58,99 @@ WORDS = {
     r"(?<!hugging )\bfaces?\b": "wrapper, adapter",
     r"\bkept files?\b": "atomic file replacement",
 }
-PATTERNS = [(re.compile(pattern, re.IGNORECASE), write) for pattern, write in WORDS.items()]
+COMPILED_WORD_PATTERNS = [
+    (re.compile(pattern, re.IGNORECASE), write) for pattern, write in REPLACEMENT_BY_WORD_PATTERN.items()
+]
 CC_FOREIGN_NAMES = {"Tell", "middle"}  # of RapidJSON; the SVG term of Anchor::middle
 PYTHON_FOREIGN_NAMES = {"quiet_windows", "tell"}  # a column of collected data; Study.tell of Optuna
-CC_LITERAL = re.compile(r'R"([^()\\ ]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
-JS_TOKEN = re.compile(
+CC_LITERAL_PATTERN = re.compile(r'R"([^()\\ ]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+JS_TOKEN_PATTERN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<text>"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`)|(?P<name>[A-Za-z_$]\w*)""",
     re.DOTALL,
 )
 # Code of documents, and targets of links. Inline code ends at the latest with its paragraph.
-DOCUMENT_CODE = re.compile(r"^```.*?^```|`(?:[^`\n]|\n(?!\n))*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
-IDENTIFIER = re.compile(r"[A-Za-z_]\w+")
-KEY = re.compile(r'["\'][a-z0-9_]+["\']')  # keys of files and diagnostic codes never change
-CODE_NAME = re.compile(r"`[^`]*`|\w*_\w+|\w+::\w+")  # identifiers are renamed in the code, not here
-KEY_NAME = re.compile(r"\w*_\w+")  # such a key within a text of Python or JavaScript
-Piece = tuple[int, str, str]  # line, words, where they are
+DOCUMENT_CODE_PATTERN = re.compile(r"^```.*?^```|`(?:[^`\n]|\n(?!\n))*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
+IDENTIFIER_PATTERN = re.compile(r"[A-Za-z_]\w+")
+KEY_LITERAL_PATTERN = re.compile(r'["\'][a-z0-9_]+["\']')  # keys of files and diagnostic codes never change
+CODE_NAME_PATTERN = re.compile(r"`[^`]*`|\w*_\w+|\w+::\w+")  # identifiers are renamed in the code, not here
+KEY_NAME_PATTERN = re.compile(r"\w*_\w+")  # such a key within a text of Python or JavaScript
+TextPiece = tuple[int, str, str]  # line, words, where they are
 
 
-def blank(match: re.Match) -> str:
+def blank_match(match: re.Match) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
-def words_of(name: str) -> str:
-    """"is_told" and "IsTold" as words."""
+def split_words(name: str) -> str:
+    """ "is_told" and "IsTold" as words."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ")
 
 
-def lines_of(first: int, text: str, what: str) -> Iterator[Piece]:
+def split_lines(first: int, text: str, what: str) -> Iterator[TextPiece]:
     for number, line in enumerate(text.splitlines(), first):
         yield number, line, what
 
 
-def comment(first: int, text: str) -> Iterator[Piece]:
-    yield from lines_of(first, CODE_NAME.sub(blank, text), "a comment")
+def read_comment(first: int, text: str) -> Iterator[TextPiece]:
+    yield from split_lines(first, CODE_NAME_PATTERN.sub(blank_match, text), "a comment")
 
 
-def identifier(number: int, name: str) -> Iterator[Piece]:
-    yield number, words_of(name), name
+def read_identifier(number: int, name: str) -> Iterator[TextPiece]:
+    yield number, split_words(name), name
 
 
-def literal(first: int, text: str) -> Iterator[Piece]:
-    if not KEY.fullmatch(text) and "text-anchor" not in text:
-        yield from lines_of(first, text.replace("_", " "), "a text")
+def read_literal(first: int, text: str) -> Iterator[TextPiece]:
+    if not KEY_LITERAL_PATTERN.fullmatch(text) and "text-anchor" not in text:
+        yield from split_lines(first, text.replace("_", " "), "a text")
 
 
-def pieces_of_cc(text: str) -> Iterator[Piece]:
-    for number, line in enumerate(CC_LITERAL.sub(blank, text).splitlines(), 1):
+def read_cc_pieces(text: str) -> Iterator[TextPiece]:
+    for number, line in enumerate(CC_LITERAL_PATTERN.sub(blank_match, text).splitlines(), 1):
         code, _, words = line.partition("//")
-        yield from comment(number, words)
-        for name in IDENTIFIER.findall(code):
+        yield from read_comment(number, words)
+        for name in IDENTIFIER_PATTERN.findall(code):
             if name not in CC_FOREIGN_NAMES:
-                yield from identifier(number, name)
-    for match in CC_LITERAL.finditer(text):
-        yield from literal(text.count("\n", 0, match.start()) + 1, match[0])
+                yield from read_identifier(number, name)
+    for match in CC_LITERAL_PATTERN.finditer(text):
+        yield from read_literal(text.count("\n", 0, match.start()) + 1, match[0])
 
 
-def pieces_of_python(text: str) -> Iterator[Piece]:
+def read_python_pieces(text: str) -> Iterator[TextPiece]:
     before = tokenize.ENCODING  # type of the token before, ignoring comments and line breaks inside of statements
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         begins_statement = before in (tokenize.ENCODING, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
         if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and begins_statement):
-            yield from comment(token.start[0], token.string)
+            yield from read_comment(token.start[0], token.string)
         elif token.type == tokenize.NAME and token.string not in PYTHON_FOREIGN_NAMES:
-            yield from identifier(token.start[0], token.string)
+            yield from read_identifier(token.start[0], token.string)
         elif tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
-            yield from literal(token.start[0], KEY_NAME.sub(blank, token.string))
+            yield from read_literal(token.start[0], KEY_NAME_PATTERN.sub(blank_match, token.string))
         if token.type not in (tokenize.COMMENT, tokenize.NL):
             before = token.type
 
 
-def pieces_of_javascript(text: str) -> Iterator[Piece]:
-    for match in JS_TOKEN.finditer(text):
+def read_javascript_pieces(text: str) -> Iterator[TextPiece]:
+    for match in JS_TOKEN_PATTERN.finditer(text):
         number = text.count("\n", 0, match.start()) + 1
         if match["comment"]:
-            yield from comment(number, match[0])
+            yield from read_comment(number, match[0])
         elif match["name"]:
-            yield from identifier(number, match[0])
+            yield from read_identifier(number, match[0])
         else:
-            yield from literal(number, KEY_NAME.sub(blank, match[0]))
+            yield from read_literal(number, KEY_NAME_PATTERN.sub(blank_match, match[0]))
 
 
-def pieces_of_document(text: str) -> Iterator[Piece]:
-    yield from lines_of(1, DOCUMENT_CODE.sub(blank, text), "a document")
+def read_document_pieces(text: str) -> Iterator[TextPiece]:
+    yield from split_lines(1, DOCUMENT_CODE_PATTERN.sub(blank_match, text), "a document")
 
 
-READERS = {
-    ".cc": pieces_of_cc,
-    ".h": pieces_of_cc,
-    ".py": pieces_of_python,
-    ".js": pieces_of_javascript,
-    ".mjs": pieces_of_javascript,
-    ".md": pieces_of_document,
+PIECE_READER_BY_SUFFIX = {
+    ".cc": read_cc_pieces,
+    ".h": read_cc_pieces,
+    ".py": read_python_pieces,
+    ".js": read_javascript_pieces,
+    ".mjs": read_javascript_pieces,
+    ".md": read_document_pieces,
 }
 
 
@@ -149,28 +159,28 @@ def is_test(name: str) -> bool:
 
 
 @functools.cache  # most pieces are identifiers, which repeat
-def found_in(words: str) -> list[tuple[str, str]]:
-    return [(word[0], write) for pattern, write in PATTERNS for word in pattern.finditer(words)]
+def find_forbidden_words(words: str) -> list[tuple[str, str]]:
+    return [(word[0], write) for pattern, write in COMPILED_WORD_PATTERNS for word in pattern.finditer(words)]
 
 
-def hits(path: Path) -> list[str]:
+def find_hits(path: Path) -> list[str]:
     """Comments and documents; identifiers and texts of all but tests, whose texts quote old recordings."""
     name = str(path.relative_to(ROOT))
     found = []
-    for number, words, what in READERS[path.suffix](path.read_text()):
+    for number, words, what in PIECE_READER_BY_SUFFIX[path.suffix](path.read_text()):
         if is_test(name) and what != "a comment":
             continue
-        for word, write in found_in(words):
+        for word, write in find_forbidden_words(words):
             found.append(f"{name}:{number}: '{word}' in {what}: write {write}")
     return found
 
 
 def main() -> int:
     named = [Path(name).resolve() for name in sys.argv[1:]]
-    command = ["git", "ls-files", *SOURCES]
+    command = ["git", "ls-files", *CHECKED_FILE_PATTERNS]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     every = [ROOT / name for name in listed if name not in FILES_LISTING_WORDS]
-    found = [hit for path in named or every if path.exists() for hit in hits(path)]
+    found = [hit for path in named or every if path.exists() for hit in find_hits(path)]
     for hit in found:
         print(f"check_words: {hit}", file=sys.stderr)
     print(f"check_words: {len(found)} problems")

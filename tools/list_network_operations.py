@@ -30,17 +30,28 @@ from _collect import networks  # noqa: E402
 from _collect.design import format_parameters  # noqa: E402
 from _predict.operation_list import list_operations  # noqa: E402
 
-OPERATIONS = ["id", "kind", "parameters", "dtype", "pass", "phase"]
-SETTINGS = ["network", "family", "package", "batch", "size", "dtype", "pass", "unknown", "operations", "python_calls"]
+OPERATION_COLUMNS = ["id", "kind", "parameters", "dtype", "pass", "phase"]
+SETTING_COLUMNS = [
+    "network",
+    "family",
+    "package",
+    "batch",
+    "size",
+    "dtype",
+    "pass",
+    "unknown",
+    "operations",
+    "python_calls",
+]
 
 
-def text_of(operation: dict) -> tuple[str, ...]:
+def format_operation_columns(operation: dict) -> tuple[str, ...]:
     form = {"form": operation["form"]} if operation["form"] else {}
     parameters = format_parameters({**form, **operation["parameters"]})
     return operation["kind"], parameters, operation["dtype"], operation["pass"], operation["phase"]
 
 
-def measured_settings(tables: list[Path], known: dict) -> list[networks.NetworkSetting]:
+def read_measured_settings(tables: list[Path], known: dict) -> list[networks.NetworkSetting]:
     found = []
     for table in tables:
         with gzip.open(table, "rt", newline="") as file:
@@ -69,30 +80,30 @@ def operations_of_setting(loaded: networks.LoadedNetwork, device: str, setting: 
     )
 
 
-class Tables:
+class NetworkOperationTables:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.numbers: dict[tuple, int] = {}
         self.settings: dict[tuple, list] = {}
         if (folder / "settings.csv.gz").exists():
-            for row in self._read("operations.csv.gz"):
+            for row in self._read_rows("operations.csv.gz"):
                 self.numbers[tuple(row[1:])] = int(row[0])
-            for row in self._read("settings.csv.gz"):
-                if len(row) == len(SETTINGS):  # a row of an earlier version is listed again
+            for row in self._read_rows("settings.csv.gz"):
+                if len(row) == len(SETTING_COLUMNS):  # a row of an earlier version is listed again
                     self.settings[tuple(row[:7])] = row
 
-    def _read(self, name: str) -> list[list[str]]:
+    def _read_rows(self, name: str) -> list[list[str]]:
         with gzip.open(self._folder / name, "rt", newline="") as file:
             return list(csv.reader(file))[1:]
 
     def write(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._write(
-            "operations.csv.gz", OPERATIONS, [[number, *operation] for operation, number in self.numbers.items()]
+        self._write_rows(
+            "operations.csv.gz", OPERATION_COLUMNS, [[number, *operation] for operation, number in self.numbers.items()]
         )
-        self._write("settings.csv.gz", SETTINGS, list(self.settings.values()))
+        self._write_rows("settings.csv.gz", SETTING_COLUMNS, list(self.settings.values()))
 
-    def _write(self, name: str, columns: list[str], rows: list) -> None:
+    def _write_rows(self, name: str, columns: list[str], rows: list) -> None:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
@@ -104,21 +115,28 @@ class Tables:
     def add(self, setting: networks.NetworkSetting, traced: dict) -> None:
         counts: Counter = Counter()
         for operation in traced["operations"]:
-            counts[text_of(operation)] += operation["count"]
+            counts[format_operation_columns(operation)] += operation["count"]
         listed = [
             f"{self.numbers.setdefault(operation, len(self.numbers))}:{count}" for operation, count in counts.items()
         ]
         unknown = " ".join(sorted({one["source"] for one in traced["unknown"]}))
-        self.settings[key_of(setting)] = [*key_of(setting), unknown, " ".join(listed), str(traced["python_calls"])]
+        self.settings[setting_key(setting)] = [
+            *setting_key(setting),
+            unknown,
+            " ".join(listed),
+            str(traced["python_calls"]),
+        ]
 
 
-def key_of(setting: networks.NetworkSetting) -> tuple[str, ...]:
+def setting_key(setting: networks.NetworkSetting) -> tuple[str, ...]:
     network = setting.network
     numbers = (str(setting.batch), str(setting.size))
     return network.name, network.family, network.package, *numbers, setting.dtype, setting.pass_name
 
 
-def list_network(network: networks.Network, wanted: list[networks.NetworkSetting], tables: Tables) -> list[str]:
+def list_network(
+    network: networks.Network, wanted: list[networks.NetworkSetting], tables: NetworkOperationTables
+) -> list[str]:
     """Lists one network. Networks that read their data during construction are constructed with data."""
     failed = []
     for device in ("meta", "cpu"):
@@ -151,17 +169,17 @@ def main() -> int:
     parser.add_argument("--shard", default="0/1", help="part of the networks: 0/2, 1/2; use one folder for each part")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
-    every = networks.all_networks(options.held_out)
+    every = networks.list_all_networks(options.held_out)
     known = {(one.package, one.name): one for one in every}
     planned = [one for some in networks.plan_networks(options.each, options.held_out) for one in some]
-    tables, begin, failed = Tables(options.out), time.monotonic(), []
+    tables, begin, failed = NetworkOperationTables(options.out), time.monotonic(), []
     shard, shards = map(int, options.shard.split("/"))
     mine = [one for index, one in enumerate(every) if index % shards == shard]
     mine = [one for one in mine if not options.only or one.name in options.only]
-    for settings in (measured_settings(options.measured, known), planned):
+    for settings in (read_measured_settings(options.measured, known), planned):
         for network in mine:
             wanted = dict.fromkeys(one for one in settings if one.network == network)
-            wanted = [one for one in wanted if key_of(one) not in tables.settings]
+            wanted = [one for one in wanted if setting_key(one) not in tables.settings]
             if not wanted:
                 continue
             if time.monotonic() - begin > options.seconds:

@@ -45,33 +45,40 @@ NETWORKS = (
     ("InceptionResNetV2", "Inception"),
     *((f"EfficientNetB{number}", "EfficientNet") for number in range(1, 8)),
 )
-BATCHES, SIZES = (16, 32, 64), (300, 400, 500)
-HIDDEN = (4096, 2048, 1024, 512, 256, 128, 64, 32, 10)
+BATCH_SIZES, IMAGE_SIZES = (16, 32, 64), (300, 400, 500)
+HIDDEN_WIDTHS = (4096, 2048, 1024, 512, 256, 128, 64, 32, 10)
 LAYERS_WITHOUT_WORK = {"Dropout", "Flatten", "Reshape"}
-FORMS = {"swish": "silu", "silu": "silu", "relu": "relu", "relu6": "relu6", "sigmoid": "sigmoid", "softmax": "softmax"}
-OPERATIONS = ["id", "kind", "parameters", "dtype", "pass", "phase"]
-SETTINGS = ["network", "family", "package", "batch", "size", "dtype", "pass", "unknown", "operations"]
+FORM_BY_ACTIVATION = {
+    "swish": "silu",
+    "silu": "silu",
+    "relu": "relu",
+    "relu6": "relu6",
+    "sigmoid": "sigmoid",
+    "softmax": "softmax",
+}
+OPERATION_COLUMNS = ["id", "kind", "parameters", "dtype", "pass", "phase"]
+SETTING_COLUMNS = ["network", "family", "package", "batch", "size", "dtype", "pass", "unknown", "operations"]
 
 OperationSpec = tuple[str, dict]  # kind and parameters
 
 
-def image(batch: int, shape) -> dict:
+def image_shape_parameters(batch: int, shape) -> dict:
     _, height, width, channels = shape
     return {"batch": batch, "channels": channels, "height": height, "width": width}
 
 
-def as_three_dimensions(batch: int, shape) -> dict:
+def as_batch_rows_width(batch: int, shape) -> dict:
     """Returns any tensor as (batch, rows, width), channels before pixels."""
     if len(shape) == 4:
         return {"batch": batch, "rows": shape[3], "width": shape[1] * shape[2]}
     return {"batch": 1, "rows": batch, "width": shape[-1]}
 
 
-def inputs_of(layer) -> list:
+def list_inputs(layer) -> list:
     return layer.input if isinstance(layer.input, (list, tuple)) else [layer.input]
 
 
-def even_padding(size: int, out: int, kernel: int, stride: int, padding: str) -> int:
+def check_even_padding(size: int, out: int, kernel: int, stride: int, padding: str) -> int:
     even = (kernel - 1) // 2 if padding == "same" else 0
     if (size + 2 * even - kernel) // stride + 1 != out:
         raise ValueError(f"{size} to {out} by a kernel of {kernel} and a stride of {stride} has no even padding")
@@ -80,15 +87,16 @@ def even_padding(size: int, out: int, kernel: int, stride: int, padding: str) ->
 
 def sliding_window_parameters(layer, kernel, strides, before, after) -> dict:
     height, width = (
-        even_padding(before[side], after[side], kernel[side - 1], strides[side - 1], layer.padding) for side in (1, 2)
+        check_even_padding(before[side], after[side], kernel[side - 1], strides[side - 1], layer.padding)
+        for side in (1, 2)
     )
     parameters = {"kernel": kernel[0], "stride": strides[0], "padding": height}
     more = {"kernel_width": kernel[1], "stride_width": strides[1], "padding_width": width}
     return parameters, {name: value for name, value in more.items() if value != parameters[name.removesuffix("_width")]}
 
 
-def convolution(layer, batch: int, out: int, groups: int, bias: bool) -> OperationSpec:
-    before, after = inputs_of(layer)[0].shape, layer.output.shape
+def make_convolution(layer, batch: int, out: int, groups: int, bias: bool) -> OperationSpec:
+    before, after = list_inputs(layer)[0].shape, layer.output.shape
     parameters, more = sliding_window_parameters(layer, layer.kernel_size, layer.strides, before, after)
     sides = {"height": before[1], "width": before[2]}
     channels = {"batch": batch, "channels": before[3], "out": out, **sides}
@@ -96,128 +104,128 @@ def convolution(layer, batch: int, out: int, groups: int, bias: bool) -> Operati
     return "convolution", {**channels, **parameters, **rest, **more}
 
 
-def activation(name: str, batch: int, shape) -> Iterator[OperationSpec]:
+def list_activation(name: str, batch: int, shape) -> Iterator[OperationSpec]:
     if name != "linear":
-        yield "activation", {"form": FORMS[name], **as_three_dimensions(batch, shape)}
+        yield "activation", {"form": FORM_BY_ACTIVATION[name], **as_batch_rows_width(batch, shape)}
 
 
-def conv2d(layer, batch: int) -> Iterator[OperationSpec]:
-    yield convolution(layer, batch, layer.filters, layer.groups, layer.use_bias)
-    yield from activation(layer.activation.__name__, batch, layer.output.shape)
+def list_conv2d(layer, batch: int) -> Iterator[OperationSpec]:
+    yield make_convolution(layer, batch, layer.filters, layer.groups, layer.use_bias)
+    yield from list_activation(layer.activation.__name__, batch, layer.output.shape)
 
 
-def depthwise(layer, batch: int) -> Iterator[OperationSpec]:
-    channels = inputs_of(layer)[0].shape[3]
-    yield convolution(layer, batch, channels * layer.depth_multiplier, channels, layer.use_bias)
-    yield from activation(layer.activation.__name__, batch, layer.output.shape)
+def list_depthwise(layer, batch: int) -> Iterator[OperationSpec]:
+    channels = list_inputs(layer)[0].shape[3]
+    yield make_convolution(layer, batch, channels * layer.depth_multiplier, channels, layer.use_bias)
+    yield from list_activation(layer.activation.__name__, batch, layer.output.shape)
 
 
-def separable(layer, batch: int) -> Iterator[OperationSpec]:
-    channels, after = inputs_of(layer)[0].shape[3], layer.output.shape
-    yield convolution(layer, batch, channels, channels, False)
+def list_separable(layer, batch: int) -> Iterator[OperationSpec]:
+    channels, after = list_inputs(layer)[0].shape[3], layer.output.shape
+    yield make_convolution(layer, batch, channels, channels, False)
     parameters = {"batch": batch, "channels": channels, "out": layer.filters, "height": after[1], "width": after[2]}
     parameters |= {"kernel": 1, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
     yield "convolution", {**parameters, "bias": layer.use_bias, "channels_last": False}
-    yield from activation(layer.activation.__name__, batch, after)
+    yield from list_activation(layer.activation.__name__, batch, after)
 
 
-def pooling(form: str):
+def make_pooling_lister(form: str):
     def operations(layer, batch: int) -> Iterator[OperationSpec]:
-        before = inputs_of(layer)[0].shape
+        before = list_inputs(layer)[0].shape
         sizes, more = sliding_window_parameters(layer, layer.pool_size, layer.strides, before, layer.output.shape)
-        yield "pooling", {"form": form, **image(batch, before), **sizes, **more}
+        yield "pooling", {"form": form, **image_shape_parameters(batch, before), **sizes, **more}
 
     return operations
 
 
-def global_pooling(layer, batch: int) -> Iterator[OperationSpec]:
-    yield "pooling", {"form": "adaptive", **image(batch, inputs_of(layer)[0].shape), "out": 1}
+def list_global_pooling(layer, batch: int) -> Iterator[OperationSpec]:
+    yield "pooling", {"form": "adaptive", **image_shape_parameters(batch, list_inputs(layer)[0].shape), "out": 1}
 
 
-def zero_padding(layer, batch: int) -> Iterator[OperationSpec]:
-    before, after = inputs_of(layer)[0].shape, layer.output.shape
+def list_zero_padding(layer, batch: int) -> Iterator[OperationSpec]:
+    before, after = list_inputs(layer)[0].shape, layer.output.shape
     padding = layer.padding[1][0]
-    parameters = {**image(batch, before), "form": "constant", "padding": padding}
+    parameters = {**image_shape_parameters(batch, before), "form": "constant", "padding": padding}
     if any(sides != (padding, padding) for sides in map(tuple, layer.padding)):
         parameters |= {"out_height": after[1], "out_width": after[2]}
     yield "padding", parameters
 
 
-def batch_normalization(layer, batch: int) -> Iterator[OperationSpec]:
-    yield "normalization", {"form": "batch-inference", **image(batch, inputs_of(layer)[0].shape)}
+def list_batch_normalization(layer, batch: int) -> Iterator[OperationSpec]:
+    yield "normalization", {"form": "batch-inference", **image_shape_parameters(batch, list_inputs(layer)[0].shape)}
 
 
-def activation_layer(layer, batch: int) -> Iterator[OperationSpec]:
-    yield from activation(layer.activation.__name__, batch, layer.output.shape)
+def list_activation_layer(layer, batch: int) -> Iterator[OperationSpec]:
+    yield from list_activation(layer.activation.__name__, batch, layer.output.shape)
 
 
-def relu(layer, batch: int) -> Iterator[OperationSpec]:
-    yield from activation("relu6" if layer.max_value == 6 else "relu", batch, layer.output.shape)
+def list_relu(layer, batch: int) -> Iterator[OperationSpec]:
+    yield from list_activation("relu6" if layer.max_value == 6 else "relu", batch, layer.output.shape)
 
 
-def rescaling(layer, batch: int) -> Iterator[OperationSpec]:
-    yield "rescaling", {**as_three_dimensions(batch, layer.output.shape), "from_bytes": False}
+def list_rescaling(layer, batch: int) -> Iterator[OperationSpec]:
+    yield "rescaling", {**as_batch_rows_width(batch, layer.output.shape), "from_bytes": False}
 
 
-def merged(kind: str):
-    def global_operations(layer, batch: int) -> Iterator[OperationSpec]:
-        shapes, out = [one.shape for one in inputs_of(layer)], layer.output.shape
+def make_merge_lister(kind: str):
+    def list_merge(layer, batch: int) -> Iterator[OperationSpec]:
+        shapes, out = [one.shape for one in list_inputs(layer)], layer.output.shape
         form = "same" if all(shape == out for shape in shapes) else "row"
         for _ in shapes[1:]:
-            yield kind, {"form": form, **as_three_dimensions(batch, out)}
+            yield kind, {"form": form, **as_batch_rows_width(batch, out)}
 
-    return global_operations
+    return list_merge
 
 
-def scaled_sum(layer, batch: int) -> Iterator[OperationSpec]:
-    shape = as_three_dimensions(batch, layer.output.shape)
+def list_scaled_sum(layer, batch: int) -> Iterator[OperationSpec]:
+    shape = as_batch_rows_width(batch, layer.output.shape)
     yield "multiply", {"form": "scalar", **shape}
     yield "add", {"form": "same", **shape}
 
 
-def concatenate(layer, batch: int) -> Iterator[OperationSpec]:
+def list_concatenation(layer, batch: int) -> Iterator[OperationSpec]:
     """Treats all inputs as parts of equal size."""
-    parts, parameters = len(inputs_of(layer)), as_three_dimensions(batch, layer.output.shape)
+    parts, parameters = len(list_inputs(layer)), as_batch_rows_width(batch, layer.output.shape)
     yield "concatenate", {**parameters, "rows": -(-parameters["rows"] // parts), "parts": parts}
 
 
-def given(layer, batch: int) -> Iterator[OperationSpec]:
-    yield "input", {**image(batch, layer.output.shape), "pinned": False, "bytes": False}
+def list_input(layer, batch: int) -> Iterator[OperationSpec]:
+    yield "input", {**image_shape_parameters(batch, layer.output.shape), "pinned": False, "bytes": False}
 
 
-RULES = {
-    "InputLayer": given,
-    "Conv2D": conv2d,
-    "DepthwiseConv2D": depthwise,
-    "SeparableConv2D": separable,
-    "MaxPooling2D": pooling("max"),
-    "AveragePooling2D": pooling("avg"),
-    "GlobalAveragePooling2D": global_pooling,
-    "ZeroPadding2D": zero_padding,
-    "BatchNormalization": batch_normalization,
-    "Activation": activation_layer,
-    "ReLU": relu,
-    "Rescaling": rescaling,
-    "Normalization": rescaling,
-    "Add": merged("add"),
-    "Multiply": merged("multiply"),
-    "Concatenate": concatenate,
-    "CustomScaleLayer": scaled_sum,
+OPERATION_LISTERS = {
+    "InputLayer": list_input,
+    "Conv2D": list_conv2d,
+    "DepthwiseConv2D": list_depthwise,
+    "SeparableConv2D": list_separable,
+    "MaxPooling2D": make_pooling_lister("max"),
+    "AveragePooling2D": make_pooling_lister("avg"),
+    "GlobalAveragePooling2D": list_global_pooling,
+    "ZeroPadding2D": list_zero_padding,
+    "BatchNormalization": list_batch_normalization,
+    "Activation": list_activation_layer,
+    "ReLU": list_relu,
+    "Rescaling": list_rescaling,
+    "Normalization": list_rescaling,
+    "Add": make_merge_lister("add"),
+    "Multiply": make_merge_lister("multiply"),
+    "Concatenate": list_concatenation,
+    "CustomScaleLayer": list_scaled_sum,
 }
 
 
-def fully_connected(batch: int, features: int) -> Iterator[OperationSpec]:
-    for into, out in zip((features, *HIDDEN), HIDDEN):
+def list_fully_connected(batch: int, features: int) -> Iterator[OperationSpec]:
+    for into, out in zip((features, *HIDDEN_WIDTHS), HIDDEN_WIDTHS):
         yield "dense", {"rows": batch, "in": into, "out": out, "bias": True}
 
 
-def operations_of(model: Any, batch: int) -> Iterator[OperationSpec]:
+def list_model_operations(model: Any, batch: int) -> Iterator[OperationSpec]:
     for layer in model.layers:
         if type(layer).__name__ not in LAYERS_WITHOUT_WORK:
-            yield from RULES[type(layer).__name__](layer, batch)
+            yield from OPERATION_LISTERS[type(layer).__name__](layer, batch)
     last = model.output.shape
-    yield "pooling", {"form": "adaptive", **image(batch, last), "out": 1}
-    yield from fully_connected(batch, last[3])
+    yield "pooling", {"form": "adaptive", **image_shape_parameters(batch, last), "out": 1}
+    yield from list_fully_connected(batch, last[3])
 
 
 def operation_row(kind: str, parameters: dict) -> tuple[str, ...]:
@@ -225,15 +233,15 @@ def operation_row(kind: str, parameters: dict) -> tuple[str, ...]:
     return kind, design.format_parameters(parameters), dtype, "forward", "forward"
 
 
-def settings_of(name: str, family: str) -> Iterator[tuple[list, Counter]]:
+def list_settings(name: str, family: str) -> Iterator[tuple[list, Counter]]:
     import keras
 
-    for size in SIZES:
+    for size in IMAGE_SIZES:
         with keras.device("meta"):
             make = getattr(keras.applications, name)
             model = make(weights=None, include_top=False, input_shape=(size, size, 3))
-        for batch in BATCHES:
-            counts = Counter(operation_row(*operation) for operation in operations_of(model, batch))
+        for batch in BATCH_SIZES:
+            counts = Counter(operation_row(*operation) for operation in list_model_operations(model, batch))
             yield [name, family, "keras", batch, size, "default", "inference", ""], counts
 
 
@@ -256,7 +264,7 @@ def main() -> int:
     numbers: dict[tuple, int] = {}
     lines, new = [], 0
     for name, family in NETWORKS:
-        settings = list(settings_of(name, family))
+        settings = list(list_settings(name, family))
         distinct = {operation for _, counts in settings for operation in counts}
         missing = {operation for operation in distinct - set(numbers) if " ".join(operation[:4]) not in had}
         if new + len(missing) > options.rows:
@@ -269,9 +277,11 @@ def main() -> int:
         print(f"{name}: {len(missing)} new rows of {len(distinct)}", flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
     write(
-        options.out / "operations.csv.gz", OPERATIONS, [[number, *operation] for operation, number in numbers.items()]
+        options.out / "operations.csv.gz",
+        OPERATION_COLUMNS,
+        [[number, *operation] for operation, number in numbers.items()],
     )
-    write(options.out / "settings.csv.gz", SETTINGS, lines)
+    write(options.out / "settings.csv.gz", SETTING_COLUMNS, lines)
     print(f"{len(lines)} settings of {len(numbers)} operations, {new} of them not measured yet, in {options.out}")
     for kind, count in Counter(operation[0] for operation in numbers).most_common():
         print(f"{kind:<14} {count:>6}")

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EVIDENCE = Path("docs/evidence")
-PAGE = Path("docs/reference/evidence.md")
+EVIDENCE_FOLDER = Path("docs/evidence")
+EVIDENCE_PAGE = Path("docs/reference/evidence.md")
 
 TOPICS = [
     "Energy of a command",
@@ -38,16 +38,16 @@ TOPICS = [
 ]
 KINDS = {"measured": "measured", "estimated": "estimated from CPU time", "simulated": "simulated",
          "recorded": "computed from stored recordings or data"}  # fmt: skip
-TEXTS = ["question", "command", "hardware", "software", "commit", "n"]
-REQUIRED = ["topic", *TEXTS, "date", "kind", "notes", "columns", "row"]
-NAME = re.compile(r"[a-z][a-z0-9_]*")
-COMMIT = re.compile(r"[0-9a-f]{7,40}")
+TEXT_KEYS = ["question", "command", "hardware", "software", "commit", "n"]
+REQUIRED_KEYS = ["topic", *TEXT_KEYS, "date", "kind", "notes", "columns", "row"]
+FILE_NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]*")
+COMMIT_PATTERN = re.compile(r"[0-9a-f]{7,40}")
 
-QUOTE = re.compile(r"<!-- e:(\S+) -->(.*?)<!-- / -->", re.DOTALL)
-MARKER = re.compile(r"<!-- (?:e:\S*|/) -->")
-CODE = re.compile(r"^ *(```|~~~).*?^ *\1[^\n]*$|(?P<ticks>`+)[^\n]*?(?P=ticks)", re.MULTILINE | re.DOTALL)
+QUOTE_PATTERN = re.compile(r"<!-- e:(\S+) -->(.*?)<!-- / -->", re.DOTALL)
+MARKER_PATTERN = re.compile(r"<!-- (?:e:\S*|/) -->")
+CODE_PATTERN = re.compile(r"^ *(```|~~~).*?^ *\1[^\n]*$|(?P<ticks>`+)[^\n]*?(?P=ticks)", re.MULTILINE | re.DOTALL)
 
-INTRO = """\
+PAGE_INTRODUCTION = """\
 # Evidence
 
 <!-- Generated from docs/evidence/*.toml by tools/make_evidence.py: edit those files and run the command. -->
@@ -70,7 +70,7 @@ class EvidenceError(Exception):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class EvidenceFile:
     name: str
     values: dict
 
@@ -83,7 +83,7 @@ class Evidence:
         return self.values["row"]
 
 
-def line_of(text: str, at: int) -> int:
+def line_number_at(text: str, at: int) -> int:
     return text.count("\n", 0, at) + 1
 
 
@@ -91,7 +91,7 @@ def check_rows(values: dict) -> None:
     seen = set()
     for row in values["row"]:
         name = row.get("id")
-        if not isinstance(name, str) or not NAME.fullmatch(name):
+        if not isinstance(name, str) or not FILE_NAME_PATTERN.fullmatch(name):
             raise EvidenceError(f"a row has the id {name!r}; an id consists of a-z, 0-9 and _")
         if name in seen:
             raise EvidenceError(f"two rows have the id '{name}'")
@@ -106,13 +106,13 @@ def check_rows(values: dict) -> None:
 
 
 def check_values(values: dict) -> None:
-    for key in REQUIRED:
+    for key in REQUIRED_KEYS:
         if key not in values:
             raise EvidenceError(f"the key '{key}' is missing")
     for key in values:
-        if key not in REQUIRED:
+        if key not in REQUIRED_KEYS:
             raise EvidenceError(f"the key '{key}' is unknown")
-    for key in TEXTS:
+    for key in TEXT_KEYS:
         if not isinstance(values[key], str) or not values[key]:
             raise EvidenceError(f"'{key}' must be a text")
     if values["topic"] not in TOPICS:
@@ -121,7 +121,7 @@ def check_values(values: dict) -> None:
         raise EvidenceError(f"the kind is none of {', '.join(KINDS)}")
     if type(values["date"]) is not datetime.date:
         raise EvidenceError("'date' must be a date such as 2026-11-18, without quotes")
-    if not COMMIT.fullmatch(values["commit"]):
+    if not COMMIT_PATTERN.fullmatch(values["commit"]):
         raise EvidenceError("'commit' must be 7 to 40 hexadecimal digits")
     if not isinstance(values["notes"], list) or not all(isinstance(note, str) for note in values["notes"]):
         raise EvidenceError("'notes' must be a list of texts")
@@ -129,36 +129,36 @@ def check_values(values: dict) -> None:
     if not isinstance(columns, dict) or not all(isinstance(title, str) for title in columns.values()):
         raise EvidenceError("'columns' must be a table of titles")
     for column in columns:
-        if column == "id" or not NAME.fullmatch(column):
+        if column == "id" or not FILE_NAME_PATTERN.fullmatch(column):
             raise EvidenceError(f"'{column}' is no name of a column; a name consists of a-z, 0-9 and _")
     if not isinstance(values["row"], list) or not all(isinstance(row, dict) for row in values["row"]):
         raise EvidenceError("rows must be [[row]] tables")
     check_rows(values)
 
 
-def read_evidence(path: Path) -> Evidence:
-    if not NAME.fullmatch(path.stem):
+def read_evidence(path: Path) -> EvidenceFile:
+    if not FILE_NAME_PATTERN.fullmatch(path.stem):
         raise EvidenceError("a file name consists of a-z, 0-9 and _")
     try:
         values = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise EvidenceError(str(error)) from error
     check_values(values)
-    return Evidence(path.stem, values)
+    return EvidenceFile(path.stem, values)
 
 
-def read_all(root: Path) -> tuple[list[Evidence], list[str]]:
+def read_all_evidence(root: Path) -> tuple[list[EvidenceFile], list[str]]:
     """All evidence files by name, and the problems that were found."""
     found, problems = [], []
-    for path in sorted((root / EVIDENCE).glob("*.toml")):
+    for path in sorted((root / EVIDENCE_FOLDER).glob("*.toml")):
         try:
             found.append(read_evidence(path))
         except EvidenceError as problem:
-            problems.append(f"{EVIDENCE / path.name}:1: {problem}")
+            problems.append(f"{EVIDENCE_FOLDER / path.name}:1: {problem}")
     return found, problems
 
 
-def figures_of(evidence: list[Evidence]) -> dict[str, str]:
+def collect_figures(evidence: list[EvidenceFile]) -> dict[str, str]:
     """Texts by FILE.ROW.COLUMN."""
     return {
         f"{each.name}.{row['id']}.{column}": value
@@ -169,11 +169,11 @@ def figures_of(evidence: list[Evidence]) -> dict[str, str]:
     }
 
 
-def cell(text: str) -> str:
+def escape_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def section_of(each: Evidence) -> Iterator[str]:
+def make_section(each: EvidenceFile) -> Iterator[str]:
     values = each.values
     yield f"### {each.name}\n\n{values['question']}\n\n"
     yield f"- Command: `{values['command']}`\n"
@@ -182,57 +182,57 @@ def section_of(each: Evidence) -> Iterator[str]:
     for note in values["notes"]:
         yield f"- {note}\n"
     used = [column for column in each.columns if any(column in row for row in each.rows)]
-    yield "\n| " + " | ".join(cell(each.columns[column]) for column in used) + " |\n"
+    yield "\n| " + " | ".join(escape_cell(each.columns[column]) for column in used) + " |\n"
     yield "|" + "---|" * len(used) + "\n"
     for row in each.rows:
-        yield "| " + " | ".join(cell(row.get(column, "")) for column in used) + " |\n"
+        yield "| " + " | ".join(escape_cell(row.get(column, "")) for column in used) + " |\n"
     yield f"\nSource: [{each.name}.toml](../evidence/{each.name}.toml)\n"
 
 
-def page_of(evidence: list[Evidence]) -> str:
-    parts = [INTRO]
+def make_evidence_page(evidence: list[EvidenceFile]) -> str:
+    parts = [PAGE_INTRODUCTION]
     for topic in TOPICS:
         chosen = [each for each in evidence if each.values["topic"] == topic]
         if chosen:
             parts.append(f"## {topic}\n")
-            parts += ["".join(section_of(each)) for each in chosen]
+            parts += ["".join(make_section(each)) for each in chosen]
     return "\n".join(parts)
 
 
-def blank_code(text: str) -> str:
+def blank_out_code(text: str) -> str:
     """The text with the characters of code replaced by spaces, so that positions stay the same."""
-    return CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    return CODE_PATTERN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
 def update_quotes(text: str, figures: dict[str, str]) -> tuple[str, list[tuple[int, str]]]:
     """The text with all quotes up to date, and differences as line and description."""
-    visible, parts, end, problems = blank_code(text), [], 0, []
-    for match in QUOTE.finditer(visible):
-        name, shown, line = match[1], text[match.start(2) : match.end(2)], line_of(text, match.start())
+    visible, parts, end, problems = blank_out_code(text), [], 0, []
+    for match in QUOTE_PATTERN.finditer(visible):
+        name, shown, line = match[1], text[match.start(2) : match.end(2)], line_number_at(text, match.start())
         value = figures.get(name)
         if value is None:
             problems.append((line, f"{name} is in no evidence file"))
-        elif MARKER.search(shown):
+        elif MARKER_PATTERN.search(shown):
             problems.append((line, f"{name} is not closed by <!-- / -->"))
         elif shown != value:
             problems.append((line, f"{name} is '{value}', the page has '{shown}'"))
             parts += [text[end : match.start(2)], value]
             end = match.end(2)
-    for match in MARKER.finditer(QUOTE.sub(lambda quote: re.sub(r"[^\n]", " ", quote[0]), visible)):
-        problems.append((line_of(text, match.start()), f"{match[0]} has no counterpart"))
+    for match in MARKER_PATTERN.finditer(QUOTE_PATTERN.sub(lambda quote: re.sub(r"[^\n]", " ", quote[0]), visible)):
+        problems.append((line_number_at(text, match.start()), f"{match[0]} has no counterpart"))
     return "".join(parts) + text[end:], sorted(problems)
 
 
-def first_difference(old: str, new: str) -> int:
+def find_first_difference(old: str, new: str) -> int:
     """The line of the first difference."""
     lines = zip(old.split("\n"), new.split("\n"))
     same = next((i for i, (a, b) in enumerate(lines) if a != b), min(old.count("\n"), new.count("\n")))
     return same + 1
 
 
-def pages_of(root: Path) -> list[Path]:
+def list_pages(root: Path) -> list[Path]:
     pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
-    return [page for page in pages if page.is_file() and page != root / PAGE]
+    return [page for page in pages if page.is_file() and page != root / EVIDENCE_PAGE]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -240,21 +240,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if something differs")
     parser.add_argument("--root", type=Path, default=ROOT, help="folder with README.md and docs/")
     options = parser.parse_args(arguments)
-    evidence, problems = read_all(options.root)
+    evidence, problems = read_all_evidence(options.root)
     if problems:
         print("\n".join(problems), file=sys.stderr)
         return 1
-    page, text = options.root / PAGE, page_of(evidence)
+    page, text = options.root / EVIDENCE_PAGE, make_evidence_page(evidence)
     old = page.read_text() if page.is_file() else ""
     failures = []
     if old != text:
         if options.check:
-            failures.append(f"{PAGE}:{first_difference(old, text)}: out of date; run tools/make_evidence.py")
+            failures.append(f"{EVIDENCE_PAGE}:{find_first_difference(old, text)}: out of date; run tools/make_evidence.py")
         else:
             page.parent.mkdir(parents=True, exist_ok=True)
             page.write_text(text)
-    figures = figures_of(evidence)
-    for path in pages_of(options.root):
+    figures = collect_figures(evidence)
+    for path in list_pages(options.root):
         old = path.read_text()
         new, differences = update_quotes(old, figures)
         if not options.check:

@@ -18,9 +18,9 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-REFERENCE = ROOT / "docs" / "reference" / "diagnostics.md"
-MODULE = ROOT / "web" / "src" / "note_texts.js"
-NOT_ON_PAGE = {
+DIAGNOSTICS_PAGE = ROOT / "docs" / "reference" / "diagnostics.md"
+NOTE_TEXTS_FILE = ROOT / "web" / "src" / "note_texts.js"
+GROUPS_NOT_ON_PAGE = {
     "Benchmarks of serving",
     "Commands and the kernel library",
     "Running experiments",
@@ -29,51 +29,54 @@ NOT_ON_PAGE = {
     "Prediction",
     "Calibration",
 }
-HEADER = """// SPDX-License-Identifier: Apache-2.0
+NOTE_TEXTS_HEADER = """// SPDX-License-Identifier: Apache-2.0
 // Generated from docs/reference/diagnostics.md by tools/make_note_help.py: edit that page and run the command.
 """
-COLUMNS = 110  # of the text in a line
+LINE_COLUMNS = 110  # of the text in a line
 
 
-def plain(markdown: str) -> str:
+def to_plain_text(markdown: str) -> str:
     """The text of a paragraph without marks of code and without line breaks."""
     return " ".join(markdown.replace("`", "").split())
 
 
-def explanations_by_code(reference: str) -> dict[str, str]:
+def parse_explanations(reference: str) -> dict[str, str]:
     """Explanations by code."""
     texts: dict[str, str] = {}
     groups = re.split(r"^## (.+)\n", reference, flags=re.MULTILINE)
-    unknown = NOT_ON_PAGE - set(groups[1::2])
+    unknown = GROUPS_NOT_ON_PAGE - set(groups[1::2])
     if unknown:
-        raise SystemExit(f"make_note_help: {REFERENCE.name} has no group {', '.join(sorted(unknown))}")
+        raise SystemExit(f"make_note_help: {DIAGNOSTICS_PAGE.name} has no group {', '.join(sorted(unknown))}")
     for title, group in zip(groups[1::2], groups[2::2]):
         entries = re.split(r"^### (\S+)\n", group, flags=re.MULTILINE)
-        if title not in NOT_ON_PAGE:
-            texts.update({code: plain(text) for code, text in zip(entries[1::2], entries[2::2])})
+        if title not in GROUPS_NOT_ON_PAGE:
+            texts.update({code: to_plain_text(text) for code, text in zip(entries[1::2], entries[2::2])})
     return texts
 
 
-def module_of(texts: dict[str, str]) -> str:
+def make_javascript_module(texts: dict[str, str]) -> str:
     lines = []
     for code, text in texts.items():
-        parts = textwrap.wrap(text, COLUMNS, break_long_words=False, break_on_hyphens=False)
+        parts = textwrap.wrap(text, LINE_COLUMNS, break_long_words=False, break_on_hyphens=False)
         pieces = [json.dumps(part if part is parts[-1] else part + " ", ensure_ascii=False) for part in parts]
         lines.append(f"  {json.dumps(code)}:\n    " + " +\n    ".join(pieces) + ",\n")
-    return f"{HEADER}export const NOTE_TEXTS = {{\n{''.join(lines)}}};\n"
+    return f"{NOTE_TEXTS_HEADER}export const NOTE_TEXTS = {{\n{''.join(lines)}}};\n"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the file is out of date")
     arguments = parser.parse_args()
-    made = module_of(explanations_by_code(REFERENCE.read_text(encoding="utf-8")))
+    made = make_javascript_module(parse_explanations(DIAGNOSTICS_PAGE.read_text(encoding="utf-8")))
     if not arguments.check:
-        MODULE.write_text(made, encoding="utf-8")
+        NOTE_TEXTS_FILE.write_text(made, encoding="utf-8")
         return 0
-    if MODULE.exists() and MODULE.read_text(encoding="utf-8") == made:
+    if NOTE_TEXTS_FILE.exists() and NOTE_TEXTS_FILE.read_text(encoding="utf-8") == made:
         return 0
-    print(f"make_note_help: {MODULE.relative_to(ROOT)} is out of date: run tools/make_note_help.py", file=sys.stderr)
+    print(
+        f"make_note_help: {NOTE_TEXTS_FILE.relative_to(ROOT)} is out of date: run tools/make_note_help.py",
+        file=sys.stderr,
+    )
     return 1
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes docs/reference/cli.md from the help of the program and docs/reference/python.md from the docstrings.
 
-    tools/make_reference.py [--program FILE]            write the pages
-    tools/make_reference.py [--program FILE] --check    exit with 1 if a page is out of date
+tools/make_reference.py [--program FILE]            write the pages
+tools/make_reference.py [--program FILE] --check    exit with 1 if a page is out of date
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from io import StringIO
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-REFERENCE = ROOT / "docs" / "reference"
-PACKAGE = ROOT / "python" / "joulemap"
-PROGRAM = ROOT / "build" / "bin" / "joulemap"
-COLUMNS = 110
+REFERENCE_FOLDER = ROOT / "docs" / "reference"
+PACKAGE_FOLDER = ROOT / "python" / "joulemap"
+PROGRAM_PATH = ROOT / "build" / "bin" / "joulemap"
+HELP_COLUMNS = 110
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Command line: the help texts of all verbs.
@@ -69,12 +69,12 @@ defaults.
 """
 
 DESCRIPTION_COLUMN = 30  # where descriptions of options begin, on the line of the option or on the next one
-RANGE = re.compile(r"^(?:INT in )?\[?(-?[\d.e+-]+) (?:-|to) ([\d.e+-]+)\]?$")
-TYPES = ("TEXT", "UINT", "INT", "FLOAT")
+RANGE_PATTERN = re.compile(r"^(?:INT in )?\[?(-?[\d.e+-]+) (?:-|to) ([\d.e+-]+)\]?$")
+VALUE_TYPES = ("TEXT", "UINT", "INT", "FLOAT")
 
 
 @dataclass
-class Entry:
+class HelpEntry:
     """A line of a help text: an option, an argument or a verb."""
 
     names: str
@@ -82,25 +82,26 @@ class Entry:
 
 
 @dataclass
-class Help:
+class HelpText:
     summary: str
     usages: list[str]
-    sections: dict[str, list[Entry]] = field(default_factory=dict)
+    sections: dict[str, list[HelpEntry]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
 
-def help_text(program: Path, *verb: str) -> str:
-    environment = {**os.environ, "JOULEMAP_CONFIG": "none", "COLUMNS": str(COLUMNS), "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
+def read_help_text(program: Path, *verb: str) -> str:
+    environment = {**os.environ, "JOULEMAP_CONFIG": "none", "COLUMNS": str(HELP_COLUMNS)}
+    environment |= {"LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
     process = subprocess.run([program, "help", *verb], capture_output=True, text=True, env=environment, timeout=60)
     if process.returncode != 0:
         raise SystemExit(f"make_reference: joulemap help {' '.join(verb)}: {process.stderr.strip()}")
     return process.stdout
 
 
-def parse_help(text: str) -> Help:
+def parse_help(text: str) -> HelpText:
     """The parts of a help text: its first line, usage, sections of entries, and what follows them."""
     lines = text.splitlines()
-    parsed, section = Help(lines[0], []), None
+    parsed, section = HelpText(lines[0], []), None
     for line, next_line in zip(lines[1:], [*lines[2:], ""]):
         if match := re.match(r"^(?:Usage(?: with a command)?:|   or:) (.*)$", line):
             parsed.usages.append(match[1])
@@ -111,7 +112,7 @@ def parse_help(text: str) -> Help:
             section[-1].text = f"{section[-1].text} {line.strip()}".strip()
         elif section is not None and re.match(r"^  \S", line):
             column = len(line) if next_line.startswith(" " * DESCRIPTION_COLUMN) else DESCRIPTION_COLUMN
-            section.append(Entry(line[:column].strip(), line[column:]))
+            section.append(HelpEntry(line[:column].strip(), line[column:]))
         elif line.strip():
             section = None
             parsed.remarks.append(line)
@@ -120,7 +121,7 @@ def parse_help(text: str) -> Help:
     return parsed
 
 
-def option_cells(entry: Entry) -> tuple[str, str, str]:
+def make_option_cells(entry: HelpEntry) -> tuple[str, str, str]:
     """The names of an option with its value, its text, and the limits of the value."""
     limits = []
     rest = entry.names
@@ -135,30 +136,30 @@ def option_cells(entry: Entry) -> tuple[str, str, str]:
     repeats = rest.endswith(" ...")
     names, _, value = rest.removesuffix(" ...").partition(" ")
     value, _, allowed = value.partition(":")
-    if match := RANGE.match(allowed):
-        limits += range_text(match[1], match[2])
+    if match := RANGE_PATTERN.match(allowed):
+        limits += format_range(match[1], match[2])
     elif allowed.startswith("{"):
         choices = allowed.strip("{}").split(",")
         if not all(re.search(rf"(?<![\w-]){re.escape(choice)}(?![\w-])", entry.text) for choice in choices):
             limits.append("one of " + ", ".join(f"`{choice}`" for choice in choices))
-    if value in TYPES and not names.startswith("-"):
+    if value in VALUE_TYPES and not names.startswith("-"):
         value = ""
     spelled = [f"`{name}`" for name in names.split(",")]
     spelled[-1] = f"`{names.split(',')[-1]}{' ' + value if value else ''}{' ...' if repeats else ''}`"
     text = re.sub(r" \(docs/[\w./-]+\)", "", entry.text).replace("***", "`***`")
     text = re.sub(r"(?<![\w`-])--?[a-z][\w-]*(?!`)", lambda match: f"`{match[0]}`", text)
     text = re.sub(r"`(--(?:disclose|plot))` ([a-z]\w+)(?=[:,]|$)", r"`\1 \2`", text)
-    return cell(", ".join(spelled)), cell(text), cell("; ".join(limits))
+    return escape_cell(", ".join(spelled)), escape_cell(text), escape_cell("; ".join(limits))
 
 
-def range_text(low: str, high: str) -> list[str]:
+def format_range(low: str, high: str) -> list[str]:
     """A range, without a bound so large that no one meets it."""
     if abs(float(high)) < 1e7:
         return [f"{low} to {high}"]
     return [] if float(low) <= 0 else [f"at least {low}"]
 
 
-def cell(text: str) -> str:
+def escape_cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
@@ -168,49 +169,51 @@ def table(*rows: tuple[str, ...]) -> str:
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
 
 
-def option_table(head: str, rows: list[tuple[str, str, str]]) -> str:
+def make_option_table(head: str, rows: list[tuple[str, str, str]]) -> str:
     """A table of options. The column of limits is shown only if a row has some."""
     if any(limits for *_, limits in rows):
         return table((head, "limits", "meaning"), *((names, limits, text) for names, text, limits in rows))
     return table((head, "meaning"), *((names, text) for names, text, _ in rows))
 
 
-def verb_section(program: Path, verb: tuple[str, ...]) -> str:
+def make_verb_section(program: Path, verb: tuple[str, ...]) -> str:
     """The section of a verb, followed by those of its sub-verbs."""
-    parsed = parse_help(help_text(program, *verb))
+    parsed = parse_help(read_help_text(program, *verb))
     name = "joulemap " + " ".join(verb)
-    parts = [f"{'#' * (len(verb) + 1)} {name}", sentence(parsed.summary)]
+    parts = [f"{'#' * (len(verb) + 1)} {name}", to_sentence(parsed.summary)]
     parts.append("```text\n" + "\n".join(parsed.usages) + "\n```")
     for title, head in (("Positionals", "argument"), ("Options", "option")):
-        rows = [option_cells(entry) for entry in parsed.sections.get(title, []) if not entry.names.startswith("-h,")]
+        rows = [
+            make_option_cells(entry) for entry in parsed.sections.get(title, []) if not entry.names.startswith("-h,")
+        ]
         if rows:
-            parts.append(option_table(head, rows))
+            parts.append(make_option_table(head, rows))
     if parsed.remarks:
-        parts.append("\n".join(remark_lines(parsed.remarks)))
+        parts.append("\n".join(format_remarks(parsed.remarks)))
     for entry in parsed.sections.get("Subcommands", []):
-        parts.append(verb_section(program, (*verb, entry.names)))
+        parts.append(make_verb_section(program, (*verb, entry.names)))
     return "\n\n".join(parts)
 
 
-def remark_lines(remarks: list[str]) -> list[str]:
+def format_remarks(remarks: list[str]) -> list[str]:
     """Text after the options. Lines with columns are shown as they are."""
     if any(re.search(r"\S {2,}\S", line) for line in remarks):
         return ["```text", *remarks, "```"]
     return remarks
 
 
-def sentence(text: str) -> str:
+def to_sentence(text: str) -> str:
     return text[0].upper() + text[1:].rstrip(".") + "."
 
 
-def overview_verbs(text: str) -> list[str]:
+def parse_verbs(text: str) -> list[str]:
     """Verbs in the order of `joulemap help`."""
     return list(dict.fromkeys(re.findall(r"^  joulemap ([a-z]+) ", text, re.MULTILINE)))
 
 
 def collect_options() -> list[tuple[str, str, str]]:
     """Options of `joulemap collect`, which is written in Python."""
-    tree = ast.parse((PACKAGE / "_collect" / "command.py").read_text(encoding="utf-8"))
+    tree = ast.parse((PACKAGE_FOLDER / "_collect" / "command.py").read_text(encoding="utf-8"))
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     rows = []
     for call in calls:
@@ -220,36 +223,36 @@ def collect_options() -> list[tuple[str, str, str]]:
         given = {keyword.arg: getattr(keyword.value, "value", None) for keyword in call.keywords}
         value = "" if given.get("action") == "store_true" else " " + (given.get("metavar") or name.strip("-").upper())
         many = " ..." if given.get("nargs") == "*" else ""
-        rows.append((f"`{name}{value.replace('-', '_')}{many}`", cell(given["help"]), ""))
+        rows.append((f"`{name}{value.replace('-', '_')}{many}`", escape_cell(given["help"]), ""))
     return rows
 
 
-def cli_page(program: Path) -> str:
-    overview = help_text(program)
-    verbs = overview_verbs(overview)
-    summaries = {verb: parse_help(help_text(program, verb)).summary for verb in verbs}
+def make_cli_page(program: Path) -> str:
+    overview = read_help_text(program)
+    verbs = parse_verbs(overview)
+    summaries = {verb: parse_help(read_help_text(program, verb)).summary for verb in verbs}
     rows = [f"| [`{verb}`](#joulemap-{verb}) | {summaries[verb]} |" for verb in verbs]
     rows.append("| [`collect`](#joulemap-collect) | measure operations and networks on this GPU |")
     common = parse_help(overview).sections
-    common_rows = [option_cells(entry) for entry in common["Common options"]]
+    common_rows = [make_option_cells(entry) for entry in common["Common options"]]
     for entry in common["Options"]:
         if not entry.names.startswith(("-h,", "-V,")):
-            names, text, _ = option_cells(entry)
+            names, text, _ = make_option_cells(entry)
             common_rows.append((names, text, "before the verb"))
     common_rows = [
         ("`-h`, `--help`", "print the help of the verb", ""),
         ("`-V`, `--version`", "print the version of the program", ""),
         *common_rows,
     ]
-    introduction = CLI_INTRODUCTION.format(verbs="\n".join(rows), common=option_table("option", common_rows))
-    sections = [verb_section(program, (verb,)) for verb in verbs]
+    introduction = CLI_INTRODUCTION.format(verbs="\n".join(rows), common=make_option_table("option", common_rows))
+    sections = [make_verb_section(program, (verb,)) for verb in verbs]
     collect = "\n\n".join(
         [
             "## joulemap collect",
             "Measure operations and networks on this GPU, as [data for predictions](prediction-data.md). Only the Python "
             "package has\nthis verb; it needs PyTorch. In a clone: `PYTHONPATH=build/python python3 -m joulemap collect`.",
             "```text\njoulemap collect [OPTIONS]\n```",
-            option_table("option", collect_options()),
+            make_option_table("option", collect_options()),
         ]
     )
     return "\n\n".join([introduction.strip(), *sections, collect]) + "\n"
@@ -311,39 +314,50 @@ for number in range(3):
 
 # Group -> names: of the package itself (`measure`), of one of its modules (`keras.EnergyCallback`), or classes that
 # results consist of (`_ledger.Row`), whose modules are private.
-GROUPS = {
+NAMES_BY_GROUP = {
     "Measure": ["measure", "begin", "end", "Measurement", "Energy", "Domain", "Diagnostic"],
     "Sensors": ["start", "stop", "doctor"],
     "Annotate a recording": ["region", "step", "epoch", "log", "engine_step", "engine_event", "is_recording"],
     "Record and attach": ["attach", "Attachment"],
     "Load and report": ["load", "Run", "Ledger", "_ledger.Row", "_layer_steps.LayerSteps"],
     "Predict": ["predict", "Prediction", "_prediction.Layer", "list_operations"],
-    "Predict a training run while it runs": ["predict_total", "Forecast", "_forecast.Total", "_forecast.RecurringWork",
-                                         "_forecast.DomainForecast"],
+    "Predict a training run while it runs": [
+        "predict_total",
+        "Forecast",
+        "_forecast.Total",
+        "_forecast.RecurringWork",
+        "_forecast.DomainForecast",
+    ],
     "Stop a training run early": ["EarlyStop"],
     "Tune settings": ["tune", "uniform", "log_uniform", "integers", "Trial", "TuneResult"],
     "Find the value of layers": ["layer_value", "_layer_value.LayerValues", "_layer_value.LayerValue"],
     "Validate the attribution": ["validate", "_validate_report.Validated", "_validate_report.ValidatedBlock"],
     "Import traces": ["module_names", "save_module_names"],
-    "Trainers": ["keras.EnergyCallback", "keras.EarlyStopCallback", "lightning.EnergyCallback",
-                 "lightning.EarlyStopCallback", "huggingface.add_to", "huggingface.EnergyCallback",
-                 "huggingface.EarlyStopCallback"],
+    "Trainers": [
+        "keras.EnergyCallback",
+        "keras.EarlyStopCallback",
+        "lightning.EnergyCallback",
+        "lightning.EarlyStopCallback",
+        "huggingface.add_to",
+        "huggingface.EnergyCallback",
+        "huggingface.EarlyStopCallback",
+    ],
     "Experiment trackers": ["mlflow.EnergyLogger", "wandb.EnergyLogger"],
     "Notebooks and pytest": ["_jupyter", "_pytest_plugin"],
     "Errors and version": ["JoulemapError", "version"],
 }
 # Names that jm.NAME takes from the compiled module: their docstrings are in its stub.
-COMPILED = {"region": "Region", "engine_step": "EngineStep", "is_recording": "is_recording"}
+STUB_NAME_BY_EXPORT = {"region": "Region", "engine_step": "EngineStep", "is_recording": "is_recording"}
 # Classes that the program creates itself; others are results.
 CLASSES_CREATED_BY_USERS = ("EarlyStop", "EarlyStopCallback", "EnergyCallback", "EnergyLogger", "EngineStep", "Region")
-EXTENDED = ("Run",)
+CLASSES_WITH_SHOWN_BASE = ("Run",)
 # Members that programs do not use: identity and memory of a window, the hook of LoopLogger.
 INTERNAL_MEMBERS = ("id", "release", "log")
-Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+DEFINITION_TYPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass
-class Module:
+class SourceModule:
     """The definitions of a source file, and the comment of each line: at its end, or alone on the line before."""
 
     doc: str
@@ -351,20 +365,20 @@ class Module:
     comments: dict[int, str]
 
 
-def read_module(path: Path) -> Module:
+def read_module(path: Path) -> SourceModule:
     text = path.read_text(encoding="utf-8")
     tree, lines = ast.parse(text), text.splitlines()
-    nodes = {node.name: node for node in tree.body if isinstance(node, Definition)}
+    nodes = {node.name: node for node in tree.body if isinstance(node, DEFINITION_TYPES)}
     tokens = tokenize.generate_tokens(StringIO(text).readline)
     comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
     alone = {number: comment for number, comment in comments.items() if lines[number - 1].lstrip().startswith("#")}
     comments.update({number + 1: comment for number, comment in alone.items() if number + 1 not in comments})
-    return Module(ast.get_docstring(tree) or "", nodes, comments)
+    return SourceModule(ast.get_docstring(tree) or "", nodes, comments)
 
 
 def package_names() -> tuple[list[str], dict[str, str]]:
     """__all__ of the package, and the module that defines each name."""
-    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    tree = ast.parse((PACKAGE_FOLDER / "__init__.py").read_text(encoding="utf-8"))
     public: list[str] = []
     modules: dict[str, str] = {}
     for node in tree.body:
@@ -381,7 +395,7 @@ def is_public(name: str) -> bool:
     return not name.startswith("_")
 
 
-def plain_type(annotation: ast.AST) -> str:
+def format_type(annotation: ast.AST) -> str:
     """Optional[X] as `X or None`, so that no reader needs the names of `typing`."""
     text = ast.unparse(annotation).strip("'\"")
     while match := re.search(r"Optional\[((?:[^\[\]]|\[[^\[\]]*\])*)\]", text):
@@ -403,164 +417,174 @@ def split_commas(text: str) -> list[str]:
     return parts
 
 
-def signature(name: str, function: ast.FunctionDef, *, is_method: bool) -> str:
-    """`name(a, b=1) -> type`, wrapped at COLUMNS."""
+def format_signature(name: str, function: ast.FunctionDef, *, is_method: bool) -> str:
+    """`name(a, b=1) -> type`, wrapped at HELP_COLUMNS."""
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args][1 if is_method else 0 :]
     defaults = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults[-len(positional) or None :]
     if not positional:
         defaults = []
-    shown = [argument_text(argument, default) for argument, default in zip(positional, defaults)]
+    shown = [format_argument(argument, default) for argument, default in zip(positional, defaults)]
     if arguments.vararg:
         shown.append(f"*{arguments.vararg.arg}")
     elif arguments.kwonlyargs:
         shown.append("*")
-    shown += [argument_text(argument, default) for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    shown += [
+        format_argument(argument, default) for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults)
+    ]
     if arguments.kwarg:
         shown.append(f"**{arguments.kwarg.arg}")
-    returned = "" if function.returns is None or is_method is None else plain_type(function.returns)
+    returned = "" if function.returns is None or is_method is None else format_type(function.returns)
     arrow = f" -> {returned}" if returned not in ("", "None", "Any", "Self") else ""
     line = f"{name}({', '.join(shown)}){arrow}"
-    if len(line) <= COLUMNS:
+    if len(line) <= HELP_COLUMNS:
         return line
-    wrapped = textwrap.fill(", ".join(shown), COLUMNS - 4, initial_indent="    ", subsequent_indent="    ")
+    wrapped = textwrap.fill(", ".join(shown), HELP_COLUMNS - 4, initial_indent="    ", subsequent_indent="    ")
     return f"{name}(\n{wrapped}\n){arrow}"
 
 
-def argument_text(argument: ast.arg, default: ast.AST | None) -> str:
+def format_argument(argument: ast.arg, default: ast.AST | None) -> str:
     return argument.arg if default is None else f"{argument.arg}={ast.unparse(default)}"
 
 
-def paragraphs(docstring: str) -> str:
+def docstring_to_markdown(docstring: str) -> str:
     """A docstring as Markdown; examples stay indented."""
     return "\n\n".join(part.rstrip() for part in docstring.strip().split("\n\n"))
 
 
-def one_line(docstring: str | None) -> str:
-    return cell(" ".join((docstring or "").split()))
+def one_line_cell(docstring: str | None) -> str:
+    return escape_cell(" ".join((docstring or "").split()))
 
 
-def decorators(node: ast.AST) -> set[str]:
+def decorator_names(node: ast.AST) -> set[str]:
     return {ast.unparse(decorator).split("(")[0] for decorator in node.decorator_list}
 
 
-def class_rows(module: Module, node: ast.ClassDef) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def make_class_rows(module: SourceModule, node: ast.ClassDef) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Attributes (fields, attributes set in __init__, properties) and methods."""
     attributes, methods = [], []
     for member in node.body:
         if isinstance(member, ast.AnnAssign) and is_public(member.target.id):
-            attributes.append(attribute_row(module, member.target.id, member))
-        elif isinstance(member, ast.FunctionDef) and "property" in decorators(member):
+            attributes.append(make_attribute_row(module, member.target.id, member))
+        elif isinstance(member, ast.FunctionDef) and "property" in decorator_names(member):
             if is_public(member.name):
-                attributes.append((f"`{member.name}`", one_line(ast.get_docstring(member))))
+                attributes.append((f"`{member.name}`", one_line_cell(ast.get_docstring(member))))
         elif isinstance(member, ast.FunctionDef) and member.name == "__init__":
-            attributes += [attribute_row(module, name, set_) for name, set_ in attributes_set_in(member)]
+            attributes += [make_attribute_row(module, name, set_) for name, set_ in find_attributes_set_in(member)]
         elif isinstance(member, ast.FunctionDef) and is_public(member.name) and not member.name.startswith("on_"):
-            methods.append((f"`{signature(member.name, member, is_method=True)}`", one_line(ast.get_docstring(member))))
+            methods.append(
+                (f"`{format_signature(member.name, member, is_method=True)}`", one_line_cell(ast.get_docstring(member)))
+            )
     for name, text in [*attributes, *methods]:
         if not text and name.split("(")[0].strip("`") not in INTERNAL_MEMBERS:
             raise SystemExit(f"make_reference: {node.name}: describe {name}")
     return [row for row in attributes if row[1]], [row for row in methods if row[1]]
 
 
-def attributes_set_in(function: ast.FunctionDef) -> Iterator[tuple[str, ast.AST]]:
+def find_attributes_set_in(function: ast.FunctionDef) -> Iterator[tuple[str, ast.AST]]:
     for statement in function.body:
         target = getattr(statement, "target", None) or getattr(statement, "targets", [None])[0]
         if isinstance(target, ast.Attribute) and is_public(target.attr):
             yield target.attr, statement
 
 
-def attribute_row(module: Module, name: str, statement: ast.AST) -> tuple[str, str]:
+def make_attribute_row(module: SourceModule, name: str, statement: ast.AST) -> tuple[str, str]:
     comment = module.comments.get(statement.end_lineno, module.comments.get(statement.lineno, ""))
     if comment and "_" not in comment.split()[0]:
         comment = comment[0].upper() + comment[1:]
-    return f"`{name}`", cell(comment if not comment or comment.endswith(".") else comment + ".")
+    return f"`{name}`", escape_cell(comment if not comment or comment.endswith(".") else comment + ".")
 
 
-def bases(module: Module, node: ast.ClassDef, read: dict[str, Module]) -> Iterator[tuple[Module, ast.ClassDef]]:
+def list_own_bases(
+    module: SourceModule, node: ast.ClassDef, read: dict[str, SourceModule]
+) -> Iterator[tuple[SourceModule, ast.ClassDef]]:
     """The class, after those base classes that belong to the package."""
-    for base in node.bases:
+    for base in node.list_own_bases:
         name = ast.unparse(base).split(".")[-1]
         for other in read.values():
             if name in other.nodes and name not in ("Callback", "TrainerCallback"):
-                yield from bases(other, other.nodes[name], read)
+                yield from list_own_bases(other, other.nodes[name], read)
                 break
     yield module, node
 
 
-def class_section(heading: str, name: str, module: Module, node: ast.ClassDef, read: dict[str, Module]) -> list[str]:
-    lineage = list(bases(module, node, read))
+def make_class_section(
+    heading: str, name: str, module: SourceModule, node: ast.ClassDef, read: dict[str, SourceModule]
+) -> list[str]:
+    lineage = list(list_own_bases(module, node, read))
     parts = [f"### {heading}"]
-    if (extended := lineage[-2][1].name if len(lineage) > 1 else "") in EXTENDED:
+    if (extended := lineage[-2][1].name if len(lineage) > 1 else "") in CLASSES_WITH_SHOWN_BASE:
         parts.append(f"Extends `jm.{extended}`.")
     if node.name in CLASSES_CREATED_BY_USERS:
         members = [member for _, one in reversed(lineage) for member in one.body]
         created = [member for member in members if getattr(member, "name", "") == "__init__"]
-        parts.append(code(signature(name, created[0], is_method=True) if created else f"{name}()"))
+        parts.append(make_code_block(format_signature(name, created[0], is_method=True) if created else f"{name}()"))
     own = ast.get_docstring(node) or ""
     inherited = [ast.get_docstring(one) or "" for _, one in lineage[:-1] if one.name == "LoopLogger"]
-    parts += [paragraphs(text) for text in (*inherited, own) if text]
+    parts += [docstring_to_markdown(text) for text in (*inherited, own) if text]
     attributes: dict[str, str] = {}
     methods: dict[str, str] = {}
     lineage = [pair for pair in lineage if pair[1] is node or pair[1].name in ("LoopLogger", "Window")]
     for one_module, one in lineage:
-        found, called = class_rows(one_module, one)
+        found, called = make_class_rows(one_module, one)
         attributes.update(found)
         methods.update(called)
     if attributes:
         parts.append(table(("attribute", "meaning"), *attributes.items()))
     if methods:
-        one_line = {" ".join(call.split()).replace("( ", "(").replace(" )", ")"): use for call, use in methods.items()}
-        parts.append(table(("method", "purpose"), *one_line.items()))
+        one_line_cell = {
+            " ".join(call.split()).replace("( ", "(").replace(" )", ")"): use for call, use in methods.items()
+        }
+        parts.append(table(("method", "purpose"), *one_line_cell.items()))
     return parts
 
 
-def code(text: str) -> str:
+def make_code_block(text: str) -> str:
     return f"```py\n{text}\n```"
 
 
-def name_section(path: str, modules: dict[str, str], read: dict[str, Module]) -> list[str]:
+def make_name_section(path: str, modules: dict[str, str], read: dict[str, SourceModule]) -> list[str]:
     if path.startswith("_") and "." not in path:  # a module whose docstring is all that a user needs
-        return [paragraphs(read[path].doc)]
+        return [docstring_to_markdown(read[path].doc)]
     place, _, name = path.rpartition(".")
     module_name = place or modules[path]
-    if name in COMPILED:
-        module_name, name = "_hot", COMPILED[name]
+    if name in STUB_NAME_BY_EXPORT:
+        module_name, name = "_hot", STUB_NAME_BY_EXPORT[name]
     module = read[module_name]
     node = module.nodes[name]
     shown = path.removeprefix(place + ".") if place.startswith("_") else path
     called = f"jm.{path}" if not place else f"joulemap.{path}" if is_public(place) else shown
     heading = f"`{called}`"
     if isinstance(node, ast.ClassDef):
-        return class_section(heading, called, module, node, read)
+        return make_class_section(heading, called, module, node, read)
     return [
         f"### {heading}",
-        code(signature(called, node, is_method=False)),
-        paragraphs(ast.get_docstring(node) or ""),
+        make_code_block(format_signature(called, node, is_method=False)),
+        docstring_to_markdown(ast.get_docstring(node) or ""),
     ]
 
 
-def python_page() -> str:
+def make_python_page() -> str:
     public, modules = package_names()
-    listed = [name for names in GROUPS.values() for name in names]
+    listed = [name for names in NAMES_BY_GROUP.values() for name in names]
     missing = sorted(set(public) - set(listed) - {name.split(".")[-1] for name in listed})
     if missing:
         raise SystemExit(f"make_reference: put {', '.join(missing)} into a group")
     read = {
-        str(path.relative_to(PACKAGE).with_suffix("")).replace("/", "."): read_module(path)
-        for path in [*sorted(PACKAGE.glob("_*.py")), *sorted(PACKAGE.glob("[a-z]*.py")), PACKAGE / "_hot.pyi",
-                     PACKAGE / "_predict" / "operation_list.py"]
+        str(path.relative_to(PACKAGE_FOLDER).with_suffix("")).replace("/", "."): read_module(path)
+        for path in [*sorted(PACKAGE_FOLDER.glob("_*.py")), *sorted(PACKAGE_FOLDER.glob("[a-z]*.py")),
+                     PACKAGE_FOLDER / "_hot.pyi", PACKAGE_FOLDER / "_predict" / "operation_list.py"]
     }  # fmt: skip
     parts = [PYTHON_INTRODUCTION.strip()]
-    for group, names in GROUPS.items():
+    for group, names in NAMES_BY_GROUP.items():
         parts.append(f"## {group}")
         last = ""
         for path in names:
             place = path.partition(".")[0]
             if is_public(place) and place in read and place != last:
-                parts += [f"### `joulemap.{place}`", paragraphs(read[place].doc)]
+                parts += [f"### `joulemap.{place}`", docstring_to_markdown(read[place].doc)]
                 last = place
-            section = name_section(path, modules, read)
+            section = make_name_section(path, modules, read)
             if place == last:
                 section[0] = "#" + section[0]
             parts += section
@@ -572,13 +596,13 @@ def python_page() -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", type=Path, default=PROGRAM, help="the program that prints the help texts")
+    parser.add_argument("--program", type=Path, default=PROGRAM_PATH, help="the program that prints the help texts")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page is out of date")
     arguments = parser.parse_args()
-    pages = {"cli.md": cli_page(arguments.program), "python.md": python_page()}
+    pages = {"cli.md": make_cli_page(arguments.program), "python.md": make_python_page()}
     stale = 0
     for name, made in pages.items():
-        path = REFERENCE / name
+        path = REFERENCE_FOLDER / name
         kept = path.read_text(encoding="utf-8") if path.exists() else ""
         if kept == made:
             continue

@@ -22,7 +22,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from wheel_metadata import metadata
+from wheel_metadata import make_metadata
 
 ROOT = Path(__file__).resolve().parent.parent
 TAG = "cp39-abi3-manylinux_2_28_{machine}"
@@ -30,7 +30,7 @@ SOURCES = ("*.py", "*.pyi", "py.typed")
 RUNTIME_LOADED_PACKAGES = ("python3-dev", "libxgboost-dev")  # headers of what is loaded at run time
 EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip file can store
 
-WHEEL = """\
+WHEEL_FILE_TEXT = """\
 Wheel-Version: 1.0
 Generator: joulemap make_wheel
 Root-Is-Purelib: false
@@ -58,7 +58,7 @@ def project_version() -> str:
     return found[1]
 
 
-def stripped(binary: Path, strip: str) -> bytes:
+def strip_binary(binary: Path, strip: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / binary.name
         shutil.copy(binary.resolve(), copy)
@@ -66,7 +66,7 @@ def stripped(binary: Path, strip: str) -> bytes:
         return copy.read_bytes()
 
 
-def third_party_licenses() -> dict[str, bytes]:
+def read_third_party_licenses() -> dict[str, bytes]:
     """The licences of the libraries that the binaries contain, as Debian's packages have them."""
     lines = [line.split() for line in (ROOT / "tools" / "packages.txt").read_text().splitlines()]
     development = [words[1] for words in lines if words[0] == "build" and words[1].endswith("-dev")]
@@ -77,7 +77,7 @@ def third_party_licenses() -> dict[str, bytes]:
     return {f"third-party/{package}.txt": source.read_bytes() for package, source in sorted(sources.items())}
 
 
-def content(options: argparse.Namespace, version: str, tag: str) -> dict[str, tuple[bytes, bool]]:
+def collect_wheel_files(options: argparse.Namespace, version: str, tag: str) -> dict[str, tuple[bytes, bool]]:
     """Returns every file of the wheel except RECORD: its bytes, and whether it is executable."""
     files: dict[str, tuple[bytes, bool]] = {}
     build, strip = options.build, options.strip
@@ -95,25 +95,25 @@ def content(options: argparse.Namespace, version: str, tag: str) -> dict[str, tu
     for header in sorted((ROOT / "include" / "joulemap").iterdir()):
         files[f"joulemap/include/joulemap/{header.name}"] = (header.read_bytes(), False)
     for library in ("libjoulemap.so", "libjoulemap_capture.so"):
-        files[f"joulemap/{library}"] = (stripped(build / "lib" / library, strip), True)
+        files[f"joulemap/{library}"] = (strip_binary(build / "lib" / library, strip), True)
     for extension in ("_hot.abi3.so", "_capture.abi3.so"):
-        files[f"joulemap/{extension}"] = (stripped(build / "python" / "joulemap" / extension, strip), True)
-    files["joulemap/bin/joulemap"] = (stripped(build / "bin" / "joulemap", strip), True)
+        files[f"joulemap/{extension}"] = (strip_binary(build / "python" / "joulemap" / extension, strip), True)
+    files["joulemap/bin/joulemap"] = (strip_binary(build / "bin" / "joulemap", strip), True)
     for library in sorted(options.beside.glob("libisal.*")) if options.beside else []:
         files[f"joulemap/lib/{library.name}"] = (library.read_bytes(), library.suffix != ".LICENSE")
 
     info = f"joulemap-{version}.dist-info"
     readme = (ROOT / "README.md").read_text()
-    licenses = {"LICENSE": (ROOT / "LICENSE").read_bytes(), **third_party_licenses()}
-    files[f"{info}/METADATA"] = (metadata(version, readme, list(licenses), options.source_url).encode(), False)
-    files[f"{info}/WHEEL"] = (WHEEL.format(tag=tag).encode(), False)
+    licenses = {"LICENSE": (ROOT / "LICENSE").read_bytes(), **read_third_party_licenses()}
+    files[f"{info}/METADATA"] = (make_metadata(version, readme, list(licenses), options.source_url).encode(), False)
+    files[f"{info}/WHEEL"] = (WHEEL_FILE_TEXT.format(tag=tag).encode(), False)
     files[f"{info}/entry_points.txt"] = (ENTRY_POINTS.encode(), False)
     for name, text in licenses.items():
         files[f"{info}/licenses/{name}"] = (text, False)
     return files
 
 
-def record_of(files: dict[str, tuple[bytes, bool]], own_name: str) -> bytes:
+def make_record(files: dict[str, tuple[bytes, bool]], own_name: str) -> bytes:
     lines = []
     for name, (data, _) in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
@@ -141,9 +141,9 @@ def main() -> int:
     options = parser.parse_args()
     version = project_version()
     tag = TAG.format(machine=options.machine)
-    files = content(options, version, tag)
+    files = collect_wheel_files(options, version, tag)
     own_name = f"joulemap-{version}.dist-info/RECORD"
-    files[own_name] = (record_of(files, own_name), False)
+    files[own_name] = (make_record(files, own_name), False)
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"joulemap-{version}-{tag}.whl"
     write_wheel(path, files)

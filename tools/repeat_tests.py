@@ -19,10 +19,10 @@ import xml.etree.ElementTree
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BUSY_LOOP = ["nice", "-n", "0", "sh", "-c", "while :; do :; done"]
+BUSY_LOOP_COMMAND = ["nice", "-n", "0", "sh", "-c", "while :; do :; done"]
 
 
-def outcomes(folder: Path) -> dict[str, str]:
+def read_outcomes(folder: Path) -> dict[str, str]:
     """Returns the outcome of each test: passed, skipped or failed. Tests that ctest lists but did not run count as
     failed."""
     found = {}
@@ -45,20 +45,20 @@ def run_once(command: list[str], folder: Path) -> tuple[int, float]:
     return code, time.monotonic() - begin
 
 
-def repeat(command: list[str], runs: int, beside: int, folder: Path) -> bool:
+def repeat_command(command: list[str], runs: int, beside: int, folder: Path) -> bool:
     """Returns whether all runs passed."""
     failures: collections.Counter[str] = collections.Counter()
     green = 0
     print(f"{'run':>4} {'result':>8} {'seconds':>8} {'passed':>7} {'skipped':>8} {'failed':>7}", flush=True)
     for run in range(1, runs + 1):
-        loops = [subprocess.Popen(BUSY_LOOP) for _ in range(beside)]
+        loops = [subprocess.Popen(BUSY_LOOP_COMMAND) for _ in range(beside)]
         try:
             code, took_s = run_once(command, folder / f"run-{run}")
         finally:
             for loop in loops:
                 loop.kill()
                 loop.wait()
-        outcomes_of_run = outcomes(folder / f"run-{run}")
+        outcomes_of_run = read_outcomes(folder / f"run-{run}")
         count = collections.Counter(outcomes_of_run.values())
         is_green = code == 0 and count["failed"] == 0
         green += is_green
@@ -82,7 +82,7 @@ def main() -> int:
     parser.add_argument("--command", nargs="+", default=[str(ROOT / "tools" / "run_tests.sh")],
                         help="test command; gets the result folder as argument")  # fmt: skip
     options = parser.parse_args()
-    return 0 if repeat(options.command, options.runs, options.beside, options.folder) else 1
+    return 0 if repeat_command(options.command, options.runs, options.beside, options.folder) else 1
 
 
 if __name__ == "__main__":

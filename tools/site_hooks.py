@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-MARKER = re.compile(r"<!-- (?:e:\S+|/) -->")
+MARKER_PATTERN = re.compile(r"<!-- (?:e:\S+|/) -->")
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    return MARKER.sub("", markdown)
+    return MARKER_PATTERN.sub("", markdown)

@@ -22,7 +22,7 @@ import math
 
 import onnx
 
-DATA_FIELDS = (
+TENSOR_DATA_FIELDS = (
     "raw_data",
     "float_data",
     "double_data",
@@ -33,21 +33,21 @@ DATA_FIELDS = (
     "external_data",
     "data_location",
 )
-MAX_NUMBERS_KEPT = 64
+MAX_KEPT_VALUES = 64
 
 
-def keeps_values(tensor: onnx.TensorProto) -> bool:
+def must_keep_values(tensor: onnx.TensorProto) -> bool:
     """Returns whether to keep the values: shapes and settings, i.e. a few integers or a single number of any type."""
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return False
     size = math.prod(tensor.dims)
-    return size <= 1 or (size <= MAX_NUMBERS_KEPT and tensor.data_type != onnx.TensorProto.FLOAT)
+    return size <= 1 or (size <= MAX_KEPT_VALUES and tensor.data_type != onnx.TensorProto.FLOAT)
 
 
-def strip(model: onnx.ModelProto) -> None:
+def strip_weights(model: onnx.ModelProto) -> None:
     for tensor in model.graph.initializer:
-        if not keeps_values(tensor):
-            for field in DATA_FIELDS:
+        if not must_keep_values(tensor):
+            for field in TENSOR_DATA_FIELDS:
                 tensor.ClearField(field)
 
 
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("stripped")
     arguments = parser.parse_args()
     model = onnx.load(arguments.full, load_external_data=False)
-    strip(model)
+    strip_weights(model)
     with open(arguments.stripped, "wb") as file:
         file.write(model.SerializeToString(deterministic=True))
 

@@ -23,19 +23,19 @@ from typing import NamedTuple, Optional
 ROOT = Path(__file__).resolve().parent.parent
 # The oldest and the newest PyTorch, and for each Python the newest PyTorch that has a wheel for it.
 PYTHON_TORCH_PAIRS = ("3.9+2.0.1", "3.9+2.8.0", "3.10+2.14.1", "3.11+2.13.0", "3.12+2.15.0", "3.13+2.15.0", "3.14+2.15.0")
-NEEDED = ("pytest", "zstandard", "setuptools<81")  # PyTorch 2.0 needs what later setuptools removed
-PARTS = ("package", "windows", "injection", "pytest_plugin", "attach", "torch_capture", "torch_names")
-TESTS = ("tests/wheel", *(f"tests/python/test_{part}.py" for part in PARTS))
+REQUIRED_PACKAGES = ("pytest", "zstandard", "setuptools<81")  # PyTorch 2.0 needs what later setuptools removed
+TEST_NAMES = ("package", "windows", "injection", "pytest_plugin", "attach", "torch_capture", "torch_names")
+TESTS = ("tests/wheel", *(f"tests/python/test_{part}.py" for part in TEST_NAMES))
 
 
-class Outcome(NamedTuple):
+class PairOutcome(NamedTuple):
     python: str
     torch: str
     outcome_text: str
     is_good: Optional[bool]  # None: could not be tested
 
 
-def interpreter(version: str) -> Optional[str]:
+def find_interpreter(version: str) -> Optional[str]:
     on_path = shutil.which(f"python{version}")
     if on_path and subprocess.run([on_path, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0:
         return on_path
@@ -50,7 +50,7 @@ def make_environment(folder: Path, python: str, torch: str) -> Path:
         subprocess.run([python, "-m", "venv", str(folder)], check=True)
     numpy = "numpy<2" if torch.startswith("2.0") else "numpy"
     install = [str(own), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir"]
-    subprocess.run([*install, f"torch=={torch}", numpy, *NEEDED], check=True, timeout=3600)
+    subprocess.run([*install, f"torch=={torch}", numpy, *REQUIRED_PACKAGES], check=True, timeout=3600)
     return own
 
 
@@ -66,20 +66,20 @@ def run_tests(python: Path, wheel: Path) -> tuple[str, bool]:
     return re.sub(r" in [0-9.]+s.*", "", lines[-1]), done.returncode == 0
 
 
-def try_pair(pair: str, wheel: Path, folder: Path, keep: bool) -> Outcome:
+def run_version_pair(pair: str, wheel: Path, folder: Path, keep: bool) -> PairOutcome:
     version, torch = pair.split("+")
-    found = interpreter(version)
+    found = find_interpreter(version)
     if found is None:
-        return Outcome(version, torch, f"not tested: Python {version} is not installed", None)
+        return PairOutcome(version, torch, f"not tested: Python {version} is not installed", None)
     environment = folder / pair
     try:
         outcome_text, is_good = run_tests(make_environment(environment, found, torch), wheel)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        return Outcome(version, torch, f"not tested: {str(error)[:120]}", None)
+        return PairOutcome(version, torch, f"not tested: {str(error)[:120]}", None)
     finally:
         if not keep:
             shutil.rmtree(environment, ignore_errors=True)
-    return Outcome(version, torch, outcome_text, is_good)
+    return PairOutcome(version, torch, outcome_text, is_good)
 
 
 def main() -> int:
@@ -93,7 +93,7 @@ def main() -> int:
         parser.error("no wheel in build/dist; run make dist")
     outcomes = []
     for pair in options.pairs:
-        outcomes.append(try_pair(pair, wheels[-1], options.folder, options.keep))
+        outcomes.append(run_version_pair(pair, wheels[-1], options.folder, options.keep))
         print(f"test_matrix: {pair}: {outcomes[-1].outcome_text}", file=sys.stderr, flush=True)
     print("| Python | PyTorch | |\n|---|---|---|")
     for outcome in outcomes:

@@ -194,10 +194,10 @@ class BlockPowers {
   BlockPowers(const Gpu& gpu, const BlockCut& cut, const std::vector<PowerPoint>& history, const PowerFit& fit)
       : gpu_(gpu), cut_(cut) {
     const UsablePowerEvidence useful(gpu.work.timeline, {{}, history, {}, gpu.known});
-    const PowerPrior coarse = busy_and_idle_prior(useful.make_observations({fit.lag_ns, fit.time_constant_ns}));
+    const PowerPrior coarse = fit_busy_and_idle_prior(useful.make_observations({fit.lag_ns, fit.time_constant_ns}));
     by_time_w_.assign(fit.classes.size(), coarse.busy_w);
     by_time_w_.back() = coarse.idle_w;
-    for (const ClassPower& one : fit.classes) class_power_w_.push_back(one.watts);
+    for (const KernelClassPower& one : fit.classes) class_power_w_.push_back(one.watts);
     for (std::size_t r = 0; r < fit.gain_replicates.size(); ++r) {
       std::vector<double>& watts = replicates_w_.emplace_back();
       for (const std::vector<double>& drawn : fit.power_replicates) watts.push_back(drawn[r]);

@@ -31,15 +31,14 @@ int main(int argc, char** argv) {
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     const ObservedKernels seen{known[i].kernel_key, known[i].blocks, known[i].threads_per_block, known[i].mean_kernel_s,
                                1};
-    const attribution::ClassPrior prior = attribution::KernelPowerHierarchy(others).predict_power(seen);
+    const attribution::KernelClassPrior prior = attribution::KernelPowerHierarchy(others).predict_power(seen);
     const double away = std::log(prior.watts / known[i].watts);
     squares += away * away;
     plain += std::pow(std::log(known[i].watts) - mean, 2);
-    const bool holds =
-        std::abs(away) < 1.645 * add_in_quadrature(prior.relative_spread, 1 / std::sqrt(known[i].precision));
+    const bool holds = std::abs(away) < 1.645 * add_in_quadrature(prior.relative_sd, 1 / std::sqrt(known[i].precision));
     inside += holds ? 1 : 0;
     fmt::print("{:7.1f} W, its kind says {:7.1f} +- {:2.0f} %{} {:13} {}\n", known[i].watts, prior.watts,
-               100 * prior.relative_spread, holds ? " " : "!", attribution::kernel_family(known[i].kernel_key),
+               100 * prior.relative_sd, holds ? " " : "!", attribution::kernel_family(known[i].kernel_key),
                attribution::kernel_name_stem(known[i].kernel_key).substr(0, 70));
   }
   const auto count = static_cast<double>(known.size());

@@ -73,7 +73,7 @@ class Recording(recordings.Recording):
         groups, device = diary["groups"], diary["device"]
 
         def report_interval(span: dict, *more: str, idle_share: float | None = None) -> doubled.ReportedInterval:
-            return doubled.reported_interval(self.report(["--by", "layer", *more], span), groups, device, idle_share)
+            return doubled.make_reported_interval(self.report(["--by", "layer", *more], span), groups, device, idle_share)
 
         found = {TIME: report_interval(diary["recorded"], "--mode", "integral")}
         if library is not None:
@@ -92,7 +92,7 @@ def report_single_interval(joulemap: str, file: Path, plain: doubled.ReportedInt
     diary = json.loads(file.read_text())
     recording = recordings.Recording(joulemap, file.parent / f"{diary['network']}.joule")
     report = recording.report(["--by", "layer", "--library", "none"], diary["recorded"])
-    return doubled.reported_interval(report, diary["groups"], diary["device"], plain.idle_share)
+    return doubled.make_reported_interval(report, diary["groups"], diary["device"], plain.idle_share)
 
 
 def knows_library(joulemap: str) -> bool:
@@ -121,7 +121,7 @@ def write_network(
 ) -> dict[str, list[float]]:
     loops = [doubled.PassLoop(*loop) for loop in diary["loops"]]
     pass_j, pass_s = doubled.mean_plain_pass(loops)
-    found = doubled.extra_energies(loops)
+    found = doubled.compute_extra_energies(loops)
     plain = columns[REGRESSION]
     rows = doubled.compare_blocks(
         doubled.MeasuredBlocks(pass_j, pass_s, found), plain, diary["recorded"]["passes"], columns

@@ -28,7 +28,7 @@ from gpu_load import Counter
 import joulemap as jm  # noqa: E402  the package that record puts on the path
 from joulemap import _validate, _validate_rounds  # noqa: E402
 
-START_TIME_S, STDERR = time.monotonic(), sys.stderr  # the original stderr: Validation redirects sys.stderr
+START_TIME_S, STDERR = time.monotonic(), sys.stderr  # the original stderr: BlockDoublingSession redirects sys.stderr
 STEP_S = 0.1  # period of the counter on an H200, accurate to 0.001 %
 CHEAP_READ_PHASE = 0.55  # fraction of a period: reads are cheap then, and the recorder reads at another phase
 # Upper bound of the counter's lag, in s: an update this soon after the begin of a loop may show energy from before it.
@@ -139,7 +139,7 @@ def run_network(network: str, mode: str, options: argparse.Namespace) -> dict:
     train = mode == "train"
     model.train(train)
     run = _validate.ModelPass(torch, model, loss_of if train else answer, train)
-    with _validate.Validation(torch, model, run, blocks) as validation:
+    with _validate.BlockDoublingSession(torch, model, run, blocks) as validation:
         diary = {"network": network, "mode": mode, "device": "gpu0" if DEVICE == "cuda" else "cpu"}
         diary["recorded"], diary["probed"] = record_plain(model, run, options)
         progress(f"{mode}: recorded {diary['recorded']['passes']} passes, probed")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Callable, NamedTuple, Sequence
 
 sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "python" / "joulemap"))
-from _validate_statistics import t_95  # noqa: E402  pure computation
+from _validate_statistics import t_quantile_95  # noqa: E402  pure computation
 
 CONFIRMED, REFUTED, NOT_SHOWN = "confirmed", "refuted", "not shown"
 SEED, REPLICATES = 20240414, 2000
@@ -62,7 +62,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
     mean = statistics.fmean(values)
     if len(values) < 2:
         return Interval(mean, -math.inf, math.inf)
-    half = t_95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    half = t_quantile_95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     return Interval(mean, mean - half, mean + half)
 
 
@@ -84,7 +84,7 @@ class Fit(NamedTuple):
         value = sum(w * c for w, c in zip(weights, self.coefficients))
         columns = range(len(weights))
         variance = sum(weights[i] * weights[j] * self.covariance[i][j] for i in columns for j in columns)
-        half = t_95(self.degrees) * math.sqrt(max(0.0, variance)) if self.degrees > 0 else math.inf
+        half = t_quantile_95(self.degrees) * math.sqrt(max(0.0, variance)) if self.degrees > 0 else math.inf
         return Interval(value, value - half, value + half)
 
     def coefficient(self, number: int) -> Interval:

@@ -84,7 +84,7 @@ def traced(setting: Setting) -> dict:
     sys.path.insert(0, str(ROOT / "tools"))
     import list_network_operations as lister
 
-    known = {(one.package, one.name): one for one in lister.networks.all_networks(held_out=False)}
+    known = {(one.package, one.name): one for one in lister.networks.list_all_networks(held_out=False)}
     network = known[setting.package, setting.name]
     whole = lister.networks.NetworkSetting(network, *setting[2:])
     try:

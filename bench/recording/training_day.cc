@@ -39,7 +39,7 @@ void simulate_step(Day& day, std::uint32_t serial, std::int64_t begin_ns) {
   for (std::uint32_t i = 0; i < kKernelsPerStep; ++i) {
     const std::int64_t usual_ns = 4'000 + (i * 7919 % 97) * 800;
     const auto jitter_ns = static_cast<std::int64_t>(day.random() % static_cast<std::uint64_t>(usual_ns / 20 + 64));
-    capture::KernelFacts facts;
+    capture::KernelActivityRecord facts;
     facts.name = day.names[i % kClasses];
     facts.grid = {i % kClasses + 1, 1, 1};
     facts.block = {256, 1, 1};
@@ -57,7 +57,7 @@ void simulate_step(Day& day, std::uint32_t serial, std::int64_t begin_ns) {
 
 void write(Day& day, std::int64_t now_ns, std::int64_t& tallied_ns, bool is_last) {
   Activity activity{.begin_ns = tallied_ns, .end_ns = now_ns};
-  const bool tallies = is_last || now_ns - tallied_ns >= capture::tally_period_ns(now_ns);
+  const bool tallies = is_last || now_ns - tallied_ns >= capture::tally_write_period_ns(now_ns);
   day.log.collect_kernel_activity(activity, is_last ? INT64_MAX : now_ns - 2 * kNanosecondsPerSecond, tallies);
   if (tallies) {
     for (std::uint32_t scope = 1; scope <= kScopes; ++scope) {

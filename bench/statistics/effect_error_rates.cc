@@ -35,10 +35,11 @@ void print_rates(const FactorialDesign& design, const TrueEffect& truth, std::si
   std::size_t covered = 0;
   for (std::uint64_t seed = 1; seed <= experiments; ++seed) {
     statistics::Random random(1'000'000 + seed);
-    std::vector<double> effects(design.models * design.batches);
+    std::vector<double> effects(design.model_count * design.batch_count);
     for (double& one : effects) one = truth.effect + truth.spread * random.normal();
-    const ExperimentData data = synthetic_factorial(
-        seed, design, [&](std::size_t model, std::size_t batch) { return effects[model * design.batches + batch]; });
+    const ExperimentData data = make_synthetic_factorial(seed, design, [&](std::size_t model, std::size_t batch) {
+      return effects[model * design.batch_count + batch];
+    });
     const ExperimentTable table = *make_experiment_table(data, std::vector<std::string>{"energy_j"});
     const MainEffect effect =
         analyze_factor_effects(data, table, {.factors = {0}, .thread_count = 1}).main_effects.front();
@@ -51,8 +52,8 @@ void print_rates(const FactorialDesign& design, const TrueEffect& truth, std::si
     return 100 * static_cast<double>(count) / static_cast<double>(experiments);
   };
   fmt::print("| {} | {} | {} | {} | {:.1f} % | {:.1f} % | {:.1f} % |\n", design.is_blocked ? "blocked" : "not blocked",
-             design.models * design.batches, design.repetitions, truth.name, percent(general), percent(differing),
-             percent(covered));
+             design.model_count * design.batch_count, design.repetitions, truth.name, percent(general),
+             percent(differing), percent(covered));
 }
 
 }  // namespace
@@ -64,7 +65,7 @@ int main(int argc, char** argv) {
   for (const bool is_blocked : {true, false}) {
     for (const FactorialDesign& design :
          {FactorialDesign{.is_blocked = is_blocked}, FactorialDesign{.repetitions = 5, .is_blocked = is_blocked},
-          FactorialDesign{.models = 2, .batches = 2, .repetitions = 5, .is_blocked = is_blocked}}) {
+          FactorialDesign{.model_count = 2, .batch_count = 2, .repetitions = 5, .is_blocked = is_blocked}}) {
       for (const TrueEffect& truth :
            {TrueEffect{"none"}, TrueEffect{"common", std::log(1.05), 0}, TrueEffect{"mixed", 0, 0.1}})
         print_rates(design, truth, experiments);

@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Callable, Optional
+from typing import Callable, Optional
 
 import optuna
 
@@ -74,7 +74,7 @@ def search_optuna(
     factors, window, costs = ConfigSpace(space), _tune.begin("optuna"), []
     best: tuple = (math.inf, default, None)
     for _ in range(trials):
-        trial = study.ask(factors.distributions())
+        trial = study.ask(factors.to_optuna_distributions())
         config, run = dict(trial.params), Run(target)
         train(config, run)
         run.end()

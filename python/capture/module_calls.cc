@@ -9,7 +9,7 @@ namespace joulemap::python {
 namespace {
 
 // Limits of the search for tensors in the inputs and outputs of modules, which may be nested lists or dictionaries.
-constexpr int kMaxNesting = 3;
+constexpr int kMaxTensorNesting = 3;
 constexpr Py_ssize_t kMaxValues = 256;
 // Limit of stored model classes. In untraced steps only calls of these classes are captured; a program that creates
 // dozens of classes gets less detail instead of using more memory.
@@ -32,14 +32,14 @@ class OwnedReference {
 // Each attribute name is interned once: interning takes longer than everything else here.
 PyObject* intern_attribute_name(const char* text) { return PyUnicode_InternFromString(text); }
 
-bool call_for_number(PyObject* function, long long& answer) {
+bool call_and_convert_to_integer(PyObject* function, long long& answer) {
   const OwnedReference result(PyObject_CallObject(function, nullptr));
   if (!result) return false;
   answer = PyLong_AsLongLong(result.get());
   return answer != -1 || PyErr_Occurred() == nullptr;
 }
 
-bool call_for_bool(PyObject* function, bool& answer) {
+bool call_and_convert_to_bool(PyObject* function, bool& answer) {
   const OwnedReference result(PyObject_CallObject(function, nullptr));
   if (!result) return false;
   const int truth = PyObject_IsTrue(result.get());
@@ -51,7 +51,7 @@ bool call_for_bool(PyObject* function, bool& answer) {
 
 bool ModuleCalls::is_in_backward(bool& answer) {
   long long task = -1;
-  if (!call_for_number(torch_functions.graph_task_id, task)) return false;
+  if (!call_and_convert_to_integer(torch_functions.graph_task_id, task)) return false;
   answer = task != -1;
   return true;
 }
@@ -60,9 +60,9 @@ bool ModuleCalls::on_loop_event(int event) {
   jmc_on_event(event);
   const bool sampled = jmc_step_is_sampled() != 0;
   const bool traced = jmc_step_is_traced() != 0;
-  if (sampled == is_sampled_ && traced == is_traced_) return true;
-  is_sampled_ = sampled;
-  is_traced_ = traced;
+  if (sampled == is_step_sampled_ && traced == is_step_traced_) return true;
+  is_step_sampled_ = sampled;
+  is_step_traced_ = traced;
   const OwnedReference result(PyObject_CallFunction(torch_functions.on_step_sampling_change, "ii",
                                                     static_cast<int>(sampled), static_cast<int>(traced)));
   return static_cast<bool>(result);
@@ -70,7 +70,7 @@ bool ModuleCalls::on_loop_event(int event) {
 
 const KnownModule* ModuleCalls::find_or_resolve_module(PyObject* module, const ThreadCaptureState& thread) {
   if (const KnownModule* const found = modules.find(module)) return found;
-  PyObject* outermost = thread.is_outside_modules() ? Py_None : thread.calls[thread.first_call].module;
+  PyObject* outermost = thread.is_outside_modules() ? Py_None : thread.calls[thread.first_call_index].module;
   if (modules.find(outermost) == nullptr) outermost = Py_None;  // stale after an interrupt; its module was deleted
   const OwnedReference result(PyObject_CallFunctionObjArgs(torch_functions.resolve_module, module, outermost, nullptr));
   return result ? modules.find(module) : nullptr;
@@ -82,11 +82,12 @@ bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, const KnownMo
   bool transformed = false;
   bool gradients = false;
   long long function_mode_count = 0;
-  if (!is_in_backward(recomputes) || !call_for_bool(torch_functions.is_in_transform, transformed)) return false;
-  if (!call_for_bool(torch_functions.is_grad_enabled, gradients) ||
-      !call_for_number(torch_functions.function_mode_count, function_mode_count))
+  if (!is_in_backward(recomputes) || !call_and_convert_to_bool(torch_functions.is_in_transform, transformed))
     return false;
-  thread.is_unrecorded = transformed;
+  if (!call_and_convert_to_bool(torch_functions.is_grad_enabled, gradients) ||
+      !call_and_convert_to_integer(torch_functions.function_mode_count, function_mode_count))
+    return false;
+  thread.is_outermost_call_unrecorded = transformed;
   thread.must_hide_grad_fn_reads = function_mode_count > own_function_mode_count;
   if (transformed) return true;
   if (recomputes) {
@@ -100,7 +101,7 @@ bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, const KnownMo
 }
 
 void ModuleCalls::end_outermost_call(ThreadCaptureState& thread) {
-  if (thread.is_unrecorded || thread.pass == Pass::recompute) return;
+  if (thread.is_outermost_call_unrecorded || thread.pass == Pass::recompute) return;
   if (thread.pass == Pass::forward || thread.pass == Pass::inference) jmc_on_event(JMC_FORWARD_DONE);
   const bool gradients = thread.pass == Pass::forward || thread.pass == Pass::loss;
   if (gradients && thread.has_run_backward) thread.begin_phase_gap(names.scope(0, Pass::loss));
@@ -117,12 +118,12 @@ void ModuleCalls::remember_model_type(PyObject* module) {
 // An interrupt (Ctrl-C) ends module calls without running their hooks. The stale calls are detected here, at the next
 // call of the outermost module.
 bool ModuleCalls::drop_stale_calls(ThreadCaptureState& thread, PyObject* module) {
-  if (thread.is_outside_modules() || thread.calls[thread.first_call].module != module) return true;
+  if (thread.is_outside_modules() || thread.calls[thread.first_call_index].module != module) return true;
   const OwnedReference result(PyObject_CallFunctionObjArgs(torch_functions.is_running, module, nullptr));
   if (!result) return false;
   if (PyObject_IsTrue(result.get()) == 1) return true;
-  jmc_leave_to(thread.calls[thread.first_call].depth);
-  thread.calls.resize(thread.first_call);
+  jmc_leave_to(thread.calls[thread.first_call_index].depth);
+  thread.calls.resize(thread.first_call_index);
   return true;
 }
 
@@ -130,7 +131,7 @@ bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
   ThreadCaptureState& thread = ThreadCaptureState::of_this_thread();
   if (!drop_stale_calls(thread, module)) return false;
   const bool is_outside_modules = thread.is_outside_modules();
-  if (!is_outside_modules && (!traces_modules || thread.is_unrecorded)) return true;
+  if (!is_outside_modules && (!traces_modules || thread.is_outermost_call_unrecorded)) return true;
   const KnownModule* const found = find_or_resolve_module(module, thread);
   if (found == nullptr) return PyErr_Occurred() == nullptr;
   const std::uint32_t node = found->node;
@@ -138,7 +139,7 @@ bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
     if (!found->is_loss) remember_model_type(module);
     if (!begin_outermost_call(thread, *found)) return false;
   }
-  if (thread.is_unrecorded) {
+  if (thread.is_outermost_call_unrecorded) {
     thread.calls.push_back({module, jmc_depth(), node, false});
     return true;
   }
@@ -155,8 +156,8 @@ bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
 bool ModuleCalls::on_return(PyObject* module, PyObject* output) {
   ThreadCaptureState& thread = ThreadCaptureState::of_this_thread();
   std::size_t at = thread.calls.size();
-  while (at > thread.first_call && thread.calls[at - 1].module != module) --at;
-  if (at <= thread.first_call) return true;
+  while (at > thread.first_call_index && thread.calls[at - 1].module != module) --at;
+  if (at <= thread.first_call_index) return true;
   const ModuleCall call = thread.calls[at - 1];
   const bool attributed = !builds_graph(thread) || attribute_nodes_of_value(thread, output, call.node, 0);
   thread.calls.resize(at - 1);
@@ -167,7 +168,7 @@ bool ModuleCalls::on_return(PyObject* module, PyObject* output) {
 
 // Whether the current pass builds an autograd graph whose nodes are attributed to modules.
 bool ModuleCalls::builds_graph(const ThreadCaptureState& thread) const {
-  return traces_modules && !thread.is_unrecorded && thread.pass != Pass::inference &&
+  return traces_modules && !thread.is_outermost_call_unrecorded && thread.pass != Pass::inference &&
          thread.pass != Pass::inference_loss;
 }
 
@@ -237,7 +238,7 @@ bool ModuleCalls::attribute_nodes_of_tensor(ThreadCaptureState& thread, PyObject
 
 bool ModuleCalls::attribute_nodes_of_value(ThreadCaptureState& thread, PyObject* value, std::uint32_t node,
                                            int nesting) {
-  if (value == Py_None || nesting > kMaxNesting) return true;
+  if (value == Py_None || nesting > kMaxTensorNesting) return true;
   if (PyType_IsSubtype(Py_TYPE(value), reinterpret_cast<PyTypeObject*>(torch_functions.tensor_type)) != 0) {
     return attribute_nodes_of_tensor(thread, value, node);
   }
@@ -268,7 +269,7 @@ bool ModuleCalls::attribute_nodes_of_value(ThreadCaptureState& thread, PyObject*
 
 void ModuleCalls::reset_after_fork() {
   names.forget_scopes();
-  is_sampled_ = false;
+  is_step_sampled_ = false;
   ThreadCaptureState::of_this_thread().reset_except_mode();
 }
 

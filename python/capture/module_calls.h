@@ -67,8 +67,8 @@ class ModuleCalls {
                              bool& is_unattributed) const;
 
   std::vector<PyObject*> hook_tensors_;  // by node in ModuleScopes; owned
-  bool is_sampled_ = false;
-  bool is_traced_ = true;
+  bool is_step_sampled_ = false;
+  bool is_step_traced_ = true;
 };
 
 }  // namespace joulemap::python

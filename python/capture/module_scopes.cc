@@ -33,7 +33,7 @@ jmc_scope phase_scope(ModelMode mode, const char* phase) {
 std::uint32_t ModuleScopes::find_or_add_module_node(std::uint32_t parent, std::string_view name) {
   std::string key = std::to_string(parent) + ' ';
   key += name;
-  const auto [found, is_new] = ids_.try_emplace(std::move(key), static_cast<std::uint32_t>(nodes_.size()));
+  const auto [found, is_new] = nodes_by_key_.try_emplace(std::move(key), static_cast<std::uint32_t>(nodes_.size()));
   if (is_new) nodes_.push_back({.parent = parent, .name = std::string(name)});
   return found->second;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModuleScopes: the tree of module names of a program, and the scope of each module in every pass: a layer has one scope
-// in the forward pass and another in the backward pass. Node 0 is outside of all modules; its scopes are the phases
-// themselves. Requires the GIL; never destroyed.
+// ModuleScopes: the tree of module names of a program, and the scope of each module in every pass: a layer has one
+// scope in the forward pass and another in the backward pass. Node 0 is outside of all modules; its scopes are the
+// phases themselves. Requires the GIL; never destroyed.
 #pragma once
 
 #include <array>
@@ -56,7 +56,7 @@ class ModuleScopes {
   jmc_scope make_scope(std::uint32_t node, Pass pass);
 
   std::vector<Node> nodes_{1};
-  std::unordered_map<std::string, std::uint32_t> ids_;
+  std::unordered_map<std::string, std::uint32_t> nodes_by_key_;
 };
 
 }  // namespace joulemap::python

@@ -25,24 +25,24 @@ void ThreadCaptureState::begin_phase_gap(jmc_scope scope) {
 
 void ThreadCaptureState::begin_backward_pass(jmc_scope scope) {
   end_phase_gap();
-  enclosing_first_calls.push_back(first_call);
-  first_call = calls.size();
+  enclosing_first_call_indices.push_back(first_call_index);
+  first_call_index = calls.size();
   jmc_backward_begin(scope);
 }
 
 void ThreadCaptureState::end_backward_pass() {
   jmc_backward_end();
-  if (enclosing_first_calls.empty()) return;
-  calls.resize(first_call < calls.size() ? first_call : calls.size());
-  first_call = enclosing_first_calls.back();
-  enclosing_first_calls.pop_back();
+  if (enclosing_first_call_indices.empty()) return;
+  calls.resize(first_call_index < calls.size() ? first_call_index : calls.size());
+  first_call_index = enclosing_first_call_indices.back();
+  enclosing_first_call_indices.pop_back();
 }
 
 void ThreadCaptureState::leave_all_scopes() {
   if (!calls.empty()) jmc_leave_to(calls.front().depth);
   calls.clear();
-  first_call = 0;
-  enclosing_first_calls.clear();
+  first_call_index = 0;
+  enclosing_first_call_indices.clear();
   end_phase_gap();
 }
 

@@ -28,12 +28,13 @@ struct ModuleCall {
 
 struct ThreadCaptureState {
   std::vector<ModuleCall> calls;
-  std::size_t first_call = 0;  // calls below this index belong to the caller of the current backward pass
-  std::vector<std::size_t> enclosing_first_calls;  // values of `first_call` in the enclosing backward passes
+  std::size_t first_call_index = 0;  // calls below this index belong to the caller of the current backward pass
+  std::vector<std::size_t>
+      enclosing_first_call_indices;  // values of `first_call_index` in the enclosing backward passes
   Pass pass = Pass::forward;
   ModelMode mode = ModelMode::unknown;
-  bool has_run_backward = false;         // this thread has run a backward pass
-  bool is_unrecorded = false;            // the outermost call runs under torch.jit.trace or a torch.func transform
+  bool has_run_backward = false;              // this thread has run a backward pass
+  bool is_outermost_call_unrecorded = false;  // the outermost call runs under torch.jit.trace or a torch.func transform
   bool must_hide_grad_fn_reads = false;  // the program has a TorchFunctionMode, which must not see our reads of grad_fn
   bool is_in_phase_gap = false;
   std::size_t phase_gap_depth = 0;  // jmc_depth() before the interval between phases
@@ -47,7 +48,7 @@ struct ThreadCaptureState {
 
   static ThreadCaptureState& of_this_thread();
 
-  bool is_outside_modules() const { return calls.size() <= first_call; }
+  bool is_outside_modules() const { return calls.size() <= first_call_index; }
   std::uint32_t innermost_module_node() const { return is_outside_modules() ? 0 : calls.back().node; }
 
   void end_phase_gap();

@@ -29,7 +29,7 @@ class Attachment(Run):
         recorder: Optional[Recorder],
         exclude: Sequence[str] = (),
     ) -> None:
-        super().__init__([recorder.file if recorder else _enclosing_recording()], exclude)
+        super().__init__([recorder.file if recorder else _enclosing_recording_path()], exclude)
         self._model, self._probe, self._limit_s, self._recorder = model, probe, limit_s, recorder
         self.summary: Optional[dict] = None  # output of `joulemap record --json`, set when the recording has ended
 
@@ -67,7 +67,7 @@ class Attachment(Run):
         self.detach()
 
 
-def _enclosing_recording() -> str:
+def _enclosing_recording_path() -> str:
     """The file that the enclosing `joulemap record` writes for this process."""
     folder = os.environ.get("JOULEMAP_RECORDING", "")
     return folder[:-2] if folder.endswith(".d") else folder
@@ -119,7 +119,7 @@ def attach(
     if session is None:
         raise JoulemapError("modules are not captured: run joulemap record without --trace off or --trace kernels")
     session.name_modules(model)
-    return Attachment(model, session.keep_inputs() if probe else None, session.limit_s, recorder, exclude)
+    return Attachment(model, session.keep_inputs() if probe else None, session.probe_limit_s, recorder, exclude)
 
 
 def _check_traceable(torch: Any, loss: Any, optimizer: Any, loader: Any) -> None:

@@ -41,7 +41,7 @@ void stop_capture() {
 }
 
 // Return value of a hook: None, or nullptr when an interrupt of the program is pending.
-PyObject* finish_hook(bool went_well) {
+PyObject* make_hook_result(bool went_well) {
   if (!went_well) {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
     stop_capture();
@@ -50,14 +50,14 @@ PyObject* finish_hook(bool went_well) {
   Py_RETURN_NONE;
 }
 
-PyObject* module_called(PyObject*, PyObject* args) {
+PyObject* on_module_call(PyObject*, PyObject* args) {
   if (!capture_state().is_on || PyTuple_Size(args) < 2) Py_RETURN_NONE;
-  return finish_hook(module_calls().on_call(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 1)));
+  return make_hook_result(module_calls().on_call(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 1)));
 }
 
-PyObject* module_returned(PyObject*, PyObject* args) {
+PyObject* on_module_return(PyObject*, PyObject* args) {
   if (!capture_state().is_on || PyTuple_Size(args) < 3) Py_RETURN_NONE;
-  return finish_hook(module_calls().on_return(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 2)));
+  return make_hook_result(module_calls().on_return(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 2)));
 }
 
 PyObject* set_up_module_capture(PyObject*, PyObject* args, PyObject* kwargs) {
@@ -112,7 +112,7 @@ PyObject* name_module(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyObject* node_of_module(PyObject*, PyObject* module) {
+PyObject* find_module_node(PyObject*, PyObject* module) {
   const auto* const known = module_calls().modules.find(module);
   return PyLong_FromLong(known == nullptr ? -1 : static_cast<long>(known->node));
 }
@@ -161,7 +161,7 @@ PyObject* on_event(PyObject*, PyObject* event) {
   const long value = PyLong_AsLong(event);
   if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
   if (!capture_state().is_on) Py_RETURN_NONE;
-  return finish_hook(module_calls().on_loop_event(static_cast<int>(value)));
+  return make_hook_result(module_calls().on_loop_event(static_cast<int>(value)));
 }
 
 PyObject* backward_begin(PyObject*, PyObject*) {
@@ -190,7 +190,7 @@ PyObject* enter_child_scope(PyObject*, PyObject* args) {
 
 // Starts (True) or stops recording which autograd nodes each module creates: pairs of the sequence number of its last
 // node and the number of the module. Used in sampled steps only.
-PyObject* keep_node_intervals(PyObject*, PyObject* keep) {
+PyObject* set_node_interval_recording(PyObject*, PyObject* keep) {
   ThreadCaptureState& thread = ThreadCaptureState::of_this_thread();
   thread.keeps_node_intervals = PyObject_IsTrue(keep) == 1;
   thread.node_intervals.clear();
@@ -212,7 +212,7 @@ PyObject* node_intervals(PyObject*, PyObject*) {
   return list;
 }
 
-PyObject* operation_hook(PyObject*, PyObject* args) {
+PyObject* make_operation_hook(PyObject*, PyObject* args) {
   unsigned node = 0;
   const char* operation = nullptr;
   const char* tensors = nullptr;
@@ -309,18 +309,18 @@ PyObject* is_on(PyObject*, PyObject*) { return PyBool_FromLong(capture_state().i
 PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(jmc_is_recording()); }
 
 template <class Function>
-PyCFunction to_c_function(Function function) {
+PyCFunction cast_to_pycfunction(Function function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
 PyMethodDef kExtensionFunctions[] = {
-    {"set_up_module_capture", to_c_function(set_up_module_capture), METH_VARARGS | METH_KEYWORDS,
+    {"set_up_module_capture", cast_to_pycfunction(set_up_module_capture), METH_VARARGS | METH_KEYWORDS,
      "Sets PyTorch functions to call; enables module capture."},
-    {"module_called", module_called, METH_VARARGS, "module_called(module, inputs)"},
-    {"module_returned", module_returned, METH_VARARGS, "module_returned(module, inputs, output)"},
+    {"on_module_call", on_module_call, METH_VARARGS, "on_module_call(module, inputs)"},
+    {"on_module_return", on_module_return, METH_VARARGS, "on_module_return(module, inputs, output)"},
     {"find_or_add_module_node", find_or_add_module_node, METH_VARARGS, "find_or_add_module_node(node, name) -> node"},
     {"name_module", name_module, METH_VARARGS, "name_module(module, node, is_loss)"},
-    {"node_of_module", node_of_module, METH_O, "node_of_module(module) -> node, or -1"},
+    {"find_module_node", find_module_node, METH_O, "find_module_node(module) -> node, or -1"},
     {"phase_begin", phase_begin, METH_VARARGS, "phase_begin(phase, module or None, mode = 0) -> depth for leave_to"},
     {"leave_to", leave_to, METH_O, "leave_to(depth)"},
     {"begin_phase_gap", begin_phase_gap, METH_VARARGS, "begin_phase_gap(phase)"},
@@ -330,9 +330,10 @@ PyMethodDef kExtensionFunctions[] = {
     {"backward_end", backward_end, METH_NOARGS, nullptr},
     {"enter_child_scope", enter_child_scope, METH_VARARGS,
      "enter_child_scope(kind, name, tensors=None) -> depth for leave_to"},
-    {"keep_node_intervals", keep_node_intervals, METH_O, "keep_node_intervals(whether)"},
+    {"set_node_interval_recording", set_node_interval_recording, METH_O, "set_node_interval_recording(whether)"},
     {"node_intervals", node_intervals, METH_NOARGS, "node_intervals() -> [(sequence number, node)]"},
-    {"operation_hook", operation_hook, METH_VARARGS, "operation_hook(node, operation, tensors=None) -> callable"},
+    {"make_operation_hook", make_operation_hook, METH_VARARGS,
+     "make_operation_hook(node, operation, tensors=None) -> callable"},
     {"set_submodule_tracing", set_submodule_tracing, METH_O, "Enables or disables tracing of submodules."},
     {"model_types", model_types, METH_NOARGS, "Classes of outermost modules."},
     {"set_own_function_mode_count", set_own_function_mode_count, METH_O,
@@ -354,7 +355,7 @@ PyMethodDef kExtensionFunctions[] = {
     {"is_recording", is_recording, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
-PyMethodDef kForgetModule = {"forget_module", forget_module, METH_O, nullptr};
+PyMethodDef kForgetModuleMethod = {"forget_module", forget_module, METH_O, nullptr};
 PyModuleDef kExtensionModule = {
     PyModuleDef_HEAD_INIT, "_capture", nullptr, -1, kExtensionFunctions, nullptr, nullptr, nullptr, nullptr};
 
@@ -363,7 +364,7 @@ PyModuleDef kExtensionModule = {
 PyMODINIT_FUNC PyInit__capture(void) {
   PyObject* const module = PyModule_Create(&kExtensionModule);
   if (module == nullptr) return nullptr;
-  on_module_deleted = PyCFunction_New(&kForgetModule, nullptr);
+  on_module_deleted = PyCFunction_New(&kForgetModuleMethod, nullptr);
   if (on_module_deleted != nullptr && joulemap::python::add_scope_hook_type(module)) return module;
   Py_DECREF(module);
   return nullptr;

@@ -9,8 +9,16 @@ import functools
 import os
 from typing import Callable
 
-MODE, PHASE, MODULE, OP, FUNCTION, REGION, TENSORS = range(7)
-LOADER_NEW, LOADER_NEXT, FORWARD_TRAIN, FORWARD_INFER, FORWARD_DONE, BACKWARD, OPTIMIZER_DONE = range(7)
+SCOPE_MODE, SCOPE_PHASE, SCOPE_MODULE, SCOPE_OP, SCOPE_FUNCTION, SCOPE_REGION, SCOPE_TENSORS = range(7)
+(
+    EVENT_LOADER_NEW,
+    EVENT_LOADER_NEXT,
+    EVENT_FORWARD_TRAIN,
+    EVENT_FORWARD_INFER,
+    EVENT_FORWARD_DONE,
+    EVENT_BACKWARD,
+    EVENT_OPTIMIZER_DONE,
+) = range(7)
 
 _library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libjoulemap_capture.so"))
 _library.jmc_child_scope.argtypes = [ctypes.c_uint32, ctypes.c_int, ctypes.c_char_p]
@@ -109,7 +117,9 @@ def suppress_failures(function: Callable) -> Callable:
             return function(*args, **kwargs)
         except Exception as error:  # noqa: BLE001
             _is_disabled = True
-            diagnose("capture_failed", f"{function.__qualname__}: {type(error).__name__}: {error}", "please report this")
+            diagnose(
+                "capture_failed", f"{function.__qualname__}: {type(error).__name__}: {error}", "please report this"
+            )
             return None
 
     return call

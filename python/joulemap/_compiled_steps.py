@@ -25,7 +25,7 @@ class StepDetector:
 
     def on_call(self, function: str) -> None:
         if not self._has_annotations and function == self._step_function:
-            capture.on_event(capture.FORWARD_INFER)
+            capture.on_event(capture.EVENT_FORWARD_INFER)
 
     def on_return(self, function: str, spent_s: float, was_compiled: bool, trains: bool = False) -> None:
         if self._has_annotations:

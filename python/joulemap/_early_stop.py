@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """jm.EarlyStop: stops a training when a further unit of loss costs more joules than the user pays for it. The slope of
-the loss over the energy comes from saturating curves fitted to the measured points; saturation_slope() is pure."""
+the loss over the energy comes from saturating curves fitted to the measured points; estimate_loss_slope() is pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Optional, Sequence
 
 from ._energy import Energy, _format_number
 from ._measure import Measurement, begin
-from ._validate_statistics import t_95
+from ._validate_statistics import t_quantile_95
 
 # Shapes of curves a + b f(J): powers J^-c of the energy (0: its logarithm), and exponentials exp(-J / tau) with tau as a
 # fraction of the energy of the last point. Negative c are curves that do not saturate yet, as at the beginning of a
@@ -22,7 +22,7 @@ FITTED_POINT_SHARE = 0.6
 MIN_FITTED_POINTS = 5
 MAX_AUTOCORRELATION = 0.8
 # Beyond this number, points are means of two, four ... updates.
-MAX_POINTS = 100
+MAX_LOSS_POINTS = 100
 
 
 class LossPoint(NamedTuple):
@@ -40,7 +40,7 @@ class LossSlope(NamedTuple):
     high: float
 
 
-def saturation_slope(points: Sequence) -> Optional[LossSlope]:
+def estimate_loss_slope(points: Sequence) -> Optional[LossSlope]:
     """Slope at the last point of curves that decrease, most of which saturate. Every shape that fits about as well as the
     best one contributes to the interval. None if the points do not determine a curve."""
     count = min(len(points), max(MIN_FITTED_POINTS, math.ceil(FITTED_POINT_SHARE * len(points))))
@@ -52,7 +52,7 @@ def saturation_slope(points: Sequence) -> Optional[LossSlope]:
     fits = [_fit_curve(values, derivative, losses) for values, derivative in shapes]
     best = min(fits, key=lambda fit: fit.squared_residuals)
     degrees = len(recent) - 3
-    t = t_95(degrees)
+    t = t_quantile_95(degrees)
     variance = best.squared_residuals / degrees
     factor = _autocorrelation_factor(best.residuals)
     plausible = [fit for fit in fits if fit.squared_residuals <= best.squared_residuals + (t * factor) ** 2 * variance]
@@ -190,13 +190,13 @@ class EarlyStop:
         mean, self._grouped_updates = _mean_point(self._grouped_updates), []
         last_j = self.points[-1].energy_j if self.points else 0.0
         self.points.append(mean._replace(energy_j=max(last_j, mean.energy_j)))
-        if len(self.points) >= MAX_POINTS:
+        if len(self.points) >= MAX_LOSS_POINTS:
             self.points = [_mean_point(self.points[index : index + 2]) for index in range(0, len(self.points) - 1, 2)]
             self._group_size *= 2
         self._decide_stop()
 
     def _decide_stop(self) -> None:
-        self.slope = saturation_slope(self.points)
+        self.slope = estimate_loss_slope(self.points)
         if len(self.points) < self._evaluations or self.slope is None:
             self.reason = f"continues: {len(self.points)} of at least {self._evaluations} evaluations"
             return

@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 from ._energy import Energy
 from ._library import JoulemapError
-from ._output import atomic_replacement
+from ._output import replace_file_atomically
 
 SCHEMA = "joulemap.total/1"
 
@@ -46,7 +46,7 @@ class EnergyTotal:
         self._own_entry.update(
             state=state, seconds=energy.seconds, measured_j=energy.measured_j, estimated_j=energy.estimated_j
         )
-        with atomic_replacement(self._path) as temporary_path, open(temporary_path, "w", encoding="utf-8") as file:
+        with replace_file_atomically(self._path) as temporary_path, open(temporary_path, "w", encoding="utf-8") as file:
             json.dump({"schema": SCHEMA, "runs": self.runs}, file, indent=1)
 
     def _sum_over_runs(self, name: str) -> Optional[float]:

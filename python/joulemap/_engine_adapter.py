@@ -17,8 +17,8 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tu
 
 from . import _hot
 
-FINISHED, ABORTED = "finished", "aborted"
-EVENT_CODES = {FINISHED: 1, ABORTED: 4}  # of engine_event()
+OUTCOME_FINISHED, OUTCOME_ABORTED = "finished", "aborted"
+EVENT_CODES = {OUTCOME_FINISHED: 1, OUTCOME_ABORTED: 4}  # of engine_event()
 _MAX_STEPS_IN_FLIGHT = 64  # steps; engines have a few, and one that never completes must not fill the memory
 
 
@@ -96,7 +96,7 @@ class EngineAdapter:
         run_failed = self.guard_hook(failed) if failed else None
 
         @functools.wraps(original)
-        def observed(*args: Any, **kwargs: Any) -> Any:
+        def call_with_hooks(*args: Any, **kwargs: Any) -> Any:
             token = run_before(*args, **kwargs) if run_before else None
             try:
                 result = original(*args, **kwargs)
@@ -108,7 +108,7 @@ class EngineAdapter:
                 run_after(token, result, *args, **kwargs)
             return result
 
-        setattr(owner, name, observed)
+        setattr(owner, name, call_with_hooks)
 
 
 class RequestWork(NamedTuple):
@@ -227,9 +227,9 @@ class EngineStepLog:
                 max(start + tokens - rejected - (request.rolled_back_tokens - rolled_back), 0),
                 cached,
                 rejected,
-                has_ended and request.outcome == FINISHED,
+                has_ended and request.outcome == OUTCOME_FINISHED,
                 False,
-                has_ended and request.outcome == ABORTED,
+                has_ended and request.outcome == OUTCOME_ABORTED,
                 None,
                 None if request.is_reported else self.model,
             )
@@ -269,7 +269,7 @@ class EngineStepLog:
     def _report_end(self, request: EngineRequest) -> None:
         self._forget_request(request)
         if request.is_reported:
-            _hot.engine_event(request.name, EVENT_CODES[request.outcome or ABORTED])
+            _hot.engine_event(request.name, EVENT_CODES[request.outcome or OUTCOME_ABORTED])
 
     def _forget_request(self, request: EngineRequest) -> None:
         if self.requests.get(request.id) is request:

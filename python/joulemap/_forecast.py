@@ -15,15 +15,15 @@ from typing import Any, Optional, Union
 from . import _marks
 from ._energy import Energy, _format_number
 from ._forecast_statistics import (
-    OccurrenceMoments, RecurringWorkKind, SeriesForecast, StepBlock, add_unseen_work, choose_period_offset, evaluation_kind,
-    find_recurring_pauses, forecast_series, count_warm_up_blocks,
+    OccurrenceMoments, RecurringWorkKind, SeriesForecast, StepBlock, add_unseen_work, choose_period_offset,
+    evaluation_kind_name, find_recurring_pauses, forecast_series, count_warm_up_blocks,
 )  # fmt: skip
 from ._measure import Measurement, begin
 
 # With fewer blocks, all may belong to the warm-up.
 MIN_BLOCKS = 4
 # The first steps are blocks of their own, because the warm-up ends among them; later blocks have this duration at least.
-SINGLE_STEP_BLOCKS = 10
+SINGLE_STEP_BLOCK_COUNT = 10
 TARGET_BLOCK_S = 0.05
 MAX_BLOCKS = 256
 
@@ -92,7 +92,7 @@ def _format_seconds(value_s: Optional[float]) -> str:
     return f"{_format_number(value_s)} s"
 
 
-def _unknown_total(reason: str, done: int, steps: Optional[int]) -> Total:
+def _make_unknown_total(reason: str, done: int, steps: Optional[int]) -> Total:
     return Total(None, None, None, None, None, None, None, reason, None, None, None, done, steps)
 
 
@@ -119,7 +119,7 @@ class Forecast:
         self._block_s = TARGET_BLOCK_S
         self.energy: Optional[Energy] = None  # energy of the whole training, set by end()
         self._training_window: Optional[Measurement] = begin("training")
-        self._listener = _make_listener(weakref.ref(self))
+        self._listener = _make_mark_listener(weakref.ref(self))
         _marks.mark_listeners.append(self._listener)
 
     def step(self) -> None:
@@ -166,21 +166,25 @@ class Forecast:
             return _measured_total(self.energy, self._step_mark_count)
         self._settle_blocks(wait)
         steps = self._total_steps()
-        blocks = [StepBlock(first, count, _block_series(energy, other)) for first, count, energy, other in self._blocks]
+        blocks = [
+            StepBlock(first, count, _make_block_series(energy, other)) for first, count, energy, other in self._blocks
+        ]
         done = blocks[-1].end if blocks else 0
         if (reason := self._unknown_time_reason(blocks)) is not None:
-            return _unknown_total(reason, done, steps)
+            return _make_unknown_total(reason, done, steps)
         if steps is None:
-            return _unknown_total("the number of steps is known after the first epoch", done, None)
+            return _make_unknown_total("the number of steps is known after the first epoch", done, None)
         if not blocks or self._setup is None:
-            return _unknown_total("no step has ended and settled", done, steps)
+            return _make_unknown_total("no step has ended and settled", done, steps)
         if len(blocks) < MIN_BLOCKS and done < steps:
-            return _unknown_total("too few steps have settled: the first ones are slower than the others", done, steps)
+            return _make_unknown_total(
+                "too few steps have settled: the first ones are slower than the others", done, steps
+            )
         return _TotalComputation(self, blocks, max(steps, done)).total()
 
     def _unknown_time_reason(self, blocks: list) -> Optional[str]:
         """Why a duration is unknown: the process was forked, or the measurement ended. None if all are known."""
-        setup = [] if self._setup is None else [_block_series(*self._setup)]
+        setup = [] if self._setup is None else [_make_block_series(*self._setup)]
         if all(values["time"] is not None for values in (*setup, *(block.values for block in blocks))):
             return None
         energies = [*([] if self._setup is None else [self._setup[0]]), *(entry[2] for entry in self._blocks)]
@@ -195,7 +199,7 @@ class Forecast:
         first, window, _ = self._open_block
         if (
             self._step_mark_count == 0
-            or self._step_mark_count <= SINGLE_STEP_BLOCKS
+            or self._step_mark_count <= SINGLE_STEP_BLOCK_COUNT
             or now_s - self._block_begin_s >= self._block_s
         ):
             following = begin("steps")
@@ -221,7 +225,7 @@ class Forecast:
 
     def _add_to_setup(self, energy: Energy, other: dict) -> None:
         if self._setup is not None:
-            energy, other = _add_energies(self._setup[0], energy), _add_series(self._setup[1], other)
+            energy, other = _add_energies(self._setup[0], energy), _sum_two_series(self._setup[1], other)
         self._setup = (energy, other)
 
     def _settle_blocks(self, wait: bool) -> None:
@@ -245,10 +249,12 @@ class Forecast:
         series, summed."""
         occurrences: dict = {}
         for name, step, window in work:
-            occurrences[name, step] = _add_series(occurrences.get((name, step), {}), _block_series(window.wait(), {}))
+            occurrences[name, step] = _sum_two_series(
+                occurrences.get((name, step), {}), _make_block_series(window.wait(), {})
+            )
         total: dict = {}
         for (name, _), series in occurrences.items():
-            total = _add_series(total, series)
+            total = _sum_two_series(total, series)
             moments = self._other_costs.setdefault(name, {})
             count = next(iter(moments.values())).count if moments else 0
             for key in {**moments, **series}:
@@ -258,7 +264,7 @@ class Forecast:
     def _merge_blocks(self) -> None:
         """Halves the number of blocks, and doubles the duration of further ones."""
         self._block_s *= 2
-        head, rest = self._blocks[:SINGLE_STEP_BLOCKS], self._blocks[SINGLE_STEP_BLOCKS:]
+        head, rest = self._blocks[:SINGLE_STEP_BLOCK_COUNT], self._blocks[SINGLE_STEP_BLOCK_COUNT:]
         pairs = [_merge_two_blocks(*rest[index : index + 2]) for index in range(0, len(rest) - 1, 2)]
         self._blocks = [*head, *pairs, *(rest[-1:] if len(rest) % 2 else [])]
 
@@ -295,7 +301,7 @@ class Forecast:
         return kinds
 
 
-def _make_listener(forecast: weakref.ref) -> Any:
+def _make_mark_listener(forecast: weakref.ref) -> Any:
     """Passes the marks of jm.step() and jm.epoch() to a Forecast until it is deleted."""
 
     def listen(mark: str) -> None:
@@ -334,10 +340,10 @@ class _OccurrenceSteps:
 
 
 def _merge_two_blocks(one: tuple, other: tuple) -> tuple:
-    return one[0], one[1] + other[1], _add_energies(one[2], other[2]), _add_series(one[3], other[3])
+    return one[0], one[1] + other[1], _add_energies(one[2], other[2]), _sum_two_series(one[3], other[3])
 
 
-def _add_series(one: dict, other: dict) -> dict:
+def _sum_two_series(one: dict, other: dict) -> dict:
     """Sums of two series; None where one of them is unknown. Empty series are no work."""
     if not one or not other:
         return one or other
@@ -372,7 +378,7 @@ def _add_energies(one: Energy, other: Energy) -> Energy:
     )
 
 
-def _block_series(energy: Energy, other: dict) -> dict:
+def _make_block_series(energy: Energy, other: dict) -> dict:
     """The series of a block: "time", "energy" and one for each domain, without those of work measured separately."""
     values: dict = {"time": energy.seconds, "energy": energy.joules}
     values.update({f"domain {domain.name}": domain.joules for domain in energy.domains})
@@ -410,7 +416,7 @@ class _TotalComputation:
         self._warm_up_block_count = count_warm_up_blocks(blocks, self._recurring_kinds)
         assert forecast._setup is not None
         self._setup, setup_work = forecast._setup
-        self._setup_values = _block_series(self._setup, setup_work)
+        self._setup_values = _make_block_series(self._setup, setup_work)
         self._energies = [self._setup, *(entry[2] for entry in forecast._blocks)]
 
     def total(self) -> Total:
@@ -426,8 +432,8 @@ class _TotalComputation:
             result.total, result.low, result.high, duration.total, duration.low, duration.high,
             last.provenance if energy else None, reason, self._sensor_uncertainty() if energy else None, spent_j, spent_s,
             self._done_steps, self._steps, sum(block.steps for block in self._blocks[: self._warm_up_block_count]),
-            [self._recurring_work(kind, duration, energy) for kind in self._recurring_kinds],
-            [] if energy is None else self._domain_forecasts(), self._notes(duration),
+            [self._make_recurring_work(kind, duration, energy) for kind in self._recurring_kinds],
+            [] if energy is None else self._forecast_domains(), self._make_notes(duration),
         )  # fmt: skip
 
     def _unknown_reason(self) -> str:
@@ -446,7 +452,7 @@ class _TotalComputation:
         known = [block.values.get(series) for block in self._blocks]
         if base is None or None in known:
             return None
-        left = {kind.name: kind.occurrences(self._done_steps, self._steps) for kind in self._recurring_kinds}
+        left = {kind.name: kind.count_occurrences(self._done_steps, self._steps) for kind in self._recurring_kinds}
         separate = {}
         for name, moments in work.items():
             if moments is None or moments.total is None:
@@ -466,18 +472,18 @@ class _TotalComputation:
         longest = max(self._energies, key=lambda entry: entry.seconds or 0)
         return None if longest.uncertainty_j is None or not longest.joules else longest.uncertainty_j / longest.joules
 
-    def _recurring_work(
+    def _make_recurring_work(
         self, kind: RecurringWorkKind, duration: SeriesForecast, energy: Optional[SeriesForecast]
     ) -> RecurringWork:
         time_cost = duration.costs.get(kind.name)
         energy_cost = None if energy is None else energy.costs.get(kind.name)
         return RecurringWork(
             kind.name, kind.period, 0 if time_cost is None else time_cost.occurrence_count,
-            kind.occurrences(self._done_steps, self._steps), None if energy_cost is None else energy_cost.value,
+            kind.count_occurrences(self._done_steps, self._steps), None if energy_cost is None else energy_cost.value,
             None if time_cost is None else time_cost.value,
         )  # fmt: skip
 
-    def _domain_forecasts(self) -> list:
+    def _forecast_domains(self) -> list:
         domains = []
         for domain in self._energies[-1].domains:
             outlook = self._forecast_series(f"domain {domain.name}")
@@ -486,11 +492,13 @@ class _TotalComputation:
                 domains.append(DomainForecast(domain.name, *bounds, domain.provenance, domain.counted))
         return domains
 
-    def _notes(self, duration: SeriesForecast) -> list:
+    def _make_notes(self, duration: SeriesForecast) -> list:
         notes = []
         unseen = [kind for kind in self._recurring_kinds if kind.name not in duration.costs]
         for kind in unseen:
-            if self._forecast._evaluation_steps is not None and kind.name == evaluation_kind(self._recurring_kinds):
+            if self._forecast._evaluation_steps is not None and kind.name == evaluation_kind_name(
+                self._recurring_kinds
+            ):
                 batches = self._forecast._evaluation_steps
                 notes.append(
                     f"no {kind.name} has ended yet: each of its {batches} batches is assumed to cost a third of a step"
@@ -535,8 +543,8 @@ def predict_total(
     if steps is None and epochs is None:
         raise TypeError("predict_total needs steps=, or epochs= with steps_per_epoch=")
     per_epoch, batches = (
-        _count_or_length(steps_per_epoch, "steps_per_epoch"),
-        _count_or_length(evaluation_steps, "evaluation_steps"),
+        _to_count(steps_per_epoch, "steps_per_epoch"),
+        _to_count(evaluation_steps, "evaluation_steps"),
     )
     if steps is None and per_epoch is not None:
         steps = epochs * per_epoch  # type: ignore[operator]
@@ -546,7 +554,7 @@ def predict_total(
     return Forecast(steps, epochs, per_epoch, every, batches)
 
 
-def _count_or_length(value: Any, name: str) -> Optional[int]:
+def _to_count(value: Any, name: str) -> Optional[int]:
     """A number, or the length of a loader."""
     if value is None or isinstance(value, int):
         return value

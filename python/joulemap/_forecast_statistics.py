@@ -13,7 +13,7 @@ import math
 import statistics
 from typing import NamedTuple, Optional, Sequence
 
-from ._validate_statistics import t_95
+from ._validate_statistics import t_quantile_95
 
 # Outliers in time that can be recurring work: excess over the median in robust standard deviations, and in steps.
 MIN_PAUSE_DEVIATIONS = 8.0
@@ -39,7 +39,7 @@ EVALUATION_BATCH_COST, EVALUATION_BATCH_COST_LOW, EVALUATION_BATCH_COST_HIGH = 1
 # The rate is between these multiples of the only block.
 SINGLE_BLOCK_RATE_LOW, SINGLE_BLOCK_RATE_HIGH = 0.5, 2.0
 # A drift is significant from this t statistic on, and relevant from this relative change on.
-MIN_DRIFT_T_VALUE, MIN_DRIFT = 3.0, 0.002
+MIN_DRIFT_T_VALUE, MIN_RELATIVE_DRIFT = 3.0, 0.002
 
 
 class StepBlock(NamedTuple):
@@ -61,11 +61,11 @@ class RecurringWorkKind(NamedTuple):
     period: int
     phase: int
 
-    def occurrences(self, first: int, end: int) -> int:
+    def count_occurrences(self, first: int, end: int) -> int:
         """How often it occurs in the steps from `first` up to `end`."""
-        return self._occurrences_until(end) - self._occurrences_until(first)
+        return self._count_occurrences_until(end) - self._count_occurrences_until(first)
 
-    def _occurrences_until(self, end: int) -> int:
+    def _count_occurrences_until(self, end: int) -> int:
         return max(0, math.ceil((end - self.phase) / self.period))
 
 
@@ -112,7 +112,7 @@ class SeriesForecast(NamedTuple):
     has_drift: bool
 
 
-def robust_deviation(values: Sequence) -> float:
+def robust_standard_deviation(values: Sequence) -> float:
     """Standard deviation estimated from the median absolute deviation."""
     centre = statistics.median(values)
     return 1.4826 * statistics.median(abs(value - centre) for value in values)
@@ -126,7 +126,7 @@ def count_warm_up_blocks(blocks: Sequence, kinds: Sequence) -> int:
     times_s = [_seconds_per_step(block) for block in blocks]
     rest_s = times_s[len(times_s) // 2 :]
     centre_s = statistics.median(rest_s)
-    limit_s = centre_s + max(MIN_WARM_UP_DEVIATIONS * robust_deviation(rest_s), MIN_WARM_UP_SLOWDOWN * centre_s)
+    limit_s = centre_s + max(MIN_WARM_UP_DEVIATIONS * robust_standard_deviation(rest_s), MIN_WARM_UP_SLOWDOWN * centre_s)
     count = 1
     while count < len(blocks) // 2 and (times_s[count] > limit_s or _has_recurring_work(blocks[count], kinds)):
         count += 1
@@ -141,7 +141,7 @@ def _seconds_per_step(block: StepBlock) -> float:
 
 
 def _has_recurring_work(block: StepBlock, kinds: Sequence) -> bool:
-    return any(kind.occurrences(block.first_step, block.end) for kind in kinds)
+    return any(kind.count_occurrences(block.first_step, block.end) for kind in kinds)
 
 
 def choose_period_offset(name: str, period: int, blocks: Sequence) -> RecurringWorkKind:
@@ -152,12 +152,12 @@ def choose_period_offset(name: str, period: int, blocks: Sequence) -> RecurringW
         return candidates[0]
     step_s = statistics.median(map(_seconds_per_step, blocks))
 
-    def excess(kind: RecurringWorkKind) -> float:
+    def mean_excess_s(kind: RecurringWorkKind) -> float:
         found = [block for block in blocks[1:] if _has_recurring_work(block, [kind])]
         return statistics.fmean(block.values["time"] - block.steps * step_s for block in found) if found else 0.0
 
-    best = max(candidates, key=excess)
-    return best if excess(best) > MIN_PAUSE_STEPS * step_s else candidates[0]
+    best = max(candidates, key=mean_excess_s)
+    return best if mean_excess_s(best) > MIN_PAUSE_STEPS * step_s else candidates[0]
 
 
 def find_recurring_pauses(blocks: Sequence, kinds: Sequence) -> Optional[RecurringWorkKind]:
@@ -166,7 +166,7 @@ def find_recurring_pauses(blocks: Sequence, kinds: Sequence) -> Optional[Recurri
     if len(plain) < 4:
         return None
     times_s = list(map(_seconds_per_step, plain))
-    centre_s, deviation_s = statistics.median(times_s), robust_deviation(times_s)
+    centre_s, deviation_s = statistics.median(times_s), robust_standard_deviation(times_s)
     limit_s = max(MIN_PAUSE_DEVIATIONS * deviation_s, MIN_PAUSE_STEPS * centre_s)
     pauses = [block for block in plain if block.values["time"] - block.steps * centre_s > limit_s]
     if len(pauses) < 2:
@@ -190,16 +190,16 @@ def forecast_series(
     remaining = max(0, steps - end)
     steady = blocks[warm_up:] or blocks[-1:]
     costs = _fit_costs(series, steady, [kind for kind in kinds if kind.name not in separate], end, steps)
-    plain = [block for block in steady if not _expected_cost(block, kinds, costs)]
+    plain = [block for block in steady if not _expected_block_cost(block, kinds, costs)]
     plain = plain if len(plain) > 1 else list(steady)
-    points = [(block.steps, block.values[series] - _expected_cost(block, kinds, costs)) for block in plain]
+    points = [(block.steps, block.values[series] - _expected_block_cost(block, kinds, costs)) for block in plain]
     rate, low_rate, high_rate, has_drift = _estimate_rate(points, remaining)
     total = base + sum(block.values[series] for block in blocks) + remaining * rate
     below, above = (remaining * (rate - low_rate)) ** 2, (remaining * (high_rate - rate)) ** 2
     for kind in kinds:
         cost = separate.get(kind.name) or costs.get(kind.name)
         if cost is not None:
-            left = kind.occurrences(end, steps)
+            left = kind.count_occurrences(end, steps)
             total += left * cost.value
             below += (left * cost.half_width) ** 2
             above += (left * cost.half_width) ** 2
@@ -207,21 +207,23 @@ def forecast_series(
     return SeriesForecast(total, max(base, low), high, rate, {**costs, **separate}, has_drift)
 
 
-def _expected_cost(block: StepBlock, kinds: Sequence, costs: dict) -> float:
+def _expected_block_cost(block: StepBlock, kinds: Sequence, costs: dict) -> float:
     return sum(
-        kind.occurrences(block.first_step, block.end) * costs[kind.name].value for kind in kinds if kind.name in costs
+        kind.count_occurrences(block.first_step, block.end) * costs[kind.name].value
+        for kind in kinds
+        if kind.name in costs
     )
 
 
 def _fit_costs(series: str, steady: Sequence, kinds: Sequence, end: int, steps: int) -> dict:
     """Cost of an occurrence of each kind that was seen: least squares over the blocks in which it occurs, never below
     0. Kinds that only occur together share their cost in equal parts."""
-    seen = [kind for kind in kinds if any(kind.occurrences(block.first_step, block.end) for block in steady)]
+    seen = [kind for kind in kinds if any(kind.count_occurrences(block.first_step, block.end) for block in steady)]
     if not seen:
         return {}
     plain = [block for block in steady if not _has_recurring_work(block, seen)]
     rows = [
-        (block.steps, block.values[series], [kind.occurrences(block.first_step, block.end) for kind in seen])
+        (block.steps, block.values[series], [kind.count_occurrences(block.first_step, block.end) for kind in seen])
         for block in steady
         if _has_recurring_work(block, seen)
     ]
@@ -240,12 +242,12 @@ def _fit_costs(series: str, steady: Sequence, kinds: Sequence, end: int, steps: 
             )
             cost[index] = max(0.0, (previous[index] + residual / weights) / 2)
     return {
-        kind.name: _cost_interval(index, cost, rows, rate, kind.occurrences(end, steps))
+        kind.name: _make_fitted_occurrence_cost(index, cost, rows, rate, kind.count_occurrences(end, steps))
         for index, kind in enumerate(seen)
     }
 
 
-def _cost_interval(index: int, cost: list, rows: list, rate: float, left: int) -> OccurrenceCost:
+def _make_fitted_occurrence_cost(index: int, cost: list, rows: list, rate: float, left: int) -> OccurrenceCost:
     """The cost of one kind with the spread of its occurrences: the half width of their mean over those to come."""
     counts = [row for row in rows if row[2][index]]
     seen = sum(row[2][index] for row in counts)
@@ -265,7 +267,7 @@ def mean_occurrence_cost(values: Sequence, seen: int, left: int) -> OccurrenceCo
 def _make_occurrence_cost(mean: float, deviation: Optional[float], count: int, seen: int, left: int) -> OccurrenceCost:
     if deviation is None:
         return OccurrenceCost(mean, SEEN_ONCE_HALF_WIDTH_SHARE * abs(mean), seen)
-    half_width = t_95(count - 1) * deviation * math.sqrt(1 / count + 1 / max(1, left))
+    half_width = t_quantile_95(count - 1) * deviation * math.sqrt(1 / count + 1 / max(1, left))
     return OccurrenceCost(mean, half_width, seen)
 
 
@@ -284,7 +286,7 @@ def _estimate_rate(points: Sequence, remaining: int) -> tuple:
     rates = [value / count for count, value in batches]
     batch_steps = steps / len(batches)
     deviation = statistics.stdev(rates) * _autocorrelation_factor(rates)
-    half = t_95(len(rates) - 1) * deviation * math.sqrt(1 / len(rates) + batch_steps / max(batch_steps, remaining))
+    half = t_quantile_95(len(rates) - 1) * deviation * math.sqrt(1 / len(rates) + batch_steps / max(batch_steps, remaining))
     half = math.hypot(half, MIN_HALF_WIDTH_SHARE * mean, SLOW_NOISE_WEIGHT * _difference_between_half_rates(batches))
     drift = _estimate_drift(batches)
     if drift is None:
@@ -346,7 +348,7 @@ def _estimate_drift(batches: Sequence) -> Optional[float]:
     residuals = [rate - mean - slope * (index - centre) for index, rate in enumerate(rates)]
     error = math.sqrt(sum(residual**2 for residual in residuals) / (size - 2) / spread)
     change = slope * (size - 1)
-    if abs(change) < MIN_DRIFT * abs(mean) or (error > 0 and abs(slope) / error < MIN_DRIFT_T_VALUE):
+    if abs(change) < MIN_RELATIVE_DRIFT * abs(mean) or (error > 0 and abs(slope) / error < MIN_DRIFT_T_VALUE):
         return None
     return change
 
@@ -358,10 +360,10 @@ def add_unseen_work(
     batches is also part of the total. `is_declared`: the program declared all recurring work."""
     total, low, high = outlook.total, outlook.low, outlook.high
     for kind in kinds:
-        left = kind.occurrences(end, steps)
+        left = kind.count_occurrences(end, steps)
         if kind.name in outlook.costs or left == 0:
             continue
-        if evaluation_steps is not None and kind.name == evaluation_kind(kinds):
+        if evaluation_steps is not None and kind.name == evaluation_kind_name(kinds):
             work = left * evaluation_steps * outlook.rate
             total, low, high = (
                 total + EVALUATION_BATCH_COST * work,
@@ -376,7 +378,7 @@ def add_unseen_work(
     return outlook._replace(total=total, low=low, high=high)
 
 
-def evaluation_kind(kinds: Sequence) -> Optional[str]:
+def evaluation_kind_name(kinds: Sequence) -> Optional[str]:
     """The recurring work that contains the evaluation: declared as "evaluation", otherwise the end of an epoch."""
     names = [kind.name for kind in kinds]
     return next((name for name in ("evaluation", "epoch") if name in names), None)

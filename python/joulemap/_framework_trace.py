@@ -48,7 +48,7 @@ class TracingSchedule:
         return True
 
 
-def _trace_folder() -> str:
+def _make_trace_folder() -> str:
     folder = os.path.join(os.environ["JOULEMAP_RECORDING"], "traces")
     os.makedirs(folder, exist_ok=True)
     return folder
@@ -78,7 +78,7 @@ class FrameworkTrace:
     """One trace: the profiler writes into `folder`; then the caller calls store_trace() or drop_trace()."""
 
     def __init__(self) -> None:
-        self._path_without_suffix = os.path.join(_trace_folder(), f"{os.getpid()}-{next(_trace_numbers)}")
+        self._path_without_suffix = os.path.join(_make_trace_folder(), f"{os.getpid()}-{next(_trace_numbers)}")
         self.folder = self._path_without_suffix + ".running"
 
     def store_trace(self, kind: str, coarse: Sequence[Tuple[str, str]], names: Iterable[MetadataLine] = ()) -> None:

@@ -51,12 +51,12 @@ class FunctionSampler:
             now_ns = time.monotonic_ns()
             frame = sys._current_frames().get(main)
             if frame is not None:
-                _capture.function_sample(function_name(frame), now_ns - last_ns)
+                _capture.function_sample(find_program_function(frame), now_ns - last_ns)
             last_ns = now_ns
             del frame  # releases the local variables of the program, so that their lifetime does not change
 
 
-def function_name(frame) -> str:
+def find_program_function(frame) -> str:
     """The function of the innermost frame outside this package: "torch.nn.functional.conv2d", "__main__.augment"."""
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE_FOLDER):
         frame = frame.f_back

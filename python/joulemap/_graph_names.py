@@ -16,7 +16,7 @@ def is_gradient_operation(name: str) -> bool:
     return name.startswith(_TAPE_PREFIX) or any(part.partition("_")[0] == "gradients" for part in name.split("/")[:-1])
 
 
-def _common_shape_text(first: str, second: str) -> str:
+def _merge_shape_texts(first: str, second: str) -> str:
     """int64[64,3], int64[32,3] -> int64[-1,3]; empty if types or ranks differ."""
     (kind, _, first_sizes), (other_kind, _, second_sizes) = first.partition("["), second.partition("[")
     pairs = list(zip(first_sizes.rstrip("]").split(","), second_sizes.rstrip("]").split(",")))
@@ -25,9 +25,9 @@ def _common_shape_text(first: str, second: str) -> str:
     return kind + "[" + ",".join(size if size == other else "-1" for size, other in pairs) + "]"
 
 
-def _common_tensors_text(first: str, second: str) -> str:
+def _merge_tensor_texts(first: str, second: str) -> str:
     parts, others = first.split(" "), second.split(" ")
-    common = [_common_shape_text(part, other) if part != other else part for part, other in zip(parts, others)]
+    common = [_merge_shape_texts(part, other) if part != other else part for part, other in zip(parts, others)]
     return " ".join(common) if len(parts) == len(others) and all(common) else ""
 
 
@@ -49,7 +49,7 @@ class GraphNames:
         -1."""
         known = self._tensors.get(name, tensors)
         if known != tensors:
-            tensors = _common_tensors_text(known, tensors) if known else ""  # empty: they have nothing in common
+            tensors = _merge_tensor_texts(known, tensors) if known else ""  # empty: they have nothing in common
         self._tensors[name] = tensors
 
     def add_fused_chain(self, name: str, first: str, tensors: str) -> None:
@@ -63,9 +63,9 @@ class GraphNames:
 
     def contains_operation(self, name: str) -> bool:
         """Whether the operation, or a scope around it, has a phase or a layer."""
-        return name in self._updates or self.module_of(name) is not None
+        return name in self._updates or self.find_module(name) is not None
 
-    def module_of(self, name: str) -> Optional[str]:
+    def find_module(self, name: str) -> Optional[str]:
         """The module of the innermost known scope that contains the operation."""
         name = name[len(_TAPE_PREFIX):] if name.startswith(_TAPE_PREFIX) else name
         while name:

@@ -179,7 +179,7 @@ const char* append_utf8_text(EngineStep* step, PyObject* value) {
   return appended == 0 ? PyBytes_AsString(bytes) : nullptr;
 }
 
-bool reserve_request(EngineStep* step) {
+bool reserve_request_slot(EngineStep* step) {
   if (step->texts == nullptr && (step->texts = PyList_New(0)) == nullptr) return false;
   if (step->count < step->capacity) return true;
   const size_t capacity = step->capacity == 0 ? 16 : 2 * step->capacity;
@@ -204,7 +204,7 @@ PyObject* step_add(PyObject* self, PyObject* args, PyObject* kwargs) {
                                    &work.rejected_tokens, &finished, &preempted, &aborted, &tenant, &model)) {
     return nullptr;
   }
-  if (!reserve_request(step)) return nullptr;
+  if (!reserve_request_slot(step)) return nullptr;
   if ((work.id = append_utf8_text(step, id)) == nullptr) return nullptr;
   if (tenant != Py_None && (work.tenant = append_utf8_text(step, tenant)) == nullptr) return nullptr;
   if (model != Py_None && (work.model = append_utf8_text(step, model)) == nullptr) return nullptr;

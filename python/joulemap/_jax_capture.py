@@ -122,8 +122,8 @@ class TracedJit:
         self._calls += 1
         trace = jax_capture.profiler.start() if jax_capture.can_profile() and self._tracing_schedule.is_due() else None
         if self._scope == 0:
-            self._scope = capture.child_scope(0, capture.REGION, self._name)
-        scope = capture.child_scope(self._scope, capture.PHASE, "compile") if self._calls == 1 else self._scope
+            self._scope = capture.child_scope(0, capture.SCOPE_REGION, self._name)
+        scope = capture.child_scope(self._scope, capture.SCOPE_PHASE, "compile") if self._calls == 1 else self._scope
         begin_s = time.perf_counter()
         depth = capture.enter(scope)
         try:

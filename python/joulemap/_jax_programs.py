@@ -28,7 +28,7 @@ def parse_hlo_operations(hlo_text: str) -> Iterator[Tuple[str, str, str]]:
 
 
 @capture.suppress_failures
-def _record_operations(executable) -> None:
+def _record_hlo_operations(executable) -> None:
     for module in executable.hlo_modules():
         for operation in parse_hlo_operations(module.to_string()):
             capture.hlo_op(*operation)
@@ -44,7 +44,7 @@ def watch_compiler() -> None:
     def compile_or_get_cached(backend, *args, **kwargs):
         executable = original(backend, *args, **kwargs)
         if getattr(backend, "platform", "cpu") != "cpu":
-            _record_operations(executable)
+            _record_hlo_operations(executable)
         return executable
 
     compiler.compile_or_get_cached = compile_or_get_cached

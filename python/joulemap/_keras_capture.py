@@ -17,11 +17,11 @@ from ._framework_trace import TracingSchedule
 from ._graph_names import GraphNames
 from ._keras_names import GraphNameRecorder
 from ._tensorflow_calls import CapturedCall, TensorFlowProfiler, current_call, set_current_call
-from ._tensorflow_capture import is_enabled, shared_profiler
+from ._tensorflow_capture import is_tracing_enabled, shared_profiler
 from ._tensorflow_eager import watch_eager_keras
 from ._tensorflow_graphs import read_graphs
 
-_MODES = {"train": "train", "test": "inference", "predict": "inference"}
+_MODE_BY_STEP_KIND = {"train": "train", "test": "inference", "predict": "inference"}
 
 
 class TracedKerasFunction:
@@ -32,12 +32,12 @@ class TracedKerasFunction:
         self._function = function
         self._kind = kind
         self._is_train = kind == "train"
-        self._mode = _MODES[kind]
+        self._mode = _MODE_BY_STEP_KIND[kind]
         self._profiler = profiler
         self._tracing_schedule = TracingSchedule()
         self._names = GraphNames()
-        self._scope = capture.child_scope(0, capture.MODE, self._mode)
-        self._compile_scope = capture.child_scope(self._scope, capture.PHASE, "compile")
+        self._scope = capture.child_scope(0, capture.SCOPE_MODE, self._mode)
+        self._compile_scope = capture.child_scope(self._scope, capture.SCOPE_PHASE, "compile")
 
     def __getattr__(self, name: str):
         if name == "_function":  # while this object is copied, the attribute does not exist yet
@@ -50,7 +50,7 @@ class TracedKerasFunction:
         if self._is_train:
             capture.step()
         else:
-            capture.on_event(capture.FORWARD_INFER)
+            capture.on_event(capture.EVENT_FORWARD_INFER)
         trace = self._profiler.start() if self._tracing_schedule.is_due() else None
         call = CapturedCall(self._names, self._compile_scope)
         set_current_call(call)
@@ -112,7 +112,7 @@ def _watch_epochs(callback_list_class) -> None:
 
 @capture.suppress_failures
 def install(keras) -> None:
-    if not is_enabled() or keras.backend.backend() != "tensorflow":
+    if not is_tracing_enabled() or keras.backend.backend() != "tensorflow":
         return
     capture.fact("keras", keras.__version__)
     if int(keras.__version__.partition(".")[0]) < 3:
@@ -123,7 +123,7 @@ def install(keras) -> None:
 
     profiler = shared_profiler(tf)
     GraphNameRecorder(keras, tf).install()
-    for kind in _MODES:
+    for kind in _MODE_BY_STEP_KIND:
         _watch_function(TensorFlowTrainer, kind, profiler)
     _watch_epochs(CallbackList)
     watch_eager_keras(keras)

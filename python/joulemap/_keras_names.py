@@ -11,7 +11,7 @@ from typing import List, Optional
 
 from . import _capture_interface as capture
 from ._graph_names import GraphNames
-from ._tensorflow_calls import names_being_traced
+from ._tensorflow_calls import current_graph_names
 
 
 class GraphNameRecorder:
@@ -31,18 +31,18 @@ class GraphNameRecorder:
         from keras.src.trainers.trainer import Trainer
 
         self._name_scope_stack = lambda: global_state.get_global_attribute("name_scope_stack") or []
-        self._record_after_call(core.name_scope, "__enter__", self._record_scope)
-        self._record_new_operations(Mean, "update_state", self._record_metric_names)
-        self._record_new_operations(Trainer, "compute_metrics", self._record_compiled_metric_names)
-        self._record_new_operations(Loss, "__call__", self._record_loss_names)
-        self._record_new_operations(self._tf.GradientTape, "gradient", self._record_gradient_sums)
+        self._call_after(core.name_scope, "__enter__", self._record_scope)
+        self._call_with_new_operations(Mean, "update_state", self._record_metric_names)
+        self._call_with_new_operations(Trainer, "compute_metrics", self._record_compiled_metric_names)
+        self._call_with_new_operations(Loss, "__call__", self._record_loss_names)
+        self._call_with_new_operations(self._tf.GradientTape, "gradient", self._record_gradient_sums)
         self._watched_optimizers = {BaseOptimizer}
-        self._record_before_call(BaseOptimizer, "apply", self._watch_optimizer)
+        self._call_before(BaseOptimizer, "apply", self._watch_optimizer)
 
     @property
     def names(self) -> Optional[GraphNames]:
         """The names of the function that this thread calls."""
-        return names_being_traced()
+        return current_graph_names()
 
     def _is_tracing(self) -> bool:
         return self.names is not None and not self._tf.executing_eagerly()
@@ -69,12 +69,12 @@ class GraphNameRecorder:
 
     def _record_compiled_metric_names(self, operations, trainer, *args) -> None:
         for operation in operations:
-            if self.names.module_of(operation.name) is None:
+            if self.names.find_module(operation.name) is None:
                 self.names.add_scope(operation.name, "metrics", "compile_metrics")
 
     def _record_loss_names(self, operations, loss, *args) -> None:
         for operation in operations:
-            if self.names.module_of(operation.name) is None:
+            if self.names.find_module(operation.name) is None:
                 self.names.add_scope(operation.name, "loss", loss.name)
 
     def _record_gradient_sums(self, operations, *args) -> None:
@@ -83,7 +83,7 @@ class GraphNameRecorder:
         for operation in operations:
             if "/" in operation.name:
                 continue
-            module = next(filter(None, (self.names.module_of(tensor.op.name) for tensor in operation.inputs)), None)
+            module = next(filter(None, (self.names.find_module(tensor.op.name) for tensor in operation.inputs)), None)
             if module is not None:
                 self.names.add_scope(operation.name, "backward", module)
 
@@ -98,11 +98,11 @@ class GraphNameRecorder:
         for kind in type(optimizer).__mro__:
             if "update_step" in vars(kind) and kind not in self._watched_optimizers:
                 self._watched_optimizers.add(kind)
-                self._record_new_operations(kind, "update_step", self._record_layer_update)
+                self._call_with_new_operations(kind, "update_step", self._record_layer_update)
 
     # Wrappers, which do nothing outside of tracing
 
-    def _record_after_call(self, owner, name: str, note) -> None:
+    def _call_after(self, owner, name: str, note) -> None:
         original, note = getattr(owner, name), capture.suppress_failures(note)
 
         @functools.wraps(original)
@@ -114,7 +114,7 @@ class GraphNameRecorder:
 
         setattr(owner, name, wrapper)
 
-    def _record_before_call(self, owner, name: str, note) -> None:
+    def _call_before(self, owner, name: str, note) -> None:
         original, note = getattr(owner, name), capture.suppress_failures(note)
 
         @functools.wraps(original)
@@ -125,7 +125,7 @@ class GraphNameRecorder:
 
         setattr(owner, name, wrapper)
 
-    def _record_new_operations(self, owner, name: str, note) -> None:
+    def _call_with_new_operations(self, owner, name: str, note) -> None:
         """Calls `note` with the operations that the call added to the graph."""
         original, note = getattr(owner, name), capture.suppress_failures(note)
 
@@ -136,11 +136,11 @@ class GraphNameRecorder:
             graph = self._tf.compat.v1.get_default_graph()
             before = len(graph.get_operations())
             result = original(*args, **kwargs)
-            note(_operations_since(graph, before), *args)
+            note(_operations_from_index(graph, before), *args)
             return result
 
         setattr(owner, name, wrapper)
 
 
-def _operations_since(graph, count: int) -> List:
+def _operations_from_index(graph, count: int) -> List:
     return graph.get_operations()[count:]

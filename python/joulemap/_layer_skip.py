@@ -57,7 +57,7 @@ def observe_layers(modules: list, run: Callable[[], Any]) -> tuple:
     return seen, result
 
 
-def possible_skip_methods(seen: LayerObservation) -> list:
+def list_skip_methods(seen: LayerObservation) -> list:
     """How a module can be skipped: "identity" alone where shapes agree, otherwise "zero" and, if possible, "shrink"."""
     if seen.keeps_type and all(before == after for before, after in seen.shapes.items()):
         return ["identity"]
@@ -77,10 +77,10 @@ def skip_module(torch: Any, module: Any, seen: LayerObservation, way: str) -> It
                 output = forward(*args, **kwargs)
                 original = tensors_in(output)[0]
                 return _replace_tensor(
-                    output, original, _substitute_output(torch, first, original.shape, original.dtype, way)
+                    output, original, _make_substitute_output(torch, first, original.shape, original.dtype, way)
                 )
             dtype = first.dtype if seen.keeps_type else _output_dtype(torch, module, first)
-            return _substitute_output(torch, first, shape, dtype, way)
+            return _make_substitute_output(torch, first, shape, dtype, way)
 
         return call
 
@@ -88,11 +88,11 @@ def skip_module(torch: Any, module: Any, seen: LayerObservation, way: str) -> It
         yield
 
 
-def _substitute_output(torch: Any, first: Any, shape: Any, dtype: Any, way: str) -> Any:
+def _make_substitute_output(torch: Any, first: Any, shape: Any, dtype: Any, way: str) -> Any:
     if way == "identity" and tuple(first.shape) == tuple(shape):
         return first
     if way == "shrink" and _can_resize(tuple(first.shape), tuple(shape)):
-        return _resize(torch, first, tuple(shape))
+        return _resize_tensor(torch, first, tuple(shape))
     return torch.zeros(shape, dtype=dtype, device=first.device)
 
 
@@ -124,7 +124,7 @@ def _can_resize(before: tuple, after: tuple) -> bool:
     return len(before) == 4 or before[:-1] == after[:-1]
 
 
-def _resize(torch: Any, tensor: Any, shape: tuple) -> Any:
+def _resize_tensor(torch: Any, tensor: Any, shape: tuple) -> Any:
     """Averages pixels, and truncates or zero-pads channels (of images) or features."""
     if len(shape) == 4:
         tensor = torch.nn.functional.adaptive_avg_pool2d(tensor, shape[2:])
@@ -192,7 +192,7 @@ class ModelStateRestorer(contextlib.AbstractContextManager):
             module.__dict__.update(state)
         errors: list = []
 
-        def attempt(restore: Callable, *arguments: Any) -> None:
+        def try_to_restore(restore: Callable, *arguments: Any) -> None:
             try:
                 restore(*arguments)
             except Exception as error:  # noqa: BLE001 - raised below
@@ -202,11 +202,11 @@ class ModelStateRestorer(contextlib.AbstractContextManager):
             for tensor, _, _ in self._gradients:
                 tensor.grad = None  # a gradient must have the type of its tensor
             for entry in self._tensors:
-                attempt(self._restore_parameter, *entry)
+                try_to_restore(self._restore_parameter, *entry)
             for entry in self._gradients:
-                attempt(self._restore_gradient, *entry)
+                try_to_restore(self._restore_gradient, *entry)
         for restore, state in self._undo_random:
-            attempt(restore, state)
+            try_to_restore(restore, state)
         if errors:
             raise errors[0]
 
@@ -235,11 +235,11 @@ def _restore_tensor(torch: Any, tensor: Any, copy: Any) -> None:
     same_kind = all(getattr(tensor, name) == getattr(copy, name) for name in ("dtype", "shape", "device", "layout"))
     if not same_kind or tensor.layout != torch.strided or tensor.is_quantized:
         tensor.data = copy.clone()
-    elif not torch.equal(_tensor_bytes(torch, tensor), _tensor_bytes(torch, copy)):
+    elif not torch.equal(_view_tensor_as_bytes(torch, tensor), _view_tensor_as_bytes(torch, copy)):
         tensor.copy_(copy)
 
 
-def _tensor_bytes(torch: Any, tensor: Any) -> Any:
+def _view_tensor_as_bytes(torch: Any, tensor: Any) -> Any:
     """The bytes of a dense tensor: they distinguish -0.0 from 0.0, and a NaN is equal to itself."""
     return tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
 

@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterable, Sequence, Union
 
 from ._ledger import import_optional
 from ._library import JoulemapError
-from ._output import csv_cell, atomic_replacement
+from ._output import escape_csv_cell, replace_file_atomically
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -64,17 +64,17 @@ class LayerSteps:
     def to_parquet(self, path: Path) -> None:
         """Writes the table as Parquet; needs pyarrow."""
         table = self.to_arrow()
-        with atomic_replacement(path) as temporary_path:
+        with replace_file_atomically(path) as temporary_path:
             import_optional("pyarrow.parquet").write_table(table, temporary_path)
 
     def to_csv(self, path: Path) -> None:
         """Writes the table as CSV."""
         with (
-            atomic_replacement(path) as temporary_path,
+            replace_file_atomically(path) as temporary_path,
             open(temporary_path, "w", newline="", encoding="utf-8") as file,
         ):
             writer = csv.writer(file)
-            writer.writerow(map(csv_cell, [self.index_name, *self.columns]))
+            writer.writerow(map(escape_csv_cell, [self.index_name, *self.columns]))
             writer.writerows(zip(self.index, *self.columns.values()))
 
     def __len__(self) -> int:

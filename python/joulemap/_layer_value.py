@@ -16,13 +16,13 @@ import sys
 from typing import Any, Callable, Optional, Sequence, Union
 
 from ._energy import Energy, _format_number
-from ._layer_skip import ModelStateRestorer, observe_layers, skip_module, possible_skip_methods
+from ._layer_skip import ModelStateRestorer, observe_layers, skip_module, list_skip_methods
 from ._ledger import import_optional
 from ._measure import begin
-from ._output import atomic_replacement, csv_cell
+from ._output import replace_file_atomically, escape_csv_cell
 from ._torch_probe import first_error_line
 from ._validate_blocks import select_blocks, unwrap_model
-from ._validate_statistics import _pooled_deviation, t_95
+from ._validate_statistics import _pooled_standard_deviation, t_quantile_95
 
 # Windows below this length are short against the update period of many sensors.
 MAX_SHORT_WINDOW_S = 0.5
@@ -92,7 +92,7 @@ class LayerValues:
         if make is None:
             raise ValueError(f"{os.fspath(path)}: the name must end in .svg, .html or .csv")
         with (
-            atomic_replacement(path) as temporary_path,
+            replace_file_atomically(path) as temporary_path,
             open(temporary_path, "w", encoding="utf-8", newline="") as file,
         ):
             file.write(make())
@@ -118,7 +118,7 @@ class LayerValues:
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, _LAYER_VALUE_FIELDS)
         writer.writeheader()
-        writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in self.to_dicts())
+        writer.writerows({name: escape_csv_cell(value) for name, value in row.items()} for row in self.to_dicts())
         return text.getvalue()
 
     def title(self) -> str:
@@ -224,7 +224,7 @@ class _SkipExperiment:
         model fails is refused."""
         for block in list(self.blocks):
             results = {}
-            for way in possible_skip_methods(self._observations[id(block.modules[0][1])]):
+            for way in list_skip_methods(self._observations[id(block.modules[0][1])]):
                 try:
                     results[way] = self.evaluate_without_block(block, way)
                 except Exception as error:  # noqa: BLE001 - raised by the model or by evaluate
@@ -278,7 +278,7 @@ class _SkipExperiment:
         return energies
 
 
-def _costs_by_skipping(rounds: list, names: Sequence) -> tuple:
+def _layer_costs_by_skipping(rounds: list, names: Sequence) -> tuple:
     """(energy_j, low_j, high_j) of each layer: the energy of an evaluation minus that without the layer, paired by
     round; and the provenance. The spread between rounds is pooled over all layers."""
     energies = [energy for round_energies in rounds for energy in round_energies.values()]
@@ -286,22 +286,22 @@ def _costs_by_skipping(rounds: list, names: Sequence) -> tuple:
     if len(kinds) != 1 or None in kinds or any(energy.joules is None for energy in energies):
         return {}, None
     differences = {name: [entry[None].joules - entry[name].joules for entry in rounds] for name in names}
-    spread_j, degrees = _pooled_deviation(list(differences.values()))
+    spread_j, degrees = _pooled_standard_deviation(list(differences.values()))
     costs = {}
     for name, values in differences.items():
         mean_j = statistics.fmean(values)
-        half_j = t_95(degrees) * spread_j / math.sqrt(len(values)) if degrees > 0 else None
+        half_j = t_quantile_95(degrees) * spread_j / math.sqrt(len(values)) if degrees > 0 else None
         costs[name] = (mean_j, None, None) if half_j is None else (mean_j, mean_j - half_j, mean_j + half_j)
     return costs, kinds.pop()
 
 
-def _costs_of_recording(run: Any, blocks: Sequence) -> tuple:
+def _layer_costs_from_recording(run: Any, blocks: Sequence) -> tuple:
     """(energy_j, low_j, high_j) of each layer in a recording, summed over passes and devices; and the provenance."""
     ledger = run.ledger("module")
     costs = {}
     for block in blocks:
         paths = [path for path, _ in block.modules]
-        rows = [row for row in ledger.rows if row.energy_j is not None and _is_within(row.path[-1], paths)]
+        rows = [row for row in ledger.rows if row.energy_j is not None and _is_within_any_path(row.path[-1], paths)]
         if rows:
             costs[block.name] = tuple(_sum_or_none([getattr(row, name) for row in rows]) for name in COST_FIELDS)
     return costs, ledger.provenance
@@ -311,11 +311,11 @@ def _sum_or_none(values: list) -> Optional[float]:
     return None if None in values else sum(values)
 
 
-def _is_within(name: str, paths: Sequence) -> bool:
+def _is_within_any_path(name: str, paths: Sequence) -> bool:
     return any(name == path or name.startswith(path + ".") for path in paths)
 
 
-def _metric_earned(metrics: list, baselines: list, sign: float) -> tuple:
+def _mean_metric_and_earning(metrics: list, baselines: list, sign: float) -> tuple:
     """(metric, earned, low, high): means over the rounds, with the 90 % interval of the difference."""
     if not all(map(math.isfinite, metrics)):
         return None, None, None, None
@@ -324,10 +324,10 @@ def _metric_earned(metrics: list, baselines: list, sign: float) -> tuple:
         return metric, None, None, None
     baseline = statistics.fmean(baselines)
     earned = sign * (metric - baseline)
-    spread, degrees = _pooled_deviation([metrics, baselines])
+    spread, degrees = _pooled_standard_deviation([metrics, baselines])
     half = 0.0
     if degrees > 0 and spread > 0:
-        half = t_95(degrees) * spread * math.sqrt(1 / len(metrics) + 1 / len(baselines))
+        half = t_quantile_95(degrees) * spread * math.sqrt(1 / len(metrics) + 1 / len(baselines))
     return metric, earned, earned - half, earned + half
 
 
@@ -378,12 +378,16 @@ def layer_value(
         measured = experiment.run_rounds(rounds, seed, measures=run is None)
     names = [block.name for block in experiment.blocks]
     costs, provenance = (
-        _costs_by_skipping(measured, names) if run is None else _costs_of_recording(run, experiment.blocks)
+        _layer_costs_by_skipping(measured, names)
+        if run is None
+        else _layer_costs_from_recording(run, experiment.blocks)
     )
     rows = []
     for block in experiment.blocks:
         module = block.modules[0][1]
-        values = _metric_earned(experiment.metrics[block.name], [experiment.baseline, *experiment.metrics[None]], sign)
+        values = _mean_metric_and_earning(
+            experiment.metrics[block.name], [experiment.baseline, *experiment.metrics[None]], sign
+        )
         parameters = sum(parameter.numel() for _, part in block.modules for parameter in part.parameters())
         cost = costs.get(block.name, (None, None, None))
         rows.append(

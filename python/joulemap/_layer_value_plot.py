@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 from ._notebook import TABLE_STYLE
 
-WIDTH, HEIGHT = 760, 460
+PLOT_WIDTH, PLOT_HEIGHT = 760, 460
 MARGIN_LEFT, MARGIN_RIGHT, MARGIN_TOP, MARGIN_BOTTOM = 90, 20, 50, 60
 PARETO_FRONT_COLOUR, POINT_COLOUR = "#d9822b", "#5c7080"
 MAX_POINT_LABELS = 12
@@ -20,7 +20,8 @@ def draw_svg(values: Any) -> str:
     """A point for each layer of which both values are known, with bars for their intervals."""
     rows = [row for row in values.rows if row.energy_j is not None and row.earned is not None]
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {PLOT_WIDTH} {PLOT_HEIGHT}" '
+        f'width="{PLOT_WIDTH}" height="{PLOT_HEIGHT}" '
         f'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="white"/>',
         _svg_text(MARGIN_LEFT, 22, "What each layer costs and earns", size=15),
         _svg_text(MARGIN_LEFT, 40, values.title(), colour=POINT_COLOUR),
@@ -28,17 +29,17 @@ def draw_svg(values: Any) -> str:
     if rows:
         parts += _draw_points(values, rows)
     else:
-        parts.append(_svg_text(MARGIN_LEFT, HEIGHT / 2, "no layer has both an energy and a result"))
+        parts.append(_svg_text(MARGIN_LEFT, PLOT_HEIGHT / 2, "no layer has both an energy and a result"))
     return "".join([*parts, "</svg>"])
 
 
 def _draw_points(values: Any, rows: list) -> list:
     energies = [bound for row in rows for bound in (row.energy_j, row.low_j, row.high_j) if bound is not None]
     earnings = [bound for row in rows for bound in (row.earned, row.earned_low, row.earned_high) if bound is not None]
-    x = _make_linear_scale(min(0.0, *energies), max(0.0, *energies), MARGIN_LEFT, WIDTH - MARGIN_RIGHT)
+    x = _make_linear_scale(min(0.0, *energies), max(0.0, *energies), MARGIN_LEFT, PLOT_WIDTH - MARGIN_RIGHT)
     scale = _make_earning_scale(earnings)
     scaled = list(map(scale, [0.0, *earnings]))
-    y_of = _make_linear_scale(min(scaled), max(scaled), HEIGHT - MARGIN_BOTTOM, MARGIN_TOP)
+    y_of = _make_linear_scale(min(scaled), max(scaled), PLOT_HEIGHT - MARGIN_BOTTOM, MARGIN_TOP)
 
     def y(earned: float) -> float:
         return y_of(scale(earned))
@@ -65,26 +66,30 @@ def _draw_point(row: Any, x: Callable, y: Callable) -> list:
     if row.earned_low is not None and row.earned_high != row.earned_low:
         parts.append(_svg_line(centre_x, y(row.earned_low), centre_x, y(row.earned_high), colour))
     hint = html.escape(f"{row.name}: {row.energy_j:.4g} J, {row.earned:+.4g}, skipped by {row.skip}")
-    parts.append(f'<circle cx="{centre_x:.1f}" cy="{centre_y:.1f}" r="4" fill="{colour}"><title>{hint}</title></circle>')
+    parts.append(
+        f'<circle cx="{centre_x:.1f}" cy="{centre_y:.1f}" r="4" fill="{colour}"><title>{hint}</title></circle>'
+    )
     return parts
 
 
 def _draw_axes(x: Callable, y: Callable, energies: list, earnings: list, label: str) -> list:
     parts = [
-        _svg_line(MARGIN_LEFT, y(0.0), WIDTH - MARGIN_RIGHT, y(0.0), "#ccc"),
-        _svg_line(x(0.0), MARGIN_TOP, x(0.0), HEIGHT - MARGIN_BOTTOM, "#ccc"),
+        _svg_line(MARGIN_LEFT, y(0.0), PLOT_WIDTH - MARGIN_RIGHT, y(0.0), "#ccc"),
+        _svg_line(x(0.0), MARGIN_TOP, x(0.0), PLOT_HEIGHT - MARGIN_BOTTOM, "#ccc"),
     ]
     for tick in _ticks_at_round_values(min(0.0, *energies), max(0.0, *energies)):
-        parts.append(_svg_text(x(tick), HEIGHT - MARGIN_BOTTOM + 18, f"{tick:g}", anchor="middle"))
+        parts.append(_svg_text(x(tick), PLOT_HEIGHT - MARGIN_BOTTOM + 18, f"{tick:g}", anchor="middle"))
     shown: list = []
     for tick in _earning_ticks(earnings):
         if all(abs(y(tick) - other) > 14 for other in shown):
             shown.append(y(tick))
             parts.append(_svg_text(MARGIN_LEFT - 8, y(tick) + 4, f"{tick:g}", anchor="end"))
     parts.append(
-        _svg_text((MARGIN_LEFT + WIDTH - MARGIN_RIGHT) / 2, HEIGHT - 18, "energy of the layer, J", anchor="middle")
+        _svg_text(
+            (MARGIN_LEFT + PLOT_WIDTH - MARGIN_RIGHT) / 2, PLOT_HEIGHT - 18, "energy of the layer, J", anchor="middle"
+        )
     )
-    centre = (MARGIN_TOP + HEIGHT - MARGIN_BOTTOM) / 2
+    centre = (MARGIN_TOP + PLOT_HEIGHT - MARGIN_BOTTOM) / 2
     turned = f'transform="rotate(-90 20 {centre:.0f})"'
     return [*parts, _svg_text(20, centre, label, anchor="middle", more=turned)]
 
@@ -101,18 +106,18 @@ def _widen_range(low: float, high: float) -> tuple:
 
 def _make_earning_scale(earnings: list) -> Callable:
     """Linear up to the median of the values, logarithmic above: one layer often earns a hundred times another."""
-    unit = _earning_unit(earnings)
+    unit = _median_absolute_earning(earnings)
     return lambda value: math.asinh(value / unit)
 
 
-def _earning_unit(earnings: list) -> float:
+def _median_absolute_earning(earnings: list) -> float:
     sizes = sorted(abs(value) for value in earnings if value)
     return sizes[len(sizes) // 2] if sizes else 1.0
 
 
 def _earning_ticks(earnings: list) -> list:
     """0 and powers of 10 within the values, those farthest from 0 last."""
-    low, high, unit = min(0.0, *earnings), max(0.0, *earnings), _earning_unit(earnings)
+    low, high, unit = min(0.0, *earnings), max(0.0, *earnings), _median_absolute_earning(earnings)
     exponent = math.floor(math.log10(unit)) - 1
     powers = [10.0**power for power in range(exponent, exponent + 8)]
     return [0.0, *(sign * power for power in powers for sign in (1, -1) if low <= sign * power <= high)]

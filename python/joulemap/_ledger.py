@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 from ._energy import Diagnostic, interval_bound
 from ._library import JoulemapError
-from ._output import csv_cell, atomic_replacement
+from ._output import escape_csv_cell, replace_file_atomically
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -36,7 +36,7 @@ class Row:
     part: str  # "gpu", "cpu" or "ram"; "cpu+ram" if the row covers several
 
 
-_ROW_FIELDS = [field.name for field in dataclasses.fields(Row)]
+_ROW_FIELD_NAMES = [field.name for field in dataclasses.fields(Row)]
 _SUMMED_FIELDS = ("count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j", "waiting_s", "waiting_j")
 
 
@@ -130,7 +130,7 @@ class Ledger:
         """Means per step: sums divided by the number of steps."""
         if steps == 0:
             raise JoulemapError("the recording has no steps: mark them with jm.step()")
-        return self._with_rows([_scale_row(row, 1 / steps) for row in self.rows])
+        return self._copy_with_rows([_scale_row(row, 1 / steps) for row in self.rows])
 
     def nested(self) -> Ledger:
         """One row per module including all its submodules, and one per phase: "layer4" is the sum of "layer4.0.conv1"
@@ -139,21 +139,21 @@ class Ledger:
         for row in self.rows:
             for path in _enclosing_paths(row.path, self.by):
                 key = (path, row.device, row.part)
-                sums[key] = _add_rows(sums.get(key), row, path)
-        return self._with_rows(list(sums.values()))
+                sums[key] = _add_row_to_sum(sums.get(key), row, path)
+        return self._copy_with_rows(list(sums.values()))
 
-    def _with_rows(self, rows: list) -> Ledger:
+    def _copy_with_rows(self, rows: list) -> Ledger:
         ledger = Ledger({**self._report, "rows": []}, self._render_text)
         ledger.rows = rows
         return ledger
 
     def to_dicts(self) -> list:
         """The rows as dictionaries."""
-        return [{**{name: getattr(row, name) for name in _ROW_FIELDS}, "path": " ".join(row.path)} for row in self.rows]
+        return [{**{name: getattr(row, name) for name in _ROW_FIELD_NAMES}, "path": " ".join(row.path)} for row in self.rows]
 
     def to_pandas(self) -> Any:
         """A DataFrame with the same rows; needs pandas."""
-        return import_optional("pandas").DataFrame(self.to_dicts(), columns=_ROW_FIELDS)
+        return import_optional("pandas").DataFrame(self.to_dicts(), columns=_ROW_FIELD_NAMES)
 
     def to_arrow(self) -> Any:
         """A pyarrow.Table, which pandas and polars import without a copy; needs pyarrow. By request, its columns are
@@ -165,11 +165,11 @@ class Ledger:
             return pa.Table.from_pylist(self.serving["requests"])
         integer_types, number_fields = (
             {"count": pa.int64()},
-            set(_ROW_FIELDS) - {"path", "name", "device", "count", "basis", "part"},
+            set(_ROW_FIELD_NAMES) - {"path", "name", "device", "count", "basis", "part"},
         )
         types = [
             (name, integer_types.get(name, pa.float64() if name in number_fields else pa.string()))
-            for name in _ROW_FIELDS
+            for name in _ROW_FIELD_NAMES
         ]
         rows = [{**row, "count": round(row["count"])} for row in self.to_dicts()]
         return pa.Table.from_pylist(rows, schema=pa.schema(types))
@@ -183,18 +183,18 @@ class Ledger:
         table = self.to_arrow()
         import pyarrow.parquet
 
-        with atomic_replacement(path) as temporary_path:
+        with replace_file_atomically(path) as temporary_path:
             pyarrow.parquet.write_table(table, temporary_path)
 
     def to_csv(self, path: Path) -> None:
         """Writes the rows as CSV."""
         with (
-            atomic_replacement(path) as temporary_path,
+            replace_file_atomically(path) as temporary_path,
             open(temporary_path, "w", newline="", encoding="utf-8") as file,
         ):
-            writer = csv.DictWriter(file, _ROW_FIELDS)
+            writer = csv.DictWriter(file, _ROW_FIELD_NAMES)
             writer.writeheader()
-            writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in self.to_dicts())
+            writer.writerows({name: escape_csv_cell(value) for name, value in row.items()} for row in self.to_dicts())
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -213,7 +213,7 @@ class Ledger:
 
 
 def _make_row(entry: dict, counted_parts: Sequence[str]) -> Row:
-    fields = {name: entry.get(name) for name in _ROW_FIELDS}
+    fields = {name: entry.get(name) for name in _ROW_FIELD_NAMES}
     return Row(**{**fields, "path": tuple(entry["path"]), "part": _machine_part_of_row(entry, counted_parts)})
 
 
@@ -270,7 +270,7 @@ def _enclosing_paths(path: tuple, by: str) -> list:
     return [*phases, *((*path[:-1], ".".join(names[:depth])) for depth in range(1, len(names) + 1))]
 
 
-def _add_rows(sum_so_far: Optional[Row], row: Row, path: tuple) -> Row:
+def _add_row_to_sum(sum_so_far: Optional[Row], row: Row, path: tuple) -> Row:
     if sum_so_far is None:
         return dataclasses.replace(row, path=path, name=path[-1])
     added: dict = {"basis": row.basis if row.basis == sum_so_far.basis else "mixed"}

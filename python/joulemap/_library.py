@@ -13,15 +13,15 @@ from ._energy import Diagnostic, Domain, Energy
 
 _library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libjoulemap.so"))
 
-_OK, _NOT_FOUND = 0, 3
-_PROVENANCE = {0: None, 1: "measured", 2: "estimated"}
+_STATUS_OK, _STATUS_NOT_FOUND = 0, 3
+_PROVENANCE_BY_CODE = {0: None, 1: "measured", 2: "estimated"}
 
 
 class JoulemapError(RuntimeError):
     """A request failed; the text contains the cause and a remedy."""
 
 
-class _Options(ctypes.Structure):
+class _OptionsStructure(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_size_t),
         ("sensors", ctypes.c_char_p),
@@ -80,8 +80,8 @@ _library.jm_window_wait.argtypes = [ctypes.c_uint64, ctypes.POINTER(_EnergyStruc
 _library.jm_window_peek.argtypes = [ctypes.c_uint64, ctypes.POINTER(_EnergyStructure)]
 _library.jm_window_domain.argtypes = [ctypes.c_size_t, ctypes.POINTER(_DomainStructure)]
 _library.jm_window_diagnostic.argtypes = [ctypes.c_size_t, ctypes.POINTER(_DiagnosticStructure)]
-_library.jm_start.argtypes = [ctypes.POINTER(_Options)]
-_library.jm_doctor_json.argtypes = [ctypes.POINTER(_Options), ctypes.POINTER(ctypes.c_void_p)]
+_library.jm_start.argtypes = [ctypes.POINTER(_OptionsStructure)]
+_library.jm_doctor_json.argtypes = [ctypes.POINTER(_OptionsStructure), ctypes.POINTER(ctypes.c_void_p)]
 _library.jm_text_free.argtypes = [ctypes.c_void_p]
 _library.jm_text_free.restype = None
 
@@ -95,7 +95,7 @@ def _last_error() -> str:
 
 
 def _check_code(code: int) -> None:
-    if code != _OK:
+    if code != _STATUS_OK:
         raise JoulemapError(_last_error())
 
 
@@ -117,7 +117,7 @@ def _read_domain(index: int) -> Domain:
         joules=_none_if_nan(structure.joules),
         uncertainty_j=_none_if_nan(structure.uncertainty_j),
         watts=_none_if_nan(structure.mean_w),
-        provenance=_PROVENANCE[structure.provenance],
+        provenance=_PROVENANCE_BY_CODE[structure.provenance],
         counted=bool(structure.counted),
         part_of=_decode_text(structure.part_of),
         sensor=_decode_text(structure.sensor),
@@ -138,7 +138,7 @@ def read_energy(window: _hot.Window, wait: bool) -> Energy:
     but a reason."""
     structure = _make_structure(_EnergyStructure)
     code = (_library.jm_window_wait if wait else _library.jm_window_peek)(window.id, structure)
-    if code == _NOT_FOUND:
+    if code == _STATUS_NOT_FOUND:
         reason = "the measurement stopped or the process forked after the window began"
         return Energy(None, None, None, None, None, reason, settled=True)
     _check_code(code)
@@ -147,7 +147,7 @@ def read_energy(window: _hot.Window, wait: bool) -> Energy:
         uncertainty_j=_none_if_nan(structure.uncertainty_j),
         seconds=structure.elapsed_s,
         watts=_none_if_nan(structure.mean_w),
-        provenance=_PROVENANCE[structure.provenance],
+        provenance=_PROVENANCE_BY_CODE[structure.provenance],
         reason=_decode_text(structure.reason),
         measured_j=_none_if_nan(structure.measured_j),
         estimated_j=_none_if_nan(structure.estimated_j),
@@ -159,8 +159,8 @@ def read_energy(window: _hot.Window, wait: bool) -> Energy:
     )
 
 
-def _make_options(sensors: Optional[str], sysroot: object, period_s: float = 0) -> _Options:
-    options = _make_structure(_Options)
+def _make_options(sensors: Optional[str], sysroot: object, period_s: float = 0) -> _OptionsStructure:
+    options = _make_structure(_OptionsStructure)
     options.sensors = None if sensors is None else sensors.encode()
     options.sysroot = None if sysroot is None else os.fsencode(sysroot)  # type: ignore[arg-type]
     options.period_s = period_s

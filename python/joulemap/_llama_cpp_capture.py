@@ -18,7 +18,7 @@ import os
 import weakref
 from typing import Any, Iterator, List, Optional
 
-from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, EngineStepLog, RequestWork
+from ._engine_adapter import OUTCOME_ABORTED, OUTCOME_FINISHED, EngineAdapter, EngineStepLog, RequestWork
 
 _request_numbers = itertools.count()
 
@@ -64,7 +64,7 @@ class LlamaRequests:
         self.generation: Optional[GenerationRequest] = None  # of generate(), while it runs
         self._direct_eval: Optional[GenerationRequest] = None  # of eval() without generate()
 
-    def current_generation(self) -> GenerationRequest:
+    def find_or_begin_generation(self) -> GenerationRequest:
         if self.generation is not None:
             return self.generation
         llama = self._llama()
@@ -76,14 +76,14 @@ class LlamaRequests:
     def end_direct_eval(self) -> None:
         direct, self._direct_eval = self._direct_eval, None
         if direct is not None:
-            self.finish_generation(direct, FINISHED)
+            self.finish_generation(direct, OUTCOME_FINISHED)
 
     def before_decode(self) -> None:
         self.complete_pending_step(None)
         self.log.begin_step()
 
     def after_decode(self, tokens: int) -> None:
-        generation, llama = self.current_generation(), self._llama()
+        generation, llama = self.find_or_begin_generation(), self._llama()
         start = llama.n_tokens if llama is not None else None
         # A program that calls eval() may sample without sample(): then its later calls have a single token.
         is_prompt = not generation.has_sampled and (
@@ -123,7 +123,7 @@ class LlamaRequests:
         self.log.end_request(generation.id, outcome)
 
 
-def requests_of_llama(llama: Any) -> LlamaRequests:
+def find_or_create_requests(llama: Any) -> LlamaRequests:
     requests = getattr(llama, "_joulemap_requests", None)
     if requests is None:
         requests = llama._joulemap_requests = LlamaRequests(llama)
@@ -132,36 +132,36 @@ def requests_of_llama(llama: Any) -> LlamaRequests:
 
 
 def _before_eval(llama: Any, tokens: Any, *args: Any, **kwargs: Any) -> None:
-    requests = requests_of_llama(llama)
+    requests = find_or_create_requests(llama)
     requests.is_evaluating, requests.evaluated_tokens = True, len(tokens)
 
 
 def _after_eval(token: Any, result: Any, llama: Any, *args: Any, **kwargs: Any) -> None:
-    requests_of_llama(llama).is_evaluating = False
+    find_or_create_requests(llama).is_evaluating = False
 
 
 def _on_failed_eval(token: Any, llama: Any, *args: Any, **kwargs: Any) -> None:
-    requests_of_llama(llama).is_evaluating = False
+    find_or_create_requests(llama).is_evaluating = False
 
 
 def _before_embed(llama: Any, *args: Any, **kwargs: Any) -> None:
-    requests_of_llama(llama).is_embedding = True
+    find_or_create_requests(llama).is_embedding = True
 
 
 def _after_embed(token: Any, result: Any, llama: Any, *args: Any, **kwargs: Any) -> None:
-    requests_of_llama(llama).is_embedding = False
-    requests_of_llama(llama).complete_pending_step(FINISHED)
+    find_or_create_requests(llama).is_embedding = False
+    find_or_create_requests(llama).complete_pending_step(OUTCOME_FINISHED)
 
 
 def _on_failed_embed(token: Any, llama: Any, *args: Any, **kwargs: Any) -> None:
-    requests_of_llama(llama).is_embedding = False
-    requests_of_llama(llama).complete_pending_step(ABORTED)
+    find_or_create_requests(llama).is_embedding = False
+    find_or_create_requests(llama).complete_pending_step(OUTCOME_ABORTED)
 
 
 def _before_decode(context: Any, batch: Any) -> None:
     requests = getattr(context, "_joulemap_requests", None)
     if requests is not None and requests.is_embedding:
-        requests.complete_pending_step(FINISHED)
+        requests.complete_pending_step(OUTCOME_FINISHED)
         requests.log.begin_step()
     elif requests is not None and requests.is_evaluating:
         requests.before_decode()
@@ -170,12 +170,12 @@ def _before_decode(context: Any, batch: Any) -> None:
 def _after_decode(token: Any, result: Any, context: Any, batch: Any) -> None:
     requests = getattr(context, "_joulemap_requests", None)
     if requests is not None and requests.is_embedding:
-        requests.after_embedding(_lengths_of_sequences(batch))
+        requests.after_embedding(_count_sequence_tokens(batch))
     elif requests is not None and requests.is_evaluating:
         requests.after_decode(batch.n_tokens())
 
 
-def _lengths_of_sequences(batch: Any) -> List[int]:
+def _count_sequence_tokens(batch: Any) -> List[int]:
     lengths: dict = {}
     for index in range(batch.n_tokens()):
         sequence = batch.batch.seq_id[index][0]
@@ -184,11 +184,11 @@ def _lengths_of_sequences(batch: Any) -> List[int]:
 
 
 def _after_sample(token: Any, result: Any, llama: Any, *args: Any, **kwargs: Any) -> None:
-    requests_of_llama(llama).on_sample()
+    find_or_create_requests(llama).on_sample()
 
 
 def _before_reset(llama: Any) -> None:
-    requests = requests_of_llama(llama)
+    requests = find_or_create_requests(llama)
     if requests.generation is None:
         requests.end_direct_eval()
 
@@ -206,7 +206,7 @@ class GeneratorTracer:
         self.end_completion = adapter.guard_hook(self._end_completion)
 
     def _begin(self, llama: Any) -> GenerationRequest:
-        requests = requests_of_llama(llama)
+        requests = find_or_create_requests(llama)
         requests.end_direct_eval()
         generation = GenerationRequest("generate" if requests.completion is None else "completion")
         if requests.completion is not None:
@@ -214,16 +214,17 @@ class GeneratorTracer:
         return generation
 
     def _resume(self, llama: Any, generation: Optional[GenerationRequest]) -> None:
-        requests_of_llama(llama).generation = generation
+        find_or_create_requests(llama).generation = generation
 
     def _pause(self, llama: Any) -> None:
-        requests_of_llama(llama).generation = None
+        find_or_create_requests(llama).generation = None
 
     def _end(self, llama: Any, generation: Optional[GenerationRequest], outcome: str) -> None:
-        requests = requests_of_llama(llama)
+        requests = find_or_create_requests(llama)
         requests.generation = None
         completion = requests.completion
-        if generation is None or (completion is not None and completion.generation is generation and outcome == FINISHED):
+        is_own_generation = completion is not None and completion.generation is generation
+        if generation is None or (is_own_generation and outcome == OUTCOME_FINISHED):
             return  # the completion knows how it ended
         requests.finish_generation(generation, outcome)
 
@@ -237,25 +238,25 @@ class GeneratorTracer:
 
     def _end_completion(self, llama: Any, completion: Optional[RunningCompletion], is_closed: bool) -> None:
         if completion is not None and completion.generation is not None:
-            outcome = ABORTED if is_closed and not completion.has_finished else FINISHED
-            requests_of_llama(llama).finish_generation(completion.generation, outcome)
+            outcome = OUTCOME_ABORTED if is_closed and not completion.has_finished else OUTCOME_FINISHED
+            find_or_create_requests(llama).finish_generation(completion.generation, outcome)
 
     def trace_generate(self, llama: Any, tokens: Iterator[int]) -> Iterator[int]:
         generation = self.begin(llama)
-        outcome, sent = ABORTED, None
+        outcome, sent = OUTCOME_ABORTED, None
         try:
             while True:
                 self.resume(llama, generation)
                 try:
                     token = tokens.send(sent)  # type: ignore[attr-defined]
                 except StopIteration:
-                    outcome = FINISHED
+                    outcome = OUTCOME_FINISHED
                     return
                 finally:
                     self.pause(llama)
                 sent = yield token
         except GeneratorExit:
-            outcome = FINISHED  # how programs end a generation: generate() itself does not stop
+            outcome = OUTCOME_FINISHED  # how programs end a generation: generate() itself does not stop
             raise
         finally:
             tokens.close()  # type: ignore[attr-defined]
@@ -315,7 +316,7 @@ def install(module: Any) -> None:
             chunks = complete(self, *args, **kwargs)
             if not adapter.is_recording():
                 return chunks
-            adapter.guard_hook(requests_of_llama)(self)
+            adapter.guard_hook(find_or_create_requests)(self)
             return follower.trace_completion(self, chunks, bool(kwargs.get("stream")))
 
         llama.generate, llama._create_completion = captured_generate, captured_completion

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Optional
 
 from ._library import JoulemapError
-from ._output import atomic_replacement
+from ._output import replace_file_atomically
 
 # Factors of GPUs, and the last part of their paths. Those of CPUs are files in sysfs (kernel documentation:
 # admin-guide/pm/cpufreq.rst, power/powercap/powercap.rst).
@@ -113,7 +113,9 @@ class MachineSettings:
         if self._owner != os.getpid():
             raise JoulemapError("a forked process cannot change settings of the machine: end it inside train")
         try:
-            targets = {path: value for name, factor in wanted.items() for path, value in self._values_by_path(name, factor)}
+            targets = {
+                path: value for name, factor in wanted.items() for path, value in self._list_path_values(name, factor)
+            }
             for path in targets:
                 if path not in self._changes:
                     self._remember_value(path)
@@ -124,10 +126,10 @@ class MachineSettings:
             self.restore()
             raise JoulemapError(f"a setting cannot be changed ({error}): run as root, or remove the factor") from error
 
-    def _values_by_path(self, name: str, value: Any) -> list:
+    def _list_path_values(self, name: str, value: Any) -> list:
         """(path, value as text) of each device."""
         try:
-            paths = self._machine.setting_paths(name)
+            paths = self._machine.find_setting_paths(name)
         except JoulemapError as error:
             raise JoulemapError(f"{error}: remove the factor {name}") from error
         if not paths:
@@ -164,7 +166,7 @@ class MachineSettings:
         if self._changes:
             notes, unrestored = _restore_changes(self._changes.values(), self._machine.write, self._path)
             unrestored = [*self._unrestored, *unrestored]
-            notes += _keep_in_backup(self._path, unrestored)
+            notes += _rewrite_backup(self._path, unrestored)
             self.notes += notes
             self._unrestored, self._changes = unrestored, {}
         if self._watcher is not None:
@@ -188,7 +190,7 @@ def restore_from_backup(path: str, machine: _SettingStore) -> tuple:
             note += f" with {path}.refused"
         return [note], []
     notes, unrestored = _restore_changes(changes, machine.restore_value, path)
-    return notes + _keep_in_backup(path, unrestored), unrestored
+    return notes + _rewrite_backup(path, unrestored), unrestored
 
 
 def _restore_changes(changes: Iterable, write: Callable, backup: str) -> tuple:
@@ -206,7 +208,7 @@ def _restore_changes(changes: Iterable, write: Callable, backup: str) -> tuple:
     return notes, unrestored
 
 
-def _keep_in_backup(path: str, unrestored: list) -> list:
+def _rewrite_backup(path: str, unrestored: list) -> list:
     """Keeps only these changes in the file, which is removed if there are none. Returns notes on a failure."""
     try:
         if unrestored:
@@ -222,7 +224,7 @@ def _keep_in_backup(path: str, unrestored: list) -> list:
 def _write_backup(path: str, changes: Iterable) -> None:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(changes)
-    with atomic_replacement(path) as temporary_path, open(temporary_path, "w", encoding="utf-8") as file:
+    with replace_file_atomically(path) as temporary_path, open(temporary_path, "w", encoding="utf-8") as file:
         file.write(text.getvalue())
 
 
@@ -307,7 +309,7 @@ class _SettingStore:
             self._loaded_nvml = _Nvml()
         return self._loaded_nvml
 
-    def setting_paths(self, name: str) -> list:
+    def find_setting_paths(self, name: str) -> list:
         """All paths of a factor on this machine."""
         if name in GPU_SETTINGS:
             return [f"nvml:{uuid}/{GPU_SETTINGS[name]}" for uuid in self._nvml().uuids()]
@@ -384,7 +386,7 @@ class _SettingStore:
             uuid, _, kind = path[len("nvml:") :].rpartition("/")
             is_known = bool(uuid) and uuid.isascii() and kind in GPU_SETTINGS.values()
         else:
-            is_known = any(path in self.setting_paths(name) for name in SETTING_NAMES if name not in GPU_SETTINGS)
+            is_known = any(path in self.find_setting_paths(name) for name in SETTING_NAMES if name not in GPU_SETTINGS)
         if not is_known:
             return f"{path[:200]!r} is not a setting of this machine"
         if path.endswith("/scaling_governor"):

@@ -59,10 +59,10 @@ def log(**values: object) -> None:
     """
     logged_metric_names.update(values)
     for name, value in values.items():
-        _hot.log_value(name, value if type(value) is float else _metric_value(name, value))
+        _hot.log_value(name, value if type(value) is float else _to_metric_value(name, value))
 
 
-def _metric_value(name: str, value: object) -> float:
+def _to_metric_value(name: str, value: object) -> float:
     device = getattr(value, "device", None)
     if device is not None and not callable(device):
         kind = getattr(device, "type", None) or getattr(device, "platform", None) or str(device)

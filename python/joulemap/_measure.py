@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
 # Flags of code objects (inspect.CO_*) that identify generators, coroutines and asynchronous generators.
-_GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
+_GENERATOR_FLAG, _COROUTINE_FLAG, _ASYNC_GENERATOR_FLAG = 0x20, 0x80, 0x200
 
 
 # _library.read_energy, loaded on first use: _library needs ctypes and dataclasses, which dominate the import time.
@@ -142,7 +142,7 @@ def _wrap_function(function: F, name: str) -> F:
         wrapper.calls += 1
         wrapper.last = window
 
-    if flags & _COROUTINE:
+    if flags & _COROUTINE_FLAG:
 
         @wraps(function)
         async def wrapper(*args, **kwargs):
@@ -153,7 +153,7 @@ def _wrap_function(function: F, name: str) -> F:
             finally:
                 record_call(window)
 
-    elif flags & _ASYNC_GENERATOR:
+    elif flags & _ASYNC_GENERATOR_FLAG:
 
         @wraps(function)
         async def wrapper(*args, **kwargs):
@@ -165,7 +165,7 @@ def _wrap_function(function: F, name: str) -> F:
             finally:
                 record_call(window)
 
-    elif flags & _GENERATOR:
+    elif flags & _GENERATOR_FLAG:
 
         @wraps(function)
         def wrapper(*args, **kwargs):

@@ -12,7 +12,7 @@ import json
 from os import PathLike
 from typing import Any, Union
 
-from ._output import atomic_replacement
+from ._output import replace_file_atomically
 from ._torch_wrappers import WRAPPED_MODEL_ATTRIBUTES
 
 
@@ -24,7 +24,7 @@ def module_names(model: Any, *inputs: Any, **named_inputs: Any) -> dict[str, lis
     same for most models. Modules that are never called themselves (ModuleList) are excluded.
     """
     paths = _module_paths(model)
-    called = _modules_in_call_order(model, inputs, named_inputs) if inputs or named_inputs else []
+    called = _record_call_order(model, inputs, named_inputs) if inputs or named_inputs else []
     in_order = called + [module for module in paths if module not in set(called) and _is_callable(module)]
     names: dict[str, list[str]] = {}
     for module in in_order:
@@ -36,7 +36,7 @@ def module_names(model: Any, *inputs: Any, **named_inputs: Any) -> dict[str, lis
 def save_module_names(model: Any, path: Union[str, PathLike], *inputs: Any, **named_inputs: Any) -> None:
     """Writes module_names() to a file for `joulemap import kineto --modules`."""
     names = module_names(model, *inputs, **named_inputs)
-    with atomic_replacement(path) as beside, open(beside, "w", encoding="utf-8") as file:
+    with replace_file_atomically(path) as beside, open(beside, "w", encoding="utf-8") as file:
         json.dump(names, file, indent=1)
         file.write("\n")
 
@@ -47,18 +47,18 @@ def _module_paths(model: Any) -> dict[Any, str]:
     while (held := WRAPPED_MODEL_ATTRIBUTES.get(type(model).__name__)) and hasattr(model, held):
         model = getattr(model, held)
     paths: dict[Any, str] = {model: type(model).__name__}
-    _add_children(model, "", paths)
+    _add_child_paths(model, "", paths)
     return paths
 
 
-def _add_children(parent: Any, path: str, paths: dict[Any, str]) -> None:
+def _add_child_paths(parent: Any, path: str, paths: dict[Any, str]) -> None:
     held = WRAPPED_MODEL_ATTRIBUTES.get(type(parent).__name__)
     for name, module in parent._modules.items():
         if module is None or module in paths:
             continue
         own = path if name == held else f"{path}.{name}" if path else name
         paths[module] = own
-        _add_children(module, own, paths)
+        _add_child_paths(module, own, paths)
 
 
 def _is_callable(module: Any) -> bool:
@@ -68,7 +68,7 @@ def _is_callable(module: Any) -> bool:
     return type(module).forward is not torch.nn.Module.forward
 
 
-def _modules_in_call_order(model: Any, inputs: tuple, named_inputs: dict) -> list[Any]:
+def _record_call_order(model: Any, inputs: tuple, named_inputs: dict) -> list[Any]:
     import torch
 
     called: dict[Any, None] = {}

@@ -18,7 +18,7 @@ TABLE_STYLE = (
 def ledger_html(ledger: Any) -> str:
     """HTML table of a ledger, with the totals as its caption. Rows of modules include their submodules; all text is
     escaped."""
-    rows = _tree_rows(ledger)
+    rows = _sort_rows_as_tree(ledger)
     most = max((_energy_or_zero(row) for row in rows), default=0.0)
     body = "".join(_row_html(row, most) for row in rows[:MAX_NOTEBOOK_ROWS])
     left_out = len(rows) - MAX_NOTEBOOK_ROWS
@@ -30,13 +30,13 @@ def ledger_html(ledger: Any) -> str:
     )
 
 
-def _tree_rows(ledger: Any) -> list:
+def _sort_rows_as_tree(ledger: Any) -> list:
     """Rows in the order of a tree: GPUs first, within a device the branch with the most energy first."""
     rows = ledger.nested().rows if ledger.by in ("layer", "module", "op", "tensor") else list(ledger.rows)
-    cost = {(row.device, _tree_levels_of(row.path)): _energy_or_zero(row) for row in rows}
+    cost = {(row.device, _split_tree_levels(row.path)): _energy_or_zero(row) for row in rows}
 
     def order(row: Any) -> tuple:
-        steps = _tree_levels_of(row.path)
+        steps = _split_tree_levels(row.path)
         return (
             not str(row.device).startswith("gpu"),
             str(row.device),
@@ -46,7 +46,7 @@ def _tree_rows(ledger: Any) -> list:
     return sorted(rows, key=order)
 
 
-def _tree_levels_of(path: tuple) -> tuple:
+def _split_tree_levels(path: tuple) -> tuple:
     """The levels of the tree that lead to a row: ("train", "forward", "a.b") -> ("train", "forward", "a", "b")."""
     return tuple(path) if len(path) < 3 else (*path[:-1], *path[-1].split("."))
 
@@ -56,7 +56,7 @@ def _energy_or_zero(row: Any) -> float:
 
 
 def _row_html(row: Any, most: float) -> str:
-    steps = _tree_levels_of(row.path)
+    steps = _split_tree_levels(row.path)
     share = 0.0 if most <= 0 else _energy_or_zero(row) / most
     name = f'<span title="{html.escape(" ".join(row.path))}">{"&emsp;" * (len(steps) - 1)}{html.escape(steps[-1])}</span>'
     interval = "" if row.low_j is None else f"{row.low_j:.4g} to {row.high_j:.4g}"

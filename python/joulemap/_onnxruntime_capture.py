@@ -28,13 +28,13 @@ class TracedSession:
     def __init__(self, model: object, trace: Optional[FrameworkTrace]) -> None:
         is_path = isinstance(model, (str, os.PathLike))
         self._model = os.path.basename(os.fspath(model)) if is_path else "model"
-        mode = capture.child_scope(0, capture.MODE, "inference")
-        self.scope = capture.child_scope(mode, capture.REGION, self._model)
+        mode = capture.child_scope(0, capture.SCOPE_MODE, "inference")
+        self.scope = capture.child_scope(mode, capture.SCOPE_REGION, self._model)
         self._trace = trace
         self._runs = 0
 
     def begin(self) -> int:
-        capture.on_event(capture.FORWARD_INFER)
+        capture.on_event(capture.EVENT_FORWARD_INFER)
         return capture.enter(self.scope)
 
     def end(self, session, depth: int) -> None:

@@ -17,7 +17,7 @@ import weakref
 from typing import Any, Dict, List, Optional
 
 from . import _capture_interface as capture
-from ._engine_adapter import FINISHED, EngineAdapter, EngineStepLog, RequestWork
+from ._engine_adapter import OUTCOME_FINISHED, EngineAdapter, EngineStepLog, RequestWork
 
 _generator_numbers = itertools.count()
 
@@ -72,7 +72,7 @@ class GeneratorSequences:
         self.complete_prompt(0)
         self.has_ended = True
         for id in self._request_ids:
-            self.log.end_request(id, FINISHED)
+            self.log.end_request(id, OUTCOME_FINISHED)
         self._request_ids = []
 
 
@@ -83,7 +83,7 @@ class GeneratorRegistry:
         self._adapter = adapter
         self._sequences: Dict[int, GeneratorSequences] = {}
 
-    def sequences_of(self, generator: Any) -> Optional[GeneratorSequences]:
+    def find_sequences(self, generator: Any) -> Optional[GeneratorSequences]:
         return self._sequences.get(id(generator))
 
     def add_generator(self, generator: Any, options: dict, model: Optional[str]) -> None:
@@ -114,7 +114,7 @@ def install(module: Any) -> None:
         generators.add_generator(generator, _read_search_options(params), getattr(model, "type", None))
 
     def before_append_tokens(generator: Any, *args: Any, **kwargs: Any) -> Optional[int]:
-        sequences = generators.sequences_of(generator)
+        sequences = generators.find_sequences(generator)
         if sequences is None:
             return None
         sequences.complete_prompt(0)
@@ -122,29 +122,29 @@ def install(module: Any) -> None:
         return generator.token_count()
 
     def after_append_tokens(count: Optional[int], result: Any, generator: Any, *args: Any, **kwargs: Any) -> None:
-        sequences = generators.sequences_of(generator)
+        sequences = generators.find_sequences(generator)
         if sequences is not None and count is not None:
             sequences.add_prompt_tokens(count, generator.token_count())
 
     def before_generate(generator: Any) -> Optional[int]:
-        sequences = generators.sequences_of(generator)
+        sequences = generators.find_sequences(generator)
         if sequences is None:
             return None
         sequences.begin()
         return generator.token_count()
 
     def after_generate(count: Optional[int], result: Any, generator: Any) -> None:
-        sequences = generators.sequences_of(generator)
+        sequences = generators.find_sequences(generator)
         if sequences is not None and count is not None:
             sequences.add_generated_tokens(count, generator.token_count())
 
     def after_is_done(token: Any, is_done: bool, generator: Any) -> None:
-        sequences = generators.sequences_of(generator) if is_done else None
+        sequences = generators.find_sequences(generator) if is_done else None
         if sequences is not None and not sequences.has_ended:
             sequences.end()
 
     def before_rewind(generator: Any, *args: Any, **kwargs: Any) -> None:
-        sequences = generators.sequences_of(generator)
+        sequences = generators.find_sequences(generator)
         if sequences is not None:
             sequences.end()
 

@@ -17,12 +17,12 @@ RECORDING_MAGIC = b"\xb5J\r\n"
 
 
 @contextlib.contextmanager
-def atomic_replacement(path: Union[str, os.PathLike]) -> Iterator[str]:
+def replace_file_atomically(path: Union[str, os.PathLike]) -> Iterator[str]:
     """Yields a temporary path beside `path`, which is renamed to `path` when the block ends without an exception.
 
     A symbolic link is kept and its target replaced, unless another user may have planted the link. Permissions are
     kept; a new file is readable only by its owner. Pipes and devices are written directly."""
-    if _is_planted_file(os.fspath(path)):
+    if _has_untrusted_owner(os.fspath(path)):
         raise JoulemapError(f"{os.fspath(path)} belongs to another user in a world-writable folder: use another path")
     target = os.path.realpath(os.fspath(path))
     mode = _file_mode(target)
@@ -45,7 +45,7 @@ def atomic_replacement(path: Union[str, os.PathLike]) -> Iterator[str]:
         raise
 
 
-def csv_cell(value: Any) -> Any:
+def escape_csv_cell(value: Any) -> Any:
     """Escapes a text like `joulemap export --to csv`: terminal control characters become "?", and spreadsheet formulas
     are prefixed with an apostrophe."""
     if not isinstance(value, str):
@@ -67,7 +67,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _is_planted_file(path: str) -> bool:
+def _has_untrusted_owner(path: str) -> bool:
     """Whether another user placed this link or file in a world-writable folder: may_be_planted of
     src/base/output_file.cc."""
     if not os.path.lexists(path):

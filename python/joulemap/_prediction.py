@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, Sequence, Union
 
 from ._library import JoulemapError
-from ._recorder import joulemap_program
+from ._recorder import joulemap_program_path
 
 PREDICT_TIMEOUT_S = 120
 
@@ -127,7 +127,7 @@ def predict(
 
 
 def _run_predict(arguments: list, text: Optional[str]) -> Prediction:
-    command = [joulemap_program(), "predict", *arguments, "--json"]
+    command = [joulemap_program_path(), "predict", *arguments, "--json"]
     input_options: dict = {"stdin": subprocess.DEVNULL} if text is None else {"input": text}
     options = {"capture_output": True, "text": True, "timeout": PREDICT_TIMEOUT_S, **input_options}
     process = subprocess.run(command, **options)  # type: ignore[call-overload]

@@ -58,12 +58,12 @@ def pytest_runtest_call(item: Any) -> Any:
     item.config.stash[_energies_key].append((item.nodeid, energy, budget))
     item.user_properties.append(("joules", energy.joules))
     item.user_properties.append(("joules_provenance", energy.provenance))
-    failure = None if outcome.excinfo is not None or budget is None else _budget_failure(energy, budget)
+    failure = None if outcome.excinfo is not None or budget is None else _budget_failure_text(energy, budget)
     if failure is not None:
         outcome.force_exception(pytest.fail.Exception(failure, pytrace=False))
 
 
-def _budget_failure(energy: Any, budget: float) -> Optional[str]:
+def _budget_failure_text(energy: Any, budget: float) -> Optional[str]:
     if energy.joules is None:
         return f"cannot check the budget of {budget:g} J: the energy is unknown ({energy.reason})"
     if energy.joules - (energy.uncertainty_j or 0) > budget:

@@ -17,7 +17,7 @@ from ._library import JoulemapError
 END_TIMEOUT_S = 300
 
 
-def joulemap_program() -> str:
+def joulemap_program_path() -> str:
     """Path of the `joulemap` program of this package."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "joulemap")
 
@@ -69,7 +69,7 @@ class Recorder:
 
         file = os.path.abspath(file)
         command = [
-            joulemap_program(),
+            joulemap_program_path(),
             "record",
             "-p",
             str(os.getpid()),

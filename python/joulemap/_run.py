@@ -14,7 +14,7 @@ from typing import Any, Optional, Sequence, Union
 from ._layer_steps import LayerSteps
 from ._ledger import Ledger, merge_ledgers
 from ._library import JoulemapError
-from ._recorder import joulemap_program
+from ._recorder import joulemap_program_path
 
 Path = Union[str, "os.PathLike[str]"]
 MACHINE_PARTS = ("cpu", "ram", "gpu")
@@ -23,14 +23,14 @@ MACHINE_PARTS = ("cpu", "ram", "gpu")
 def run_joulemap(*arguments: object) -> str:
     """Returns the output of `joulemap ARGUMENTS...`. A failure raises JoulemapError with its message and remedy."""
     process = subprocess.run(
-        [joulemap_program(), *map(os.fspath, map(_argument_text, arguments))], capture_output=True, text=True
+        [joulemap_program_path(), *map(os.fspath, map(_to_command_argument, arguments))], capture_output=True, text=True
     )
     if process.returncode != 0:
         raise JoulemapError(process.stderr.replace("joulemap: ", "").strip() or f"exit code {process.returncode}")
     return process.stdout
 
 
-def _argument_text(argument: object) -> Any:
+def _to_command_argument(argument: object) -> Any:
     return argument if isinstance(argument, os.PathLike) else str(argument)
 
 

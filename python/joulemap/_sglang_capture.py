@@ -14,7 +14,7 @@ import itertools
 import sys
 from typing import Any, List, Optional, Tuple
 
-from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, EngineStepLog, RequestWork
+from ._engine_adapter import OUTCOME_ABORTED, OUTCOME_FINISHED, EngineAdapter, EngineStepLog, RequestWork
 
 _scheduler_numbers = itertools.count()  # of schedulers in this process
 _RANK_ATTRIBUTES = ("attn_tp_rank", "attn_cp_rank", "pp_rank")
@@ -74,7 +74,7 @@ class SchedulerSteps:
         """Ends requests that ended outside of steps, and forgets the counts of those that have ended."""
         for request in list(self.log.requests.values()):
             if request.steps_in_flight == 0 and request.engine_request.finished():
-                self.log.end_request(request.id, request_outcome(request.engine_request) or FINISHED)
+                self.log.end_request(request.id, request_outcome(request.engine_request) or OUTCOME_FINISHED)
         known = self.log.requests
         self._output_counts = {rid: count for rid, count in self._output_counts.items() if rid in known}
 
@@ -87,7 +87,7 @@ def _cached_token_count(request: Any) -> int:
 def request_outcome(request: Any) -> Optional[str]:
     if not request.finished():
         return None
-    return ABORTED if type(request.finished_reason).__name__ == "FINISH_ABORT" else FINISHED
+    return OUTCOME_ABORTED if type(request.finished_reason).__name__ == "FINISH_ABORT" else OUTCOME_FINISHED
 
 
 def _is_first_rank(scheduler: Any) -> bool:
@@ -138,7 +138,7 @@ def _after_abort_request(waiting: Optional[List[Any]], result: Any, scheduler: A
     still = {id(request) for request in scheduler.waiting_queue}
     for request in waiting:
         if id(request) not in still:
-            _find_or_create_steps(scheduler).log.end_request(request.rid, ABORTED)
+            _find_or_create_steps(scheduler).log.end_request(request.rid, OUTCOME_ABORTED)
 
 
 def install(module: Any) -> None:

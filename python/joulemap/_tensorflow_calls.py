@@ -58,7 +58,7 @@ def set_current_call(call: Optional[CapturedCall]) -> Optional[CapturedCall]:
     return before
 
 
-def names_being_traced() -> Optional[GraphNames]:
+def current_graph_names() -> Optional[GraphNames]:
     call = _thread_state.call
     return call.names if call is not None else None
 

@@ -25,7 +25,7 @@ from ._tensorflow_calls import CapturedCall, TensorFlowProfiler, current_call, s
 from ._tensorflow_eager import is_recording_tape, watch_eager
 from ._tensorflow_graphs import computes_gradients, read_graphs
 
-_CONCRETE_NAME = re.compile(r"^__(?:inference|forward|backward)_(.+?)_\d+$")
+_CONCRETE_NAME_PATTERN = re.compile(r"^__(?:inference|forward|backward)_(.+?)_\d+$")
 _MAX_FETCHES_IN_NAME = 3
 # Sets of fetches of a session that have their own scope. A program that extends its graph in every step has more.
 _MAX_FETCH_SETS = 64
@@ -53,9 +53,9 @@ class CapturedFunction:
         self._set_scopes()
 
     def _set_scopes(self) -> None:
-        mode = capture.child_scope(0, capture.MODE, self._mode) if self._mode else 0
-        self._scope = capture.child_scope(mode, capture.REGION, self.name)
-        self._compile_scope = capture.child_scope(self._scope, capture.PHASE, "compile")
+        mode = capture.child_scope(0, capture.SCOPE_MODE, self._mode) if self._mode else 0
+        self._scope = capture.child_scope(mode, capture.SCOPE_REGION, self.name)
+        self._compile_scope = capture.child_scope(self._scope, capture.SCOPE_PHASE, "compile")
 
     def call_captured(self, function: Callable, args, kwargs, compiles: bool = False):
         """Calls the function. `compiles`: this call is known to compile a graph that was built before."""
@@ -101,11 +101,11 @@ class FunctionCapture:
         self._captured_functions: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
     @capture.suppress_failures
-    def _capture_of_function(self, function) -> CapturedFunction:
+    def _find_or_create_capture(self, function) -> CapturedFunction:
         known = self._captured_functions.get(function)
         if known is None:
             name = str(getattr(function, "name", None) or "function")
-            concrete = _CONCRETE_NAME.match(name)
+            concrete = _CONCRETE_NAME_PATTERN.match(name)
             known = CapturedFunction(concrete[1] if concrete else name, self._profiler, self._steps)
             self._captured_functions[function] = known
         return known
@@ -119,7 +119,7 @@ class FunctionCapture:
             # While another function is traced, a call adds to its graph and executes nothing.
             if current_call() is not None or not capture_function._executing_eagerly():
                 return original(self, *args, **kwargs)
-            captured = capture_function._capture_of_function(self)
+            captured = capture_function._find_or_create_capture(self)
             if captured is None:
                 return original(self, *args, **kwargs)
             return captured.call_captured(original, (self, *args), kwargs)
@@ -137,14 +137,14 @@ class SessionCapture:
         self._by_session: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
     @staticmethod
-    def _name_of(fetch) -> str:
+    def _fetch_name(fetch) -> str:
         name = getattr(fetch, "name", None)
         return (name if isinstance(name, str) else str(fetch)).partition(":")[0]
 
     @capture.suppress_failures
-    def _capture_of_fetches(self, session, fetches) -> Optional["CapturedFetches"]:
+    def _find_or_create_fetches_capture(self, session, fetches) -> Optional["CapturedFetches"]:
         try:
-            names = tuple(sorted({self._name_of(fetch) for fetch in self._flatten(fetches) if fetch is not None}))
+            names = tuple(sorted({self._fetch_name(fetch) for fetch in self._flatten(fetches) if fetch is not None}))
         except (TypeError, ValueError):  # a structure that cannot be sorted
             names = ()
         known = self._by_session.setdefault(session, {})
@@ -160,7 +160,7 @@ class SessionCapture:
 
         @functools.wraps(run)
         def traced_run(self, fetches, *args, **kwargs):
-            captured = session_capture._capture_of_fetches(self, fetches) if current_call() is None else None
+            captured = session_capture._find_or_create_fetches_capture(self, fetches) if current_call() is None else None
             if captured is None:
                 return run(self, fetches, *args, **kwargs)
             return captured.run(self.graph, run, (self, fetches, *args), kwargs)
@@ -168,7 +168,7 @@ class SessionCapture:
         @functools.wraps(make_callable)
         def traced_make_callable(self, fetches, *args, **kwargs):
             made = make_callable(self, fetches, *args, **kwargs)
-            captured = session_capture._capture_of_fetches(self, fetches) if current_call() is None else None
+            captured = session_capture._find_or_create_fetches_capture(self, fetches) if current_call() is None else None
             if captured is None:
                 return made
             return functools.wraps(made)(lambda *given, **named: captured.run(self.graph, made, given, named))
@@ -198,9 +198,9 @@ class CapturedFetches:
         self._graph_version = graph.version
         names = self._function.names
         read_graphs([graph], names, unscoped_phase="forward")
-        names.has_gradients = computes_gradients(self._operations(graph))
+        names.has_gradients = computes_gradients(self._find_operations(graph))
 
-    def _operations(self, graph) -> List:
+    def _find_operations(self, graph) -> List:
         found = []
         for name in self._fetches:
             try:
@@ -225,13 +225,13 @@ def _watch_steps(steps: StepDetector) -> None:
     Trace.__init__ = __init__
 
 
-def is_enabled() -> bool:
+def is_tracing_enabled() -> bool:
     return capture.is_recording() and os.environ.get("JOULEMAP_TRACE") not in ("off", "kernels")
 
 
 @capture.suppress_failures
 def install(tf) -> None:
-    if not is_enabled():
+    if not is_tracing_enabled():
         return
     try:
         from tensorflow.python.client.session import BaseSession

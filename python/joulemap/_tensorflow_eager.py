@@ -16,7 +16,7 @@ from . import _capture_interface as capture
 
 
 class _ThreadState(threading.local):
-    tapes = 0  # open tapes
+    open_tape_count = 0  # open tapes
 
     def __init__(self) -> None:
         self.layers: List[str] = []  # Keras layers being called, outermost first
@@ -27,33 +27,33 @@ _thread_state = _ThreadState()
 
 def is_recording_tape() -> bool:
     """Whether this thread is in a GradientTape outside of any graph."""
-    return _thread_state.tapes > 0
+    return _thread_state.open_tape_count > 0
 
 
 class EagerCapture:
     def __init__(self, tf) -> None:
         self.is_eager = tf.executing_eagerly
-        self._train_scope = capture.child_scope(0, capture.MODE, "train")
-        self._inference_scope = capture.child_scope(0, capture.MODE, "inference")
+        self._train_scope = capture.child_scope(0, capture.SCOPE_MODE, "train")
+        self._inference_scope = capture.child_scope(0, capture.SCOPE_MODE, "inference")
         self._has_optimizer = False  # the program updates variables through an optimizer
         self._has_gradients = False  # gradients were computed since the last step began
         self._has_reported = False
 
     def phase_scope(self, name: str, trains: bool = True) -> int:
-        return capture.child_scope(self._train_scope if trains else self._inference_scope, capture.PHASE, name)
+        return capture.child_scope(self._train_scope if trains else self._inference_scope, capture.SCOPE_PHASE, name)
 
     def begin_tape(self) -> Optional[int]:
-        _thread_state.tapes += 1
-        if _thread_state.tapes > 1:
+        _thread_state.open_tape_count += 1
+        if _thread_state.open_tape_count > 1:
             return None
         if self._has_gradients and not self._has_optimizer:
-            capture.on_event(capture.OPTIMIZER_DONE)  # the program itself updated its variables
+            capture.on_event(capture.EVENT_OPTIMIZER_DONE)  # the program itself updated its variables
         self._has_gradients = False
-        capture.on_event(capture.FORWARD_TRAIN)
+        capture.on_event(capture.EVENT_FORWARD_TRAIN)
         return capture.enter(self.phase_scope("forward"))
 
     def end_tape(self, depth: Optional[int]) -> None:
-        _thread_state.tapes = max(_thread_state.tapes - 1, 0)
+        _thread_state.open_tape_count = max(_thread_state.open_tape_count - 1, 0)
         if depth is not None:
             capture.leave_to(depth)
 
@@ -66,7 +66,7 @@ class EagerCapture:
                 "TensorFlow ran the backward pass eagerly: its energy has a phase, but no layers",
                 "decorate the training step with @tf.function",
             )
-        capture.on_event(capture.BACKWARD)
+        capture.on_event(capture.EVENT_BACKWARD)
         return capture.enter(self.phase_scope("backward"))
 
     def begin_update(self) -> int:
@@ -75,15 +75,15 @@ class EagerCapture:
 
     def end_update(self, depth: int) -> None:
         capture.leave_to(depth)
-        capture.on_event(capture.OPTIMIZER_DONE)
+        capture.on_event(capture.EVENT_OPTIMIZER_DONE)
 
     def begin_layer(self, name: str) -> int:
         trains = is_recording_tape()
         if not _thread_state.layers and not trains:
-            capture.on_event(capture.FORWARD_INFER)
+            capture.on_event(capture.EVENT_FORWARD_INFER)
         _thread_state.layers.append(name)
         path = _thread_state.layers[1:] or _thread_state.layers
-        return capture.enter(capture.child_scope(self.phase_scope("forward", trains), capture.MODULE, ".".join(path)))
+        return capture.enter(capture.child_scope(self.phase_scope("forward", trains), capture.SCOPE_MODULE, ".".join(path)))
 
     def end_layer(self, depth: int) -> None:
         if _thread_state.layers:

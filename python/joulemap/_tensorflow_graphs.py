@@ -9,8 +9,8 @@ from typing import Dict, Iterable, List, Optional
 
 from ._graph_names import GraphNames, is_gradient_operation
 
-_MAX_TENSORS = 8  # the same limit as in src/scopes/tensor_text.h
-_NO_TENSORS = "()"
+_MAX_TENSORS_IN_TEXT = 8  # the same limit as in src/scopes/tensor_text.h
+_NO_TENSORS_TEXT = "()"
 _RESOURCE_DTYPES = ("resource", "variant")
 
 # TensorFlow fuses a contraction with the operations after it and names the result after the last of them.
@@ -57,8 +57,8 @@ def _tensors_text(tensors: Iterable) -> str:
         name = tensor.dtype.base_dtype.name
         if name not in _RESOURCE_DTYPES:
             parts.append(("" if name == "float32" else name) + "[" + _shape_text(tensor) + "]")
-    more = len(parts) - _MAX_TENSORS
-    return " ".join(parts[:_MAX_TENSORS]) + (f" and {more} more" if more > 0 else "") or _NO_TENSORS
+    more = len(parts) - _MAX_TENSORS_IN_TEXT
+    return " ".join(parts[:_MAX_TENSORS_IN_TEXT]) + (f" and {more} more" if more > 0 else "") or _NO_TENSORS_TEXT
 
 
 def _find_fused_chain(operation) -> List:
@@ -119,11 +119,11 @@ class _VariableReaders:
             tensor = self._outer_tensors[id(tensor)]
         return self._by_handle.get(id(tensor))
 
-    def reader_of(self, variable) -> Optional[str]:
+    def find_reader(self, variable) -> Optional[str]:
         return self._readers.get(id(variable))
 
 
-def _module_of_variable(variable_name: str) -> str:
+def _parse_module_name(variable_name: str) -> str:
     """net/first/kernel:0 -> first; the variable itself if it is in no scope."""
     path = variable_name.partition(":")[0].split("/")
     return ".".join(path[1:-1] or path[:-1] or path)
@@ -135,7 +135,7 @@ def _add_variable_update(operation, variables: _VariableReaders, names: GraphNam
     variable = variables.variable_of_operation(operation)
     if variable is None or not getattr(variable, "trainable", False):
         return
-    reader, module = variables.reader_of(variable), _module_of_variable(variable.name)
+    reader, module = variables.find_reader(variable), _parse_module_name(variable.name)
     pending = [operation]
     while pending:
         some = pending.pop()

@@ -49,10 +49,10 @@ class TorchCaptureSession:
         _capture.fact("torch", self._torch.__version__)
 
     @property
-    def limit_s(self) -> float:
-        from ._torch_probe import DEFAULT_LIMIT_S
+    def probe_limit_s(self) -> float:
+        from ._torch_probe import DEFAULT_PROBE_LIMIT_S
 
-        return float(os.environ.get("JOULEMAP_PROBE") or DEFAULT_LIMIT_S)
+        return float(os.environ.get("JOULEMAP_PROBE") or DEFAULT_PROBE_LIMIT_S)
 
     def keep_inputs(self):
         """Keeps the inputs of modules from now on, so that they can be replayed."""
@@ -67,18 +67,18 @@ class TorchCaptureSession:
         return self._probe
 
     @contextlib.contextmanager
-    def record_as_probe(self) -> Iterator[int]:
+    def record_in_probe_mode(self) -> Iterator[int]:
         """Separates what runs inside from the program's own work: it is recorded in mode `probe`. Yields the scope of
         that mode."""
         from . import _capture_interface as interface
-        from ._torch_probe import ProbingFlag
+        from ._torch_probe import ProbingFlagFile
 
         was_on = _capture.is_on()
         self._operations.set_recording(False)
         _capture.set_capture_enabled(False)
         interface.probing(1)
-        flag = ProbingFlag()
-        scope = interface.child_scope(0, interface.MODE, "probe")
+        flag = ProbingFlagFile()
+        scope = interface.child_scope(0, interface.SCOPE_MODE, "probe")
         depth = interface.enter(scope)
         try:
             flag.create_file()
@@ -145,7 +145,7 @@ def install(torch) -> None:
     module_calls.install()
     capture_session = TorchCaptureSession(torch, module_calls, operations, names)
     if os.environ.get("JOULEMAP_PROBE"):
-        capture_session.keep_inputs().run_at_exit(capture_session.limit_s)
+        capture_session.keep_inputs().register_at_exit(capture_session.probe_limit_s)
     _torch_loop.install(torch, operations)
     _torch_setup.install(torch)
     _torch_regions.install(torch)

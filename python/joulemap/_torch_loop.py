@@ -11,9 +11,9 @@ from . import _capture
 from ._guard import wrap_function, suppress_failures, wrap_in_phase
 from ._torch_versions import get_is_compiling
 
-LOADER_NEW, LOADER_NEXT, OPTIMIZER_DONE = 0, 1, 6
-MODULE, OP, REGION = 2, 3, 5
-TRAIN, INFERENCE = 1, 2
+EVENT_LOADER_NEW, EVENT_LOADER_NEXT, EVENT_OPTIMIZER_DONE = 0, 1, 6
+SCOPE_MODULE, SCOPE_OP, SCOPE_REGION = 2, 3, 5
+MODE_TRAIN, MODE_INFERENCE = 1, 2
 # The first two batches of a worker are sampled, then about 1 % of its time.
 SAMPLED_FIRST_BATCHES, SAMPLE_PERIOD_FACTOR = 2, 100
 
@@ -30,23 +30,23 @@ def _watch_optimizers(torch) -> None:
     open_steps = OpenOptimizerSteps()
     is_compiling = get_is_compiling(torch)
 
-    def before(optimizer, args, kwargs):
+    def before_optimizer_step(optimizer, args, kwargs):
         if is_compiling():
             return
         open_steps.begin_step(optimizer)
 
-    def after(optimizer, args, kwargs):
+    def after_optimizer_step(optimizer, args, kwargs):
         if is_compiling():
             return
         open_steps.end_step()
 
-    register_optimizer_step_pre_hook(before)
-    register_optimizer_step_post_hook(after)
-    _leave_failed_steps(torch.autograd.profiler.record_function, open_steps, is_compiling)
-    wrap_in_phase(Optimizer, "zero_grad", is_compiling, "zero_grad", TRAIN)
+    register_optimizer_step_pre_hook(before_optimizer_step)
+    register_optimizer_step_post_hook(after_optimizer_step)
+    _watch_failed_steps(torch.autograd.profiler.record_function, open_steps, is_compiling)
+    wrap_in_phase(Optimizer, "zero_grad", is_compiling, "zero_grad", MODE_TRAIN)
 
 
-def _leave_failed_steps(record_function, open_steps: OpenOptimizerSteps, is_compiling) -> None:
+def _watch_failed_steps(record_function, open_steps: OpenOptimizerSteps, is_compiling) -> None:
     """PyTorch runs each optimizer step inside record_function, whose exit is called even if the step raises. Programs
     use record_function for much else: its exit costs next to nothing while no step is open."""
     original = record_function.__exit__
@@ -72,18 +72,18 @@ class OpenOptimizerSteps(threading.local):
         self.begin_step = suppress_failures(self._begin)
         self.end_step, self.abandon_step = (
             suppress_failures(self._end, even_when_off=True),
-            suppress_failures(self._abandon, even_when_off=True),
+            suppress_failures(self._abandon_step, even_when_off=True),
         )
 
     def _begin(self, optimizer) -> None:
-        self.scope_depths.append(_capture.phase_begin("optimizer", type(optimizer).__name__, TRAIN))
+        self.scope_depths.append(_capture.phase_begin("optimizer", type(optimizer).__name__, MODE_TRAIN))
 
     def _end(self) -> None:
         if self.scope_depths:
             _capture.leave_to(self.scope_depths.pop())
-            _capture.on_event(OPTIMIZER_DONE)
+            _capture.on_event(EVENT_OPTIMIZER_DONE)
 
-    def _abandon(self, profiler_range) -> None:
+    def _abandon_step(self, profiler_range) -> None:
         if self.scope_depths and profiler_range.name.startswith("Optimizer.step#"):
             _capture.leave_to(self.scope_depths.pop())
 
@@ -95,32 +95,32 @@ def _watch_loaders(torch) -> None:
     is_compiling = get_is_compiling(torch)
     is_grad_enabled = torch.is_grad_enabled
 
-    def new_iterator(args):
-        _capture.on_event(LOADER_NEW)
-        return _capture.phase_begin("dataloader", None, TRAIN if is_grad_enabled() else INFERENCE)
+    def begin_iterator(args):
+        _capture.on_event(EVENT_LOADER_NEW)
+        return _capture.phase_begin("dataloader", None, MODE_TRAIN if is_grad_enabled() else MODE_INFERENCE)
 
-    def next_batch(args):
-        depth = _capture.phase_begin("dataloader", None, TRAIN if is_grad_enabled() else INFERENCE)
+    def begin_batch_fetch(args):
+        depth = _capture.phase_begin("dataloader", None, MODE_TRAIN if is_grad_enabled() else MODE_INFERENCE)
         if not _is_exhausted(args[0]):
-            _capture.on_event(LOADER_NEXT)
+            _capture.on_event(EVENT_LOADER_NEXT)
         return depth
 
     def leave(depth, returned, args):
         _capture.leave_to(depth)
 
-    def got_batch(depth, returned, args):
+    def end_batch_fetch(depth, returned, args):
         _capture.leave_to(depth)
         if returned:
             _capture.begin_phase_gap("input")
 
-    def worker_begins(args):
-        depth = _capture.phase_begin("dataloader", "worker", TRAIN)
-        _capture.enter_child_scope(REGION, "worker")
+    def begin_worker(args):
+        depth = _capture.phase_begin("dataloader", "worker", MODE_TRAIN)
+        _capture.enter_child_scope(SCOPE_REGION, "worker")
         return depth
 
-    wrap_function(DataLoader, "__iter__", is_compiling, new_iterator, leave)
-    wrap_function(dataloader._BaseDataLoaderIter, "__next__", is_compiling, next_batch, got_batch)
-    wrap_function(worker, "_worker_loop", is_compiling, worker_begins, leave)
+    wrap_function(DataLoader, "__iter__", is_compiling, begin_iterator, leave)
+    wrap_function(dataloader._BaseDataLoaderIter, "__next__", is_compiling, begin_batch_fetch, end_batch_fetch)
+    wrap_function(worker, "_worker_loop", is_compiling, begin_worker, leave)
 
 
 def _watch_batch_fetching(torch, operations) -> None:
@@ -140,13 +140,13 @@ def _watch_batch_fetching(torch, operations) -> None:
         # region.
         enclosing = _capture.current_scope()
         if is_worker:
-            enclosing = interface.child_scope(enclosing, MODULE, "worker.preprocessing")
-        depth = interface.enter(interface.child_scope(enclosing, REGION, "preprocessing"))
+            enclosing = interface.child_scope(enclosing, SCOPE_MODULE, "worker.preprocessing")
+        depth = interface.enter(interface.child_scope(enclosing, SCOPE_REGION, "preprocessing"))
         is_sampled = is_worker and samples.begin_batch()
         if is_sampled:
             operations.set_recording(True)
         if operations.is_recording:
-            _capture.enter_child_scope(OP, dataset_method_name(torch, args[0]))
+            _capture.enter_child_scope(SCOPE_OP, dataset_method_name(torch, args[0]))
         return depth, is_sampled
 
     def end(token, returned, args):

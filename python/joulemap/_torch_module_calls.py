@@ -76,7 +76,7 @@ def _capture_compilations() -> None:
 
 def make_traced_call(call: Callable, is_compiling: Callable[[], bool]) -> Callable:
     """Wraps a __call__ of modules to report calls and returns to the capture."""
-    called, returned = _capture.module_called, _capture.module_returned
+    called, returned = _capture.on_module_call, _capture.on_module_return
 
     @functools.wraps(call)
     def __call__(self, *args, **kwargs):
@@ -161,7 +161,7 @@ class ModuleCallCapture:
     def _switch_to_hooks(self) -> None:
         self._restore_calls()
         is_compiling = self._is_compiling
-        called, returned = _capture.module_called, _capture.module_returned
+        called, returned = _capture.on_module_call, _capture.on_module_return
 
         def before(module, inputs):
             if is_compiling():

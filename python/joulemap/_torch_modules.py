@@ -8,7 +8,7 @@ import weakref
 from typing import Callable, Optional
 
 from . import _capture
-from ._torch_versions import transform_level_getter
+from ._torch_versions import get_transform_level_reader
 from ._torch_wrappers import WRAPPED_MODEL_ATTRIBUTES
 
 
@@ -16,7 +16,7 @@ def make_transform_check(torch) -> Callable[[], bool]:
     """Returns a function that is True during a trace or transform (torch.jit.trace, torch.func.grad), when a call does
     not simply compute its result."""
     tracing = torch._C._get_tracing_state
-    level = transform_level_getter(torch)
+    level = get_transform_level_reader(torch)
 
     def is_in_transform() -> bool:
         return tracing() is not None or level() is not None
@@ -58,22 +58,22 @@ class ModuleNames:
         """Names `module`, which was called within `outermost`."""
         if outermost is not None and self._should_rescan(outermost):
             self._name_modules(outermost)
-        if _capture.node_of_module(module) < 0:
+        if _capture.find_module_node(module) < 0:
             self._name_modules(module)
 
-    def path_of(self, module) -> str:
+    def module_path(self, module) -> str:
         """The path of the module; its class if it has none."""
-        return self._paths.get(_capture.node_of_module(module), "") or type(module).__name__
+        return self._paths.get(_capture.find_module_node(module), "") or type(module).__name__
 
     def _should_rescan(self, outermost) -> bool:
         """Whether to traverse the model again, because a module was called that it did not contain. After the 1st, 2nd,
         4th, 8th ... such call only: some models create modules in every call and do not keep them."""
-        node = _capture.node_of_module(outermost)
+        node = _capture.find_module_node(outermost)
         misses = self._miss_counts[node] = self._miss_counts.get(node, 0) + 1
         return misses & (misses - 1) == 0
 
     def _name_modules(self, root) -> None:
-        node = _capture.node_of_module(root)
+        node = _capture.find_module_node(root)
         if node < 0:
             node = self._name_root(root)
         contained_ids = {id(module) for module in root.modules()}
@@ -85,7 +85,7 @@ class ModuleNames:
             getattr(model, wrapped_attribute, None), self._module_type
         ):
             model = getattr(model, wrapped_attribute)
-        node = _capture.node_of_module(model)
+        node = _capture.find_module_node(model)
         if node < 0:
             node = _capture.find_or_add_module_node(0, self._unused_name(model))
             self._paths[node] = ""
@@ -118,7 +118,7 @@ class ModuleNames:
             else:
                 own_path = f"{path}.{name}" if path else name
                 own_node = _capture.find_or_add_module_node(node, own_path)
-            known = _capture.node_of_module(module)
+            known = _capture.find_module_node(module)
             if known < 0 or self._belongs_to_other_model(known, contained_ids):
                 self._paths[own_node] = own_path
                 self._name_node(module, own_node, root)

@@ -17,12 +17,12 @@ from . import _capture
 from ._guard import record_failure
 from ._torch_shapes import TensorTextFormatter
 
-OP = 3
+SCOPE_OP = 3
 # Larger graphs are not captured, so that a step does not take seconds.
 MAX_GRAPH_NODES = 50_000
 # Limits per step: without parameter updates a program has one step that never ends.
 MAX_BACKWARD_PASSES = 16
-MAX_OPERATIONS = 200_000
+MAX_OPERATIONS_PER_STEP = 200_000
 
 
 class OperationRecorder:
@@ -33,7 +33,7 @@ class OperationRecorder:
         self._recorded_thread = 0  # thread that entered the mode
         self._backward_pass_count = 0
         self._tensor_texts = TensorTextFormatter(torch)
-        self._mode_type = _make_mode_type(torch, self._tensor_texts)
+        self._mode_type = _make_operation_mode_class(torch, self._tensor_texts)
 
     @property
     def is_recording(self) -> bool:
@@ -57,7 +57,7 @@ class OperationRecorder:
         self._recorded_thread = threading.get_ident()
         self._backward_pass_count = 0
         _capture.set_own_function_mode_count(1)
-        _capture.keep_node_intervals(True)
+        _capture.set_node_interval_recording(True)
 
     def reset_after_fork(self) -> None:
         """Stops recording in the child of a fork: the step belongs to the parent."""
@@ -69,7 +69,7 @@ class OperationRecorder:
         it, idle, until a later call finds it on top."""
         c = self._torch._C
         self._mode.is_idle = True
-        _capture.keep_node_intervals(False)
+        _capture.set_node_interval_recording(False)
         depth = c._len_torch_function_stack()
         if (
             threading.get_ident() != self._recorded_thread
@@ -93,9 +93,9 @@ class OperationRecorder:
             nodes = [tensor.grad_fn for tensor in roots if getattr(tensor, "grad_fn", None) is not None]
             if not nodes or not hasattr(nodes[0], "_sequence_nr"):
                 return  # PyTorch 2.0: nodes have no sequence numbers that identify their modules
-            graph = _nodes_of_graph(nodes)
+            graph = _collect_graph_nodes(nodes)
             if graph is not None:
-                _hook_operations(graph, self._tensor_texts)
+                _hook_node_operations(graph, self._tensor_texts)
 
 
 def _make_name_lookup(torch):
@@ -125,24 +125,24 @@ def _make_name_lookup(torch):
     return name_of
 
 
-def _make_mode_type(torch, texts: TensorTextFormatter):
+def _make_operation_mode_class(torch, texts: TensorTextFormatter):
     name_of = _make_name_lookup(torch)
     names: dict = {}
 
     class OperationMode(torch.overrides.TorchFunctionMode):
         is_idle = False
-        visited = 0
+        visited_count = 0
 
         def __torch_function__(self, func, types, args=(), kwargs=None):
             if self.is_idle:
                 return func(*args, **(kwargs or {}))
             depth = None
             try:
-                self.visited += 1
-                self.is_idle = self.visited >= MAX_OPERATIONS
+                self.visited_count += 1
+                self.is_idle = self.visited_count >= MAX_OPERATIONS_PER_STEP
                 name = names[func] if func in names else names.setdefault(func, name_of(func))
                 if name is not None:
-                    depth = _capture.enter_child_scope(OP, name, texts.text_of_arguments(types, args, kwargs))
+                    depth = _capture.enter_child_scope(SCOPE_OP, name, texts.format_argument_tensors(types, args, kwargs))
             except Exception as error:  # noqa: BLE001 - must not reach the program
                 self.is_idle = True
                 record_failure(error)
@@ -155,7 +155,7 @@ def _make_mode_type(torch, texts: TensorTextFormatter):
     return OperationMode
 
 
-def _nodes_of_graph(roots: list) -> Optional[list]:
+def _collect_graph_nodes(roots: list) -> Optional[list]:
     """All reachable nodes; None if there are more than MAX_GRAPH_NODES."""
     visited, found, pending = set(roots), [], list(roots)
     while pending:
@@ -170,7 +170,7 @@ def _nodes_of_graph(roots: list) -> Optional[list]:
     return found
 
 
-def _hook_operations(graph: list, texts: TensorTextFormatter) -> None:
+def _hook_node_operations(graph: list, texts: TensorTextFormatter) -> None:
     ranges = sorted(_capture.node_intervals())
     ends = [number for number, _ in ranges]
     hooks: dict = {}
@@ -180,7 +180,7 @@ def _hook_operations(graph: list, texts: TensorTextFormatter) -> None:
             continue
         index = bisect.bisect_left(ends, number)
         module = ranges[index][1] if index < len(ends) else 0
-        key = module, node.name(), texts.text_of_node(node)
+        key = module, node.name(), texts.format_node_tensors(node)
         if key not in hooks:
-            hooks[key] = _capture.operation_hook(*key)
+            hooks[key] = _capture.make_operation_hook(*key)
         node.register_prehook(hooks[key])

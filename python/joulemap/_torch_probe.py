@@ -31,7 +31,7 @@ MIN_BURST_S, MAX_BURST_S = 0.01, 0.2
 IDLE_BEFORE_S, IDLE_AFTER_S = 0.7, 0.3
 # Random pauses, which identify the power of the waiting GPU.
 PAUSE_PROBABILITY, MAX_PAUSE_S = 0.1, 0.04
-DEFAULT_LIMIT_S = 30.0
+DEFAULT_PROBE_LIMIT_S = 30.0
 MAX_LISTED_FAILURES = 8
 
 
@@ -40,7 +40,7 @@ class ModuleProbe:
         self._torch, self._input_capture, self._operations, self._names = torch, inputs, operations, names
         self._owner_pid = os.getpid()
 
-    def run_at_exit(self, limit_s: float) -> None:
+    def register_at_exit(self, limit_s: float) -> None:
         atexit.register(self._run_at_exit, limit_s)
 
     def _run_at_exit(self, limit_s: float) -> None:
@@ -90,7 +90,7 @@ class ModuleProbe:
 
     def _probe_replays(self, pairs: list, limit_s: float) -> None:
         interface.probing(1)
-        flag = ProbingFlag()
+        flag = ProbingFlagFile()
         try:
             flag.create_file()
             with ModuleStatePreserver(self._torch, [module for _, module in pairs]):
@@ -109,7 +109,7 @@ class ModuleProbe:
     def _prepare_replays(self, pairs: list, deadline: float, failures: dict) -> list:
         replays = []
         for number, (call, module) in enumerate(pairs):
-            name = self._names.path_of(module)
+            name = self._names.module_path(module)
             if time.monotonic() > deadline and replays:
                 failures[name] = f"no time left for it and {len(pairs) - number - 1} more (increase --probe-seconds)"
                 break
@@ -147,7 +147,7 @@ class ModuleProbe:
         return bursts, seed
 
 
-class ProbingFlag:
+class ProbingFlagFile:
     """A file beside the parts of the recording that makes the recorder read every counter update."""
 
     def __init__(self) -> None:

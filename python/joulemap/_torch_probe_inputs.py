@@ -20,10 +20,10 @@ from ._torch_wrappers import WRAPPED_MODEL_ATTRIBUTES
 
 # Indices of a model's calls that are captured. The first is skipped: only after it is the program's memory use known.
 CAPTURED_CALL_INDICES = range(1, 3)
-MAX_MODELS = 64
-MAX_CALLS = 400
+MAX_CAPTURED_MODELS = 64
+MAX_CAPTURED_CALLS = 400
 SHARE_OF_FREE_MEMORY = 0.25
-MAX_NESTING = 4
+MAX_ARGUMENT_NESTING = 4
 CONSTANT_TYPES = (type(None), bool, int, float, complex, str, bytes)
 
 
@@ -85,9 +85,9 @@ def map_tensors(value, function: Callable, nesting: int = 0):
         return function(value)
     if isinstance(value, SavedTensor):
         return function(value)
-    if nesting < MAX_NESTING and type(value) in (tuple, list):
+    if nesting < MAX_ARGUMENT_NESTING and type(value) in (tuple, list):
         return type(value)(map_tensors(entry, function, nesting + 1) for entry in value)
-    if nesting < MAX_NESTING and type(value) is dict:
+    if nesting < MAX_ARGUMENT_NESTING and type(value) is dict:
         return {name: map_tensors(entry, function, nesting + 1) for name, entry in value.items()}
     if type(value).__module__ == "torch":  # dtype, device or size
         return value
@@ -112,7 +112,9 @@ class InputCapture:
         self._kept_signatures: set = set()
         self.calls: list[ModuleCall] = []
         self.refused: dict[str, str] = {}  # name of a class -> why calls of its modules cannot be kept
-        self._scope = interface.child_scope(interface.child_scope(0, interface.MODE, "probe"), interface.PHASE, "keep")
+        self._scope = interface.child_scope(
+            interface.child_scope(0, interface.SCOPE_MODE, "probe"), interface.SCOPE_PHASE, "keep"
+        )
 
     def wrap_call(self, call: Callable) -> Callable:
         @functools.wraps(call)
@@ -165,8 +167,8 @@ class InputCapture:
         count = self._call_counts.get(key, 0)
         if (
             count >= CAPTURED_CALL_INDICES.stop
-            or len(self._call_counts) > MAX_MODELS
-            or len(self.calls) >= MAX_CALLS
+            or len(self._call_counts) > MAX_CAPTURED_MODELS
+            or len(self.calls) >= MAX_CAPTURED_CALLS
         ):
             return False
         self._call_counts[key] = count + 1
@@ -204,7 +206,7 @@ class InputCapture:
         gradients = torch.is_grad_enabled()
         constants = tuple(value for value in (*args, *kwargs.values()) if isinstance(value, CONSTANT_TYPES))
         key = self._module_settings(module), tuple(shapes), constants, module.training, gradients, autocast
-        if key in self._kept_signatures or len(self.calls) + len(self._frames) > MAX_CALLS:
+        if key in self._kept_signatures or len(self.calls) + len(self._frames) > MAX_CAPTURED_CALLS:
             return
         with torch.inference_mode(False), torch.no_grad():
             saved_args, saved_kwargs = map_tensors((args, kwargs), self._save_tensor)

@@ -7,10 +7,10 @@ from __future__ import annotations
 import threading
 
 from . import _capture
-from ._guard import wrap_function, suppress_failures
+from ._guard import wrap_function
 from ._torch_versions import get_is_compiling
 
-REGION = 5
+SCOPE_REGION = 5
 # Prefixes of PyTorch's own regions, which are captured in other ways.
 FRAMEWORK_PREFIXES = (
     "Optimizer.",
@@ -37,7 +37,7 @@ class OpenRegions(threading.local):
 
     def enter_region(self, name: str) -> None:
         is_recorded = not name.startswith(FRAMEWORK_PREFIXES)
-        self.depths.append(_capture.enter_child_scope(REGION, name) if is_recorded else None)
+        self.depths.append(_capture.enter_child_scope(SCOPE_REGION, name) if is_recorded else None)
 
     def leave_region(self) -> None:
         depth = self.depths.pop() if self.depths else None
@@ -67,16 +67,16 @@ def _ignore_return(token, returned, args) -> None:
 def _watch_nvtx(torch) -> None:
     regions = OpenRegions()
 
-    def pushed(token, returned, args):
+    def after_range_push(token, returned, args):
         if returned:
             regions.enter_region(str(args[0]))
 
-    def popped(token, returned, args):
+    def after_range_pop(token, returned, args):
         if returned:
             regions.leave_region()
 
-    wrap_function(torch.cuda.nvtx, "range_push", get_is_compiling(torch), lambda args: True, pushed)
-    wrap_function(torch.cuda.nvtx, "range_pop", get_is_compiling(torch), lambda args: True, popped)
+    wrap_function(torch.cuda.nvtx, "range_push", get_is_compiling(torch), lambda args: True, after_range_push)
+    wrap_function(torch.cuda.nvtx, "range_pop", get_is_compiling(torch), lambda args: True, after_range_pop)
 
 
 def _watch_profilers(torch) -> None:
@@ -84,20 +84,20 @@ def _watch_profilers(torch) -> None:
     releases it before a profiler begins and takes it back after its end."""
     profile = torch.autograd.profiler.profile
 
-    def begins(args) -> None:
+    def before_profiler_start(args) -> None:
         if _is_on_cpu_only(args[0]):
             _capture.diagnose("profiler_in_process", "another profiler ran in this process and slowed the program", "")
         else:
             _capture.set_other_profiler(True)
 
-    def has_ended(token, returned, args) -> None:
+    def after_profiler_exit(token, returned, args) -> None:
         if not _is_on_cpu_only(args[0]):
             _capture.set_other_profiler(False)
 
     for name in ("_prepare_trace", "_start_trace", "__enter__"):
         if hasattr(profile, name):
-            wrap_function(profile, name, get_is_compiling(torch), begins, _ignore_return)
-    wrap_function(profile, "__exit__", get_is_compiling(torch), lambda args: True, has_ended)
+            wrap_function(profile, name, get_is_compiling(torch), before_profiler_start, _ignore_return)
+    wrap_function(profile, "__exit__", get_is_compiling(torch), lambda args: True, after_profiler_exit)
 
 
 def _watch_cuda_graphs(torch) -> None:
@@ -108,10 +108,10 @@ def _watch_cuda_graphs(torch) -> None:
         return
     _capture.allow_cupti_detach(True)
 
-    def begins(args) -> None:
+    def before_graph_capture(args) -> None:
         _capture.allow_cupti_detach(False)
 
-    wrap_function(graph, "capture_begin", get_is_compiling(torch), begins, _ignore_return)
+    wrap_function(graph, "capture_begin", get_is_compiling(torch), before_graph_capture, _ignore_return)
 
 
 def _is_on_cpu_only(profile) -> bool:

@@ -109,9 +109,9 @@ class CallReplay:
     def __init__(self, torch, call: ModuleCall, module, name: str) -> None:
         self._torch, self._call, self._module = torch, call, module
         self.name = name
-        mode = interface.child_scope(0, interface.MODE, "probe")
+        mode = interface.child_scope(0, interface.SCOPE_MODE, "probe")
         self._scopes = [
-            interface.child_scope(interface.child_scope(mode, interface.PHASE, phase), interface.MODULE, name)
+            interface.child_scope(interface.child_scope(mode, interface.SCOPE_PHASE, phase), interface.SCOPE_MODULE, name)
             for phase in ("forward", "backward")
         ]
         self._leaves: list = []
@@ -145,7 +145,7 @@ class CallReplay:
         self._set_training_flags()
         depth = interface.enter(self._scopes[0])
         try:
-            self._inputs = map_tensors((self._call.args, self._call.kwargs), self._make_leaf)
+            self._inputs = map_tensors((self._call.args, self._call.kwargs), self._make_leaf_tensor)
         finally:
             interface.leave_to(depth)
         parameters = list(self._module.parameters())
@@ -156,7 +156,7 @@ class CallReplay:
         finally:
             self._leaves, self._gradient_targets, self._output_gradients, self._inputs = [], [], [], ((), {})
 
-    def _make_leaf(self, kept: SavedTensor):
+    def _make_leaf_tensor(self, kept: SavedTensor):
         leaf = kept.make_tensor(self._torch)
         self._leaves.append(leaf)
         return leaf
@@ -177,11 +177,11 @@ class CallReplay:
         """Runs once on copies; returns whether the module changes its inputs."""
         copies: list = []
 
-        def copy(tensor):
+        def append_clone(tensor):
             copies.append(tensor.clone())
             return copies[-1]
 
-        self._run_call(copy, lambda: [tensor_version(tensor) for tensor in copies])
+        self._run_call(append_clone, lambda: [tensor_version(tensor) for tensor in copies])
         return self._versions_before != self._versions_after
 
     def _run_call(self, make: Callable = None, read_versions: Callable = lambda: None) -> None:
@@ -212,13 +212,13 @@ class CallReplay:
         interface.backward_begin(self._scopes[1])
         try:
             if len(self._output_gradients) != len(outputs):
-                self._output_gradients = [_random_gradient(self._torch, tensor) for tensor in outputs]
+                self._output_gradients = [_make_random_gradient(self._torch, tensor) for tensor in outputs]
             self._torch.autograd.grad(outputs, self._gradient_targets, self._output_gradients, allow_unused=True)
         finally:
             interface.backward_end()
 
 
-def _random_gradient(torch, tensor):
+def _make_random_gradient(torch, tensor):
     """A gradient for the replayed backward pass: random values instead of ones, because GPU power depends on the bits
     that toggle. A scalar gets 1."""
     return torch.ones_like(tensor) if tensor.dim() == 0 else torch.randn_like(tensor)

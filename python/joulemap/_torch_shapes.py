@@ -13,10 +13,10 @@ from typing import Optional
 from . import _capture
 
 # The same limit as in src/scopes/tensor_text.h.
-MAX_TENSORS = 8
+MAX_TENSORS_IN_TEXT = 8
 # Bounds memory and recording size for programs whose shapes change with every batch.
 MAX_CACHED_TEXTS = 4096
-NO_TENSORS = "()"
+NO_TENSORS_TEXT = "()"
 
 
 class TensorTextFormatter:
@@ -26,7 +26,7 @@ class TensorTextFormatter:
         self._texts: dict = {}
         self._is_full = False
 
-    def text_of_arguments(self, types, args, kwargs) -> Optional[str]:
+    def format_argument_tensors(self, types, args, kwargs) -> Optional[str]:
         """The text for the tensor arguments of an operation; None if a shape is unknown, as of a nested tensor."""
         found: list = []
         self._find_tensors(args, found)
@@ -37,7 +37,7 @@ class TensorTextFormatter:
         with self._without_subclasses():  # must not call __torch_function__ of subclasses
             return self._format_tensors(found)
 
-    def text_of_node(self, node) -> Optional[str]:
+    def format_node_tensors(self, node) -> Optional[str]:
         """The text for the gradients that an autograd node receives; None in PyTorch 2.0, which does not expose
         them."""
         given = getattr(node, "_input_metadata", None)
@@ -70,9 +70,9 @@ class TensorTextFormatter:
 
 def _format_tensor(key: tuple) -> str:
     if not key:
-        return NO_TENSORS
+        return NO_TENSORS_TEXT
     parts = []
-    for shape, dtype in key[:MAX_TENSORS]:
+    for shape, dtype in key[:MAX_TENSORS_IN_TEXT]:
         name = str(dtype).rpartition(".")[2]
         parts.append(("" if name == "float32" else name) + "[" + ",".join(map(str, shape)) + "]")
     more = len(key) - len(parts)

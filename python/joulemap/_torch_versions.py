@@ -14,7 +14,7 @@ def get_is_compiling(torch: Any) -> Callable[[], bool]:
     return torch.compiler.is_compiling if hasattr(torch, "compiler") else torch._utils.is_compiling  # since 2.1; 2.0
 
 
-def transform_level_getter(torch: Any) -> Callable[[], object]:
+def get_transform_level_reader(torch: Any) -> Callable[[], object]:
     """Returns a function that returns None outside of torch.func transforms."""
     functorch = torch._C._functorch
     return getattr(functorch, "maybe_current_level", None) or functorch.peek_interpreter_stack  # since 2.2; before

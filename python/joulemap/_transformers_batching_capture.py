@@ -18,7 +18,7 @@ import sys
 import threading
 from typing import Any, List, Optional, Tuple
 
-from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, EngineStepLog, RequestWork
+from ._engine_adapter import OUTCOME_ABORTED, OUTCOME_FINISHED, EngineAdapter, EngineStepLog, RequestWork
 
 _processor_numbers = itertools.count()  # of batch processors: each numbers its requests from 0
 _step_in_preparation = threading.local()  # what the step that this thread prepares computes, and its log
@@ -41,7 +41,7 @@ class ProcessorSteps:
         results: List[Tuple[int, Optional[str]]] = []
         for entry, (count_before, had_ended) in zip(self.log.entries_of_step(step), before):
             count, has_ended = _generation_progress(entry[0].engine_request)
-            results.append((max(count - count_before, 0), FINISHED if has_ended and not had_ended else None))
+            results.append((max(count - count_before, 0), OUTCOME_FINISHED if has_ended and not had_ended else None))
         self.log.complete_step(step, results)
 
     def complete_steps_without_requests(self) -> None:
@@ -78,7 +78,7 @@ def _before_clear_cancelled_requests(scheduler: Any) -> List[str]:
 def _after_clear_cancelled_requests(cancelled: Optional[List[str]], states: Any, scheduler: Any) -> None:
     log = getattr(_step_in_preparation, "log", None)
     for id in cancelled or () if log is not None else ():
-        log.end_request(id, ABORTED)
+        log.end_request(id, OUTCOME_ABORTED)
 
 
 def _before_prepare_batch_tensors(tensors: Any, requests_in_batch: Any, *args: Any, **kwargs: Any) -> None:
@@ -129,7 +129,7 @@ def _after_update_batch(token: Any, result: Any, processor: Any) -> None:
 
 
 def _before_handle_request_error(processor: Any, error: Any, state: Any) -> None:
-    _find_or_create_steps(processor).log.end_request(state.request_id, ABORTED)
+    _find_or_create_steps(processor).log.end_request(state.request_id, OUTCOME_ABORTED)
 
 
 def _before_fail_all_requests(processor: Any, error: Any) -> None:

@@ -22,7 +22,7 @@ import threading
 from typing import Any, Callable, List, Optional
 
 from . import _hot
-from ._engine_adapter import ABORTED, EVENT_CODES, FINISHED, EngineAdapter
+from ._engine_adapter import OUTCOME_ABORTED, EVENT_CODES, OUTCOME_FINISHED, EngineAdapter
 
 _PREPARE_INPUTS_METHOD = "prepare_inputs_for_generation"  # called before each forward pass, and never compiled
 _generate_call_numbers = itertools.count()
@@ -110,8 +110,8 @@ class GenerateCall:
                 cached=0 if self._is_reported else self._cached_tokens_of_sequence(number),
                 rejected=max(candidates - taken, 0),
                 context=self._context_length,
-                finished=outcome == FINISHED,
-                aborted=outcome == ABORTED,
+                finished=outcome == OUTCOME_FINISHED,
+                aborted=outcome == OUTCOME_ABORTED,
                 model=self._model_name,
             )
         self._is_reported = True
@@ -164,7 +164,7 @@ class ModelHooks:
 
             @functools.wraps(original)
             def prepare(model: Any, *args: Any, **kwargs: Any) -> Any:
-                return self._prepare(model, original, (model, *args), kwargs)
+                return self._prepare_forward_inputs(model, original, (model, *args), kwargs)
 
             prepare._joulemap_wrapped = True  # type: ignore[attr-defined]
             setattr(kind, _PREPARE_INPUTS_METHOD, prepare)
@@ -182,7 +182,7 @@ class ModelHooks:
 
             @functools.wraps(original)
             def prepare(*args: Any, **kwargs: Any) -> Any:
-                return self._prepare(model, original, args, kwargs)
+                return self._prepare_forward_inputs(model, original, args, kwargs)
 
             prepare._joulemap_model = model  # type: ignore[attr-defined]
             prepare._joulemap_users = 1  # type: ignore[attr-defined]
@@ -201,7 +201,7 @@ class ModelHooks:
             else:
                 delattr(model, _PREPARE_INPUTS_METHOD)
 
-    def _prepare(self, model: Any, original: Callable, args: tuple, kwargs: dict) -> Any:
+    def _prepare_forward_inputs(self, model: Any, original: Callable, args: tuple, kwargs: dict) -> Any:
         generation = getattr(_current_generation, "generation", None)
         if generation is None or generation.model is not model or generation.is_preparing:
             return original(*args, **kwargs)  # is_preparing: the function of a subclass calls that of its base
@@ -263,9 +263,9 @@ def install(utils: Any) -> None:
             try:
                 result = generate(self, inputs, *args, **kwargs)
             except BaseException:
-                finish(*begun, ABORTED)
+                finish(*begun, OUTCOME_ABORTED)
                 raise
-            finish(*begun, FINISHED)
+            finish(*begun, OUTCOME_FINISHED)
             return result
 
         @functools.wraps(update)

@@ -30,7 +30,7 @@ TARGET_CONFIRMATIONS = 2
 # first trial that reached it), and forecasts not as more.
 MISSED_TARGET_FACTOR = 4.0
 # Standard deviation of the logarithm of a cost that is a forecast, and the factor where no forecast was possible.
-FORECAST_SPREAD = 0.25
+FORECAST_LOG_STD = 0.25
 UNKNOWN_FORECAST_COST_FACTOR = 1.25
 # As long as no configuration has reached the target, the search ends after this number of trials.
 MAX_TRIALS_WITHOUT_TARGET = 12
@@ -53,7 +53,7 @@ class TargetMetrics:
                 raise ValueError(f"{name} is in at_least and at_most")
             self.limits[name] = (1.0, float(limit))
 
-    def name_metrics(self, value: Any, metrics: Mapping) -> dict:
+    def collect_metrics(self, value: Any, metrics: Mapping) -> dict:
         """The metrics of a report as numbers; `value` is the metric of the only goal."""
         found = dict(metrics)
         if value is not None:
@@ -160,7 +160,7 @@ class Trial:
 
     def _record_metrics(self, value: Any, metrics: Mapping) -> None:
         """Ends the trial if the metrics reach the target or are not finite."""
-        self.metrics = self._goals.name_metrics(value, metrics)
+        self.metrics = self._goals.collect_metrics(value, metrics)
         self.reports += 1
         if self._goals.are_reached(self.metrics):
             self._stop_trial("reached", f"the target is reached after {self.reports} reports")
@@ -241,7 +241,7 @@ class _ConfigSearch:
         self.study.stop = (
             self._mark_sampler_exhausted
         )  # samplers of finite grids call it; outside of optimize() it would raise
-        self._distributions = space.distributions()
+        self._distributions = space.to_optuna_distributions()
         self.rows: list = []
         self.notes: list = []
         self.reason = ""
@@ -324,7 +324,7 @@ class _ConfigSearch:
         tried = {_config_key(row.config) for row in self.rows}
         source = random.Random(self._seed * 1_000_003 + len(self.rows))
         best_row = self.best_row()
-        listed = self._space.candidates(source, self._default if best_row is None else best_row.config)
+        listed = self._space.list_candidates(source, self._default if best_row is None else best_row.config)
         open_configs = [config for config in listed if _config_key(config) not in tried]
         if not open_configs:
             self.reason = f"all {len(tried)} configurations were tried"
@@ -398,7 +398,7 @@ class _ConfigSearch:
         is_same = not self._objective.needs_energy or row.provenance == (self.rows or [row])[0].provenance
         return row.is_complete and bool(row.cost) and is_same
 
-    def cost_scale(self) -> float:
+    def model_cost_unit(self) -> float:
         """The unit of the model: the cost of the default or, if it did not reach the target, of the first trial that
         did. What a failed trial spent is no scale."""
         first = next((row for row in self.rows if self._is_comparable(row)), None)
@@ -406,7 +406,7 @@ class _ConfigSearch:
 
     def model(self) -> CostModel:
         if self._model is None or self._model[0] != len(self.rows):
-            scale = self.cost_scale()
+            scale = self.model_cost_unit()
             made = [self._make_observation(row, scale) for row in self.rows]
             observations = [one for one in made if one is not None]
             self._model = len(self.rows), CostModel(observations, self._space.factor_of_coordinate, self._seed)
@@ -418,11 +418,11 @@ class _ConfigSearch:
         if self._is_comparable(row) and row.cost is not None:
             return CostObservation(point, math.log(row.cost / scale), 0.0)
         if row.state != "stopped":
-            return None if row.is_complete else CostObservation(point, math.log(MISSED_TARGET_FACTOR), FORECAST_SPREAD)
+            return None if row.is_complete else CostObservation(point, math.log(MISSED_TARGET_FACTOR), FORECAST_LOG_STD)
         if not row.cost or (self._objective.needs_energy and row.provenance != self.rows[0].provenance):
             return None
         cost = row.cost * UNKNOWN_FORECAST_COST_FACTOR if row.forecast is None else max(row.forecast, row.cost)
-        return CostObservation(point, math.log(min(max(cost / scale, 1e-6), MISSED_TARGET_FACTOR)), FORECAST_SPREAD)
+        return CostObservation(point, math.log(min(max(cost / scale, 1e-6), MISSED_TARGET_FACTOR)), FORECAST_LOG_STD)
 
     def best_row(self) -> Optional[TrialRow]:
         """The complete trial with the least cost."""
@@ -436,10 +436,10 @@ class _ConfigSearch:
     def best_cost(self) -> Optional[float]:
         """The cost at which a trial can no longer be the best one."""
         relative = None if self.best_row() is None else self.best_relative_cost(self.model())
-        return None if relative is None else relative * self.cost_scale()
+        return None if relative is None else relative * self.model_cost_unit()
 
     def _format_cost(self, relative: float) -> str:
-        return f"{_format_number(relative * self.cost_scale())} {self._objective.unit}"
+        return f"{_format_number(relative * self.model_cost_unit())} {self._objective.unit}"
 
     def result(self) -> TuneResult:
         self.window.end()
@@ -472,7 +472,7 @@ class _ConfigSearch:
         """Costs of the best and the default configuration in later runs, and the saving: expected values and 90 %
         intervals."""
         points = [self._space.encode(default.config), self._space.encode(best.config)]
-        drawn = self.model().sample_costs(points, INTERVAL_DRAWS, self._seed) * self.cost_scale()
+        drawn = self.model().sample_costs(points, INTERVAL_DRAWS, self._seed) * self.model_cost_unit()
         costs = _mean_and_interval([float(value) for value in drawn[:, 1]])
         is_same = not self._objective.needs_energy or energy.provenance == best.provenance
         search = self._objective.cost(energy) if is_same else None
@@ -513,13 +513,13 @@ def _validate_setting(settings: MachineSettings, name: str, values: Any) -> None
     """Raises JoulemapError if the machine does not offer one of the values, before the first trial spends energy."""
     for value in (values.low, values.high) if isinstance(values, Range) else values:
         try:
-            settings._values_by_path(name, value)
+            settings._list_path_values(name, value)
         except OSError as error:
             raise JoulemapError(f"{name}={value!r} cannot be checked ({error}): remove the factor") from error
 
 
 @contextlib.contextmanager
-def _quiet_optuna_log(optuna: Any) -> Iterator[None]:
+def _silence_optuna_log(optuna: Any) -> Iterator[None]:
     """Optuna logs each trial; its level is restored afterwards."""
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -591,7 +591,7 @@ def tune(
     if changed and not set_machine:
         raise ValueError(f"{changed[0]} changes a setting of the machine: permit it with set_machine=True")
     limits = {"budget_j": budget_j, "budget_s": budget_s, "max_trials": max_trials}
-    with _quiet_optuna_log(optuna), contextlib.ExitStack() as stack:
+    with _silence_optuna_log(optuna), contextlib.ExitStack() as stack:
         settings = stack.enter_context(MachineSettings()) if changed else MachineSettings()
         for name in changed:
             _validate_setting(settings, name, factors.factors[name])

@@ -10,7 +10,7 @@ from typing import NamedTuple, Optional
 
 from ._early_stop import (
     CURVE_DECAY_RATES, CURVE_EXPONENTS, FITTED_POINT_SHARE, MIN_FITTED_POINTS, LossPoint, _autocorrelation_factor,
-    _evaluate_curve_shapes, _fit_curve, t_95,
+    _evaluate_curve_shapes, _fit_curve, t_quantile_95,
 )  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def cost_to_target(points: Sequence[LossPoint], target: float) -> Optional[Targe
     best = min(fits, key=lambda fit: fit.squared_residuals)
     degrees = len(recent) - 3
     variance = best.squared_residuals / degrees
-    factor = t_95(degrees) * _autocorrelation_factor(best.residuals)
+    factor = t_quantile_95(degrees) * _autocorrelation_factor(best.residuals)
     last = recent[-1].energy_j
     # An evaluation that lies above the curve by chance reaches the target, too.
     eased = target + math.sqrt(variance)

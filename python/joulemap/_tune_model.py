@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 HYPERPARAMETER_DRAWS = 64
 # Draws with the smallest weights, which together have this share of the weight, are left out.
-DROPPED_WEIGHT = 0.01
+DROPPED_WEIGHT_SHARE = 0.01
 # Standard deviation of the logarithm of the cost relative to the default: the constant part and the part that varies.
-LEVEL_DEVIATION = 0.4
+LEVEL_LOG_STD = 0.4
 PRIOR_AMPLITUDE = 0.5
 PRIOR_LENGTH_SCALE = 0.4  # distance over which costs are correlated, for one factor
-HYPERPARAMETER_SPREAD = 0.6  # standard deviation of the logarithm of each of these scales
+HYPERPARAMETER_LOG_STD = 0.6  # standard deviation of the logarithm of each of these scales
 # Standard deviation of the logarithm of the cost between runs of one configuration: 2 % to 50 % at 90 %. Each
 # configuration runs once, so the trials hardly determine it: with a narrower prior, intervals of runs that vary more
 # would be too narrow.
-PRIOR_NOISE = 0.1
-NOISE_SPREAD = 1.0
+PRIOR_NOISE_LOG_STD = 0.1
+NOISE_HYPERPRIOR_LOG_STD = 1.0
 
 
 class CostObservation(NamedTuple):
@@ -54,20 +54,22 @@ class CostModel:
         factors = int(owner.max()) + 1
         normal = np.random.default_rng(seed).standard_normal((HYPERPARAMETER_DRAWS, factors + 2))
         # With more factors, each one matters less (Hvarfner et al., ICML 2024).
-        lengths = PRIOR_LENGTH_SCALE * math.sqrt(factors) * np.exp(HYPERPARAMETER_SPREAD * normal[:, :factors])
-        amplitudes = PRIOR_AMPLITUDE * np.exp(HYPERPARAMETER_SPREAD * normal[:, factors])
-        noises = PRIOR_NOISE * np.exp(NOISE_SPREAD * normal[:, factors + 1])
+        lengths = PRIOR_LENGTH_SCALE * math.sqrt(factors) * np.exp(HYPERPARAMETER_LOG_STD * normal[:, :factors])
+        amplitudes = PRIOR_AMPLITUDE * np.exp(HYPERPARAMETER_LOG_STD * normal[:, factors])
+        noises = PRIOR_NOISE_LOG_STD * np.exp(NOISE_HYPERPRIOR_LOG_STD * normal[:, factors + 1])
         self._lengths, self._amplitudes = lengths[:, owner], amplitudes
         covariances = self._covariance(self._points, self._points)
         diagonal = noises[:, None] ** 2 + spreads[None, :] ** 2 + 1e-9
         covariances[:, np.arange(len(logs)), np.arange(len(logs))] += diagonal
         self._factors = np.linalg.cholesky(covariances)
-        whitened = np.linalg.solve(self._factors, np.broadcast_to(logs[None, :, None], (HYPERPARAMETER_DRAWS, len(logs), 1)))
+        whitened = np.linalg.solve(
+            self._factors, np.broadcast_to(logs[None, :, None], (HYPERPARAMETER_DRAWS, len(logs), 1))
+        )
         evidence = -0.5 * (whitened[:, :, 0] ** 2).sum(1) - np.log(np.einsum("sii->si", self._factors)).sum(1)
         weights = np.exp(evidence - evidence.max())
         weights /= weights.sum()
         order = np.argsort(-weights, kind="stable")
-        kept = order[: int(np.searchsorted(np.cumsum(weights[order]), 1 - DROPPED_WEIGHT)) + 1]
+        kept = order[: int(np.searchsorted(np.cumsum(weights[order]), 1 - DROPPED_WEIGHT_SHARE)) + 1]
         self._lengths, self._amplitudes = self._lengths[kept], self._amplitudes[kept]
         self._factors, self._whitened, self._noises = self._factors[kept], whitened[kept], noises[kept]
         self.weights = weights[kept]
@@ -79,9 +81,7 @@ class CostModel:
         differences = points[:, None, :] - others[None, :, :]
         squares = np.einsum("ijk,sk->sij", differences**2, self._lengths**-2.0)
         scaled = np.sqrt(5 * squares)
-        return LEVEL_DEVIATION**2 + self._amplitudes[:, None, None] ** 2 * (1 + scaled + scaled**2 / 3) * np.exp(
-            -scaled
-        )
+        return LEVEL_LOG_STD**2 + self._amplitudes[:, None, None] ** 2 * (1 + scaled + scaled**2 / 3) * np.exp(-scaled)
 
     def posterior_log_costs(self, points: Sequence) -> tuple:
         """Means and standard deviations of the log cost without the noise: an array (draws, points) each."""
@@ -89,7 +89,7 @@ class CostModel:
         others = np.array(points, dtype=float)
         solved = np.linalg.solve(self._factors, self._covariance(self._points, others))
         means = (solved * self._whitened).sum(1)
-        variances = LEVEL_DEVIATION**2 + self._amplitudes[:, None] ** 2 - (solved**2).sum(1)
+        variances = LEVEL_LOG_STD**2 + self._amplitudes[:, None] ** 2 - (solved**2).sum(1)
         return means, np.sqrt(np.maximum(variances, 1e-12))
 
     def expected_costs(self, points: Sequence) -> Any:
@@ -121,8 +121,12 @@ class CostModel:
         z = (math.log(best) - means) / spreads
         below, shifted = _normal_cdf(np, z), _normal_cdf(np, z - spreads)
         reach = np.exp(means + spreads**2 / 2) * shifted
-        average = lambda values: (self.weights[:, None] * values).sum(0)  # noqa: E731
-        savings, reaches, pruned = average(best * below - reach), average(reach), average(1 - below)
+        weighted_average = lambda values: (self.weights[:, None] * values).sum(0)  # noqa: E731
+        savings, reaches, pruned = (
+            weighted_average(best * below - reach),
+            weighted_average(reach),
+            weighted_average(1 - below),
+        )
         return [TrialGain(max(0.0, float(a)), float(b), float(c)) for a, b, c in zip(savings, reaches, pruned)]
 
 

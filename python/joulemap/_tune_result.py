@@ -139,9 +139,9 @@ class TuneResult:
         return import_optional("pandas").DataFrame(self.to_dicts())
 
     def __str__(self) -> str:
-        return "\n".join([*self._summary(), *self._table(), *(f"note: {note}" for note in self.notes)])
+        return "\n".join([*self._summary_lines(), *self._table_lines(), *(f"note: {note}" for note in self.notes)])
 
-    def _summary(self) -> list:
+    def _summary_lines(self) -> list:
         lines = [f"stopped: {self.reason}"]
         energy = self.search_energy
         spent = "energy unknown" if energy.joules is None else f"{_format_number(energy.joules)} J ({energy.provenance})"
@@ -159,7 +159,7 @@ class TuneResult:
                             f"90 % interval {interval}")  # fmt: skip
         return [head, search, *lines]
 
-    def _table(self) -> list:
+    def _table_lines(self) -> list:
         factors, metrics = list(self.default_trial.config), sorted({name for row in self.trials for name in row.metrics})
         units = ["J", "s"] if self.unit in ("J", "s") else ["J", "s", "cost"]
         cells = [["trial", *factors, *metrics, *units, "reports", "result"]]

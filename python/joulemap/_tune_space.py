@@ -31,7 +31,7 @@ class Range:
         if self.is_log and self.low <= 0:
             raise ValueError(f"a logarithmic range needs low > 0, not {self.low!r}")
 
-    def coordinate(self, value: float) -> float:
+    def to_coordinate(self, value: float) -> float:
         if self.is_log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -77,7 +77,7 @@ class ConfigSpace:
     @property
     def size(self) -> float:
         """Number of configurations; infinite with a continuous factor."""
-        return math.prod(_value_count(values) for values in self.factors.values())
+        return math.prod(_factor_value_count(values) for values in self.factors.values())
 
     def validate_config(self, config: Mapping) -> dict:
         """The configuration with the factors in order, its values as the space has them (1, not 1.0); raises ValueError
@@ -96,14 +96,14 @@ class ConfigSpace:
         for name, values in self.factors.items():
             value = config[name]
             if isinstance(values, Range):
-                coordinates.append(values.coordinate(value))
+                coordinates.append(values.to_coordinate(value))
             elif _has_numeric_values(values):
                 coordinates.append(sorted(values).index(value) / max(1, len(values) - 1))
             else:  # different values have distance 1
                 coordinates += [math.sqrt(0.5) * (index == values.index(value)) for index in range(len(values))]
         return coordinates
 
-    def candidates(self, random: Any, best: Mapping) -> list:
+    def list_candidates(self, random: Any, best: Mapping) -> list:
         """Configurations that a trial may try: all of a small space, otherwise random ones and neighbours of the best.
         `random` is a random.Random."""
         if self.size <= MAX_CANDIDATES:
@@ -113,7 +113,7 @@ class ConfigSpace:
              for name, values in self.factors.items()}
             for _ in range(MAX_CANDIDATES)
         ]  # fmt: skip
-        return [*drawn, *(self._neighbour(random, best) for _ in range(NEAR_CANDIDATES))]
+        return [*drawn, *(self._draw_neighbour(random, best) for _ in range(NEAR_CANDIDATES))]
 
     def _all_configs(self) -> list:
         configs: list = [{}]
@@ -122,7 +122,7 @@ class ConfigSpace:
             configs = [{**config, name: value} for config in configs for value in listed]
         return configs
 
-    def _neighbour(self, random: Any, best: Mapping) -> dict:
+    def _draw_neighbour(self, random: Any, best: Mapping) -> dict:
         """The best configuration with one factor changed, or all a little."""
         only = random.choice([None, *self.factors])
         config = dict(best)
@@ -130,12 +130,13 @@ class ConfigSpace:
             if only not in (None, name):
                 continue
             if isinstance(values, Range):
-                config[name] = values.value(min(max(values.coordinate(best[name]) + random.gauss(0, NEAR_DISTANCE), 0), 1))
+                coordinate = values.to_coordinate(best[name]) + random.gauss(0, NEAR_DISTANCE)
+                config[name] = values.value(min(max(coordinate, 0), 1))
             elif only == name:
                 config[name] = random.choice(values)
         return config
 
-    def distributions(self) -> dict:
+    def to_optuna_distributions(self) -> dict:
         """The same factors as distributions of Optuna."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -187,7 +188,7 @@ def _coordinate_count(values: Any) -> int:
     return 1 if isinstance(values, Range) or _has_numeric_values(values) else len(values)
 
 
-def _value_count(values: Any) -> float:
+def _factor_value_count(values: Any) -> float:
     if not isinstance(values, Range):
         return len(values)
     return values.high - values.low + 1 if values.is_integer else math.inf

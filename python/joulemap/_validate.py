@@ -16,9 +16,9 @@ from . import _hot, _marks
 from . import _validate_statistics as numbers
 from ._torch_probe import first_error_line
 from ._torch_replay import ModuleStatePreserver, tensors_in
-from ._validate_blocks import DoubledPass, observe_modules, select_blocks, reason_against_doubling, unwrap_model
+from ._validate_blocks import DoubledBlockPass, observe_modules, select_blocks, reason_against_doubling, unwrap_model
 from ._validate_report import Validated, compare_with_recording
-from ._validate_rounds import LoopRunner, PassVariant, WindowMeter, plain_variant
+from ._validate_rounds import LoopRunner, PassVariant, WindowMeter, make_plain_variant
 from ._validate_twin import drop_gradients, sparse_parameters
 
 # Time of extra passes before and after the attributed interval, as a share of it: the load at its edges is the same as
@@ -70,7 +70,7 @@ class ModelPass:
         self._torch.autograd.backward([loss, *tensors], [None, *gradients])
 
 
-class Validation(contextlib.AbstractContextManager):
+class BlockDoublingSession(contextlib.AbstractContextManager):
     """Runs blocks of a model twice inside a `with` block; the model is unchanged afterwards."""
 
     def __init__(self, torch: Any, model: Any, run: ModelPass, blocks: Union[None, Sequence[str], dict]) -> None:
@@ -83,7 +83,7 @@ class Validation(contextlib.AbstractContextManager):
         self.groups = {block.name: [path for path, _ in block.modules] for block in self._all_blocks}
         self.refused: dict = {}
 
-    def __enter__(self) -> Validation:
+    def __enter__(self) -> BlockDoublingSession:
         with contextlib.ExitStack() as undo:
             undo.enter_context(ModuleStatePreserver(self._torch, [self._model]))
             for parameter in self._model.parameters():
@@ -128,19 +128,21 @@ class Validation(contextlib.AbstractContextManager):
     ) -> tuple:
         """Runs loops of the plain pass and of the pass with each block twice. A block that fails is refused; the others
         continue. Returns the loops, and the host's times of single passes if they matter."""
-        with _record_as_probe(self._run):
+        with _record_in_probe_mode(self._run):
             rounds_runner = LoopRunner(self._run, self.wait, meter, seconds)
-            rounds_runner.time_pass(plain_variant())
+            rounds_runner.time_pass(make_plain_variant())
             rounds_runner.warm_up()
-            variants = [variant for block in self._blocks for variant in self._timed_variants(rounds_runner, block)]
+            variants = [
+                variant for block in self._blocks for variant in self._make_timed_variants(rounds_runner, block)
+            ]
             if not variants:
                 raise ValueError(f"no block can be executed twice: {self.refused}")
             progress(f"{len(variants)} loops of {seconds:g} s and plain ones between, {rounds} times")
             loops = rounds_runner.run_rounds(variants, rounds, seed, progress)
             return loops, rounds_runner.time_passes_on_host(variants, rounds, seed)
 
-    def _timed_variants(self, rounds_runner: LoopRunner, block: Any) -> list:
-        doubling = DoubledPass(
+    def _make_timed_variants(self, rounds_runner: LoopRunner, block: Any) -> list:
+        doubling = DoubledBlockPass(
             self._torch, block, self._observations, self._run.extra_roots if self._run.train else None
         )
         variants = [PassVariant(block.name, False, doubling.install_pass)]
@@ -169,7 +171,7 @@ def _disable_garbage_collection() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _record_as_probe(run: ModelPass) -> Iterator[None]:
+def _record_in_probe_mode(run: ModelPass) -> Iterator[None]:
     """Separates what runs inside from the program's own work: a recording contains it in mode `probe`."""
     session = None
     if _hot.is_recording():
@@ -179,7 +181,7 @@ def _record_as_probe(run: ModelPass) -> Iterator[None]:
     if session is None:
         yield
         return
-    with session.record_as_probe() as scope:
+    with session.record_in_probe_mode() as scope:
         run.scope = scope
         try:
             yield
@@ -221,12 +223,16 @@ def validate(
     import torch
 
     _check_model(torch, model)
-    out, err = sys.stdout, sys.stderr  # Validation redirects output
+    out, err = sys.stdout, sys.stderr  # BlockDoublingSession redirects output
     progress = (lambda text: None) if quiet else (lambda text: print(f"validate: {text}", file=err, flush=True))
-    run = ModelPass(torch, model, _make_call(model, inputs, loss, train), train)
-    device, domain = _device_and_domain(model)
+    run = ModelPass(torch, model, _make_model_call(model, inputs, loss, train), train)
+    device, domain = _find_device_and_domain(model)
     # The meter opens first: the update interval of a slow counter is known after a few seconds.
-    with _disable_garbage_collection(), WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:
+    with (
+        _disable_garbage_collection(),
+        WindowMeter(domain) as meter,
+        BlockDoublingSession(torch, model, run, blocks) as validation,
+    ):
         spans = _record_plain_passes(validation, model, recorded_s, probe)
         loops, host_times = validation.measure_blocks(meter, seconds, rounds, seed, progress)
     title = f"{type(unwrap_model(model)).__name__}, {'training' if train else 'inference'}"
@@ -244,7 +250,7 @@ def validate(
     return found
 
 
-def _record_plain_passes(validation: Validation, model: Any, seconds: float, probe: bool) -> dict:
+def _record_plain_passes(validation: BlockDoublingSession, model: Any, seconds: float, probe: bool) -> dict:
     """Runs plain passes for the report and then, if requested, probing; returns their intervals."""
     from ._attach import attach
 
@@ -274,7 +280,7 @@ def _check_model(torch: Any, model: Any) -> None:
         raise JoulemapError("jm.validate needs a recording of layers: run joulemap record -- python PROGRAM")
 
 
-def _make_call(model: Any, inputs: Any, loss: Optional[Callable[[Any], Any]], train: bool) -> Callable[[], Any]:
+def _make_model_call(model: Any, inputs: Any, loss: Optional[Callable[[Any], Any]], train: bool) -> Callable[[], Any]:
     args = inputs if isinstance(inputs, (tuple, list)) else () if isinstance(inputs, dict) else (inputs,)
     kwargs = inputs if isinstance(inputs, dict) else {}
     if not train:
@@ -289,7 +295,7 @@ def _default_loss(output: Any) -> Any:
     return sum(tensor.sum() for tensor in tensors_in(output) if tensor.requires_grad)
 
 
-def _device_and_domain(model: Any) -> tuple:
+def _find_device_and_domain(model: Any) -> tuple:
     """The device as named in reports, and its energy domain; None for all CPUs and memory of the machine."""
     devices = {parameter.device for parameter in model.parameters()}
     if len(devices) > 1:

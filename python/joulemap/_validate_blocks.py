@@ -17,13 +17,13 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Unio
 from ._torch_probe_inputs import InputNotReproducible, map_tensors, tensor_version
 from ._torch_replay import tensors_in
 from ._torch_wrappers import WRAPPED_MODEL_ATTRIBUTES
-from ._validate_twin import drop_gradients, make_twin, sparse_parameters
+from ._validate_twin import drop_gradients, make_module_twin, sparse_parameters
 
 MIN_BLOCKS, MAX_BLOCKS = 4, 40
-CONTAINERS = ("Sequential", "ModuleList", "ModuleDict")
+CONTAINER_CLASSES = ("Sequential", "ModuleList", "ModuleDict")
 
 
-class CannotDoubleError(Exception):
+class CannotDoubleBlockError(Exception):
     """A block cannot be run twice; the text is the reason."""
 
 
@@ -85,7 +85,7 @@ def _called_children(module: Any) -> list:
 def _can_be_divided(module: Any) -> bool:
     """Layers of PyTorch are not divided: their children are often not called."""
     is_own = type(module).__module__.startswith("torch.nn.")
-    return next(module.children(), None) is not None and (not is_own or type(module).__name__ in CONTAINERS)
+    return next(module.children(), None) is not None and (not is_own or type(module).__name__ in CONTAINER_CLASSES)
 
 
 def _parameter_count(module: Any) -> int:
@@ -156,7 +156,7 @@ def reason_against_doubling(observation: ModuleObservation) -> Optional[str]:
     return observation.refusal
 
 
-class DoubledPass:
+class DoubledBlockPass:
     """A variant of the pass: runs a block twice or, as its control, once with what a second call prepares.
     `extra_roots`, in training: tensors and gradients with which the backward pass begins, beside the loss."""
 
@@ -166,15 +166,15 @@ class DoubledPass:
         self._torch, self._block, self._observations, self._is_control = torch, block, seen, is_control
         self._extra_roots = [] if extra_roots is None else extra_roots
         self._train = train = extra_roots is not None
-        self._twins = {id(module): make_twin(torch, module) for _, module in block.modules} if train else {}
+        self._twins = {id(module): make_module_twin(torch, module) for _, module in block.modules} if train else {}
         self._gradients: dict = {}  # id of a module -> index of an output -> its gradient
 
     @property
     def needs_control(self) -> bool:
         return self._train or any(self._observations[id(module)].changes_inputs for _, module in self._block.modules)
 
-    def make_control(self) -> DoubledPass:
-        return DoubledPass(
+    def make_control(self) -> DoubledBlockPass:
+        return DoubledBlockPass(
             self._torch, self._block, self._observations, self._extra_roots if self._train else None, is_control=True
         )
 
@@ -183,11 +183,11 @@ class DoubledPass:
         with contextlib.ExitStack() as undo:
             for _, module in self._block.modules:
                 undo.enter_context(
-                    replace_forward(module, lambda forward, module=module: self._doubled_forward(module, forward))
+                    replace_forward(module, lambda forward, module=module: self._make_doubled_forward(module, forward))
                 )
             yield
 
-    def _doubled_forward(self, module: Any, forward: Callable) -> Callable:
+    def _make_doubled_forward(self, module: Any, forward: Callable) -> Callable:
         copies = self._observations[id(module)].changes_inputs
         twin = self._twins.get(id(module))
         second_forward = forward if twin is None else twin.forward
@@ -197,7 +197,7 @@ class DoubledPass:
             second_args, second_kwargs = args, kwargs
             if copies or self._train:
                 second_args, second_kwargs = map_tensors(
-                    (args, kwargs), lambda tensor: self._second_input(tensor, copies)
+                    (args, kwargs), lambda tensor: self._make_second_input(tensor, copies)
                 )
             output = forward(*args, **kwargs)
             if self._is_control:
@@ -210,7 +210,7 @@ class DoubledPass:
 
         return call
 
-    def _second_input(self, tensor: Any, copies: bool) -> Any:
+    def _make_second_input(self, tensor: Any, copies: bool) -> Any:
         """The same values with a separate autograd graph."""
         if self._train:
             tensor = tensor.detach().requires_grad_(tensor.requires_grad)
@@ -222,16 +222,16 @@ class DoubledPass:
         tensors = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
         second_tensors = [tensor for tensor in tensors_in(second_output) if tensor.requires_grad]
         if len(tensors) != len(second_tensors):
-            raise CannotDoubleError("its second call returned other outputs than the first")
+            raise CannotDoubleBlockError("its second call returned other outputs than the first")
         kept = self._gradients.setdefault(id(module), {})
         for index, (tensor, second_tensor) in enumerate(zip(tensors, second_tensors)):
             if index in kept:
                 self._extra_roots.append((second_tensor, kept[index]))
             else:
-                tensor.register_hook(lambda gradient, index=index: _keep_gradient(kept, index, gradient))
+                tensor.register_hook(lambda gradient, index=index: _store_gradient(kept, index, gradient))
 
 
-def _keep_gradient(kept: dict, index: int, gradient: Any) -> None:
+def _store_gradient(kept: dict, index: int, gradient: Any) -> None:
     """Stores the gradient of an output. An output that the pass does not use gets None, which is not stored."""
     if gradient is not None:
         kept[index] = gradient.detach().clone()

@@ -10,7 +10,7 @@ import os
 import subprocess
 import time
 from dataclasses import dataclass, field
-from typing import Iterable, Optional, Sequence
+from typing import Iterable, Optional
 
 from . import _validate_statistics as numbers
 
@@ -85,7 +85,7 @@ class Validated:
             del errors["probed"]
         titles = "  ".join(f"{title:>7}" for title in errors)
         lines.append(f"{'block':{width}}  {'run twice':>20}  {'share':>6}  {'attributed':>11}  {titles}")
-        lines += [_block_line(block, width, errors.values()) for block in self.blocks]
+        lines += [_format_block_line(block, width, errors.values()) for block in self.blocks]
         lines += [f"{name}: not run twice: {reason}" for name, reason in self.refused.items()]
         if not self.overlap:
             rest = "" if self.sum_with_rest is None else f"; with the attributed rest {self.sum_with_rest:.3f}"
@@ -102,7 +102,7 @@ class Validated:
         return "\n".join(lines)
 
 
-def _block_line(block: ValidatedBlock, width: int, errors: Iterable[str]) -> str:
+def _format_block_line(block: ValidatedBlock, width: int, errors: Iterable[str]) -> str:
     half_width_text = "" if block.half_width_j is None else f" +- {block.half_width_j:.2g}"
     doubled = f"{block.doubled_j:.4g}{half_width_text} J"
     attributed = "-" if block.attributed_j is None else f"{block.attributed_j:.4g} J"
@@ -122,11 +122,11 @@ class LiveRecording:
     def report_layers(self, span: dict, *arguments: str) -> dict:
         """The report of an interval by layer."""
         time.sleep(max(0.0, span["end_ns"] * 1e-9 + WRITE_DELAY_S - time.monotonic()))
-        recording_start_ns = self._report("--by", "domain")["start_monotonic_ns"]
+        recording_start_ns = self._run_report("--by", "domain")["start_monotonic_ns"]
         begin_s, end_s = ((span[edge] - recording_start_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
-        return self._report("--by", "layer", "--time", f"{begin_s:.6f},{end_s:.6f}", *arguments)
+        return self._run_report("--by", "layer", "--time", f"{begin_s:.6f},{end_s:.6f}", *arguments)
 
-    def _report(self, *arguments: str) -> dict:
+    def _run_report(self, *arguments: str) -> dict:
         from ._library import JoulemapError
 
         parts = sorted(glob.glob(os.path.join(glob.escape(self._folder), "*.joule")))
@@ -146,13 +146,13 @@ def compare_with_recording(
     """Compares the measured blocks with the report of the recording so far, for the intervals `plain` and, if present,
     `probed`."""
     recording = LiveRecording()
-    plain = numbers.reported_interval(recording.report_layers(spans["plain"]), groups, device)
+    plain = numbers.make_reported_interval(recording.report_layers(spans["plain"]), groups, device)
     columns = {ATTRIBUTED_COLUMN: plain}
-    columns[BY_TIME_COLUMN] = numbers.reported_interval(
+    columns[BY_TIME_COLUMN] = numbers.make_reported_interval(
         recording.report_layers(spans["plain"], "--mode", "integral"), groups, device
     )
     if "probed" in spans:
-        columns[PROBED_COLUMN] = numbers.reported_interval(
+        columns[PROBED_COLUMN] = numbers.make_reported_interval(
             recording.report_layers(spans["probed"]), groups, device, plain.idle_share
         )
     rows = numbers.compare_blocks(found, plain, spans["plain"]["passes"], columns)

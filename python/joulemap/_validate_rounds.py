@@ -26,7 +26,7 @@ WARM_UP_S = 0.3
 # Time of single passes in turn, as a share of the time of all loops.
 HOST_TIMING_SHARE = 1.0
 PASSES_PER_WAIT = 10
-TIMED_PASSES = 3
+TIMED_PASS_COUNT = 3
 
 
 class PassVariant(NamedTuple):
@@ -37,7 +37,7 @@ class PassVariant(NamedTuple):
     install_pass: Callable[[], Any]  # context in which the pass runs this variant
 
 
-def plain_variant() -> PassVariant:
+def make_plain_variant() -> PassVariant:
     return PassVariant(None, False, contextlib.nullcontext)
 
 
@@ -99,16 +99,16 @@ class LoopRunner:
             self._run()
             self._wait()
             begin_s = time.perf_counter()
-            for _ in range(TIMED_PASSES):
+            for _ in range(TIMED_PASS_COUNT):
                 self._run()
             self._wait()
-        self._pass_s[variant[:2]] = max((time.perf_counter() - begin_s) / TIMED_PASSES, 1e-6)
+        self._pass_s[variant[:2]] = max((time.perf_counter() - begin_s) / TIMED_PASS_COUNT, 1e-6)
 
     def pass_count(self, variant: PassVariant, seconds: float) -> int:
         return max(1, round(seconds / self._pass_s[variant[:2]]))
 
     def warm_up(self, seconds: float = WARM_UP_S) -> None:
-        plain = plain_variant()
+        plain = make_plain_variant()
         self._repeat_pass(self.pass_count(plain, seconds))
         self._wait()
         self.time_pass(plain)
@@ -122,9 +122,9 @@ class LoopRunner:
             rng.shuffle(order)
             for index, variant in enumerate(order):
                 if index % BLOCK_LOOPS_BETWEEN_PLAIN_LOOPS == 0:
-                    self._run_loop(plain_variant(), number)
+                    self._run_loop(make_plain_variant(), number)
                 self._run_loop(variant, number)
-            self._run_loop(plain_variant(), number)
+            self._run_loop(make_plain_variant(), number)
             progress(f"round {number + 1} of {rounds}: {time.monotonic() - begin_s:.1f} s")
         return [
             loop._replace(joules=self._meter.joules(token)) for loop, token in zip(self._loops, self._window_numbers)
@@ -135,7 +135,7 @@ class LoopRunner:
         if not is_limited_by_host(self._loops):
             return None
         rng = random.Random(seed)
-        order = [plain_variant(), *variants]
+        order = [make_plain_variant(), *variants]
         times: dict = {(variant.block, variant.is_control): [] for variant in order}
         end_s = time.monotonic() + HOST_TIMING_SHARE * rounds * len(variants) * self._seconds
         while time.monotonic() < end_s:

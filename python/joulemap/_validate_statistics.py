@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from typing import Any, NamedTuple, Optional, Sequence
+from typing import NamedTuple, Optional, Sequence
 
 # 95th percentile of Student's t by degrees of freedom: a two-sided interval covers 90 %.
-T_95 = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761, 1.753, 1.746,
-        1.740, 1.734, 1.729, 1.725, 1.721, 1.717, 1.714, 1.711, 1.708, 1.706, 1.703, 1.701, 1.699, 1.697)  # fmt: skip
-T_95_AT_INFINITY = 1.645
+T_QUANTILES_95 = (
+    6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761, 1.753,
+    1.746, 1.740, 1.734, 1.729, 1.725, 1.721, 1.717, 1.714, 1.711, 1.708, 1.706, 1.703, 1.701, 1.699, 1.697,
+)  # fmt: skip
+T_QUANTILE_95_AT_INFINITY = 1.645
 
 
 class PassLoop(NamedTuple):
@@ -38,7 +40,7 @@ class PassLoop(NamedTuple):
         return (self.begin_ns + self.end_ns) / 2
 
 
-class ExtraEnergy(NamedTuple):
+class ExtraBlockEnergy(NamedTuple):
     """Extra energy and time of a pass with a block run twice."""
 
     block: str
@@ -48,8 +50,8 @@ class ExtraEnergy(NamedTuple):
     rounds_j: list
 
 
-def t_95(degrees: int) -> float:
-    return T_95[degrees - 1] if 0 < degrees <= len(T_95) else T_95_AT_INFINITY
+def t_quantile_95(degrees: int) -> float:
+    return T_QUANTILES_95[degrees - 1] if 0 < degrees <= len(T_QUANTILES_95) else T_QUANTILE_95_AT_INFINITY
 
 
 def _interpolate_plain_pass(plain: Sequence, loop: PassLoop) -> tuple:
@@ -67,7 +69,7 @@ def _interpolate_plain_pass(plain: Sequence, loop: PassLoop) -> tuple:
     return interpolate(before.pass_j, after.pass_j), interpolate(before.pass_s, after.pass_s)
 
 
-def extra_energies(loops: Sequence) -> list:
+def compute_extra_energies(loops: Sequence) -> list:
     """The extra energy of each block. The spread between rounds is pooled over all blocks: three rounds of one block
     estimate it poorly."""
     plain = [loop for loop in loops if loop.block is None]
@@ -78,13 +80,13 @@ def extra_energies(loops: Sequence) -> list:
             kinds = above.setdefault(loop.block, {True: [], False: []})
             kinds[loop.is_control].append((loop.pass_j - plain_j, loop.pass_s - plain_s))
     found = {block: _subtract_control(kinds[False], kinds[True]) for block, kinds in above.items()}
-    spread_j, degrees = _pooled_deviation([[joules for joules, _ in rounds] for rounds in found.values()])
+    spread_j, degrees = _pooled_standard_deviation([[joules for joules, _ in rounds] for rounds in found.values()])
     extras_of_blocks = []
     for block, rounds in found.items():
         joules = [round_j for round_j, _ in rounds]
-        half_j = t_95(degrees) * spread_j / math.sqrt(len(joules)) if degrees > 0 else None
+        half_j = t_quantile_95(degrees) * spread_j / math.sqrt(len(joules)) if degrees > 0 else None
         extras_of_blocks.append(
-            ExtraEnergy(block, statistics.fmean(joules), half_j, statistics.fmean(s for _, s in rounds), joules)
+            ExtraBlockEnergy(block, statistics.fmean(joules), half_j, statistics.fmean(s for _, s in rounds), joules)
         )
     return extras_of_blocks
 
@@ -95,7 +97,7 @@ def _subtract_control(doubled: list, control: list) -> list:
     return [(one[0] - other[0], one[1] - other[1]) for one, other in zip(doubled, control)]
 
 
-def _pooled_deviation(groups: Sequence) -> tuple:
+def _pooled_standard_deviation(groups: Sequence) -> tuple:
     """Pooled standard deviation within groups, and its degrees of freedom."""
     degrees = sum(len(group) - 1 for group in groups)
     squares = sum((value - statistics.fmean(group)) ** 2 for group in groups for value in group)
@@ -114,7 +116,7 @@ class MeasuredBlocks(NamedTuple):
     pass_j: float
     pass_s: float
     extras: list
-    limited_by_host: bool = False
+    is_limited_by_host: bool = False
 
 
 # (block, is control) -> seconds of single passes on the host, one for each cycle.
@@ -122,41 +124,41 @@ HostTimes = dict
 
 # Relative standard deviation of the times of plain loops above which the host limits the passes. Where the GPU limits
 # them, the times agree within 0.1 %.
-MAX_HOST_TIME_SPREAD = 0.01
+MAX_HOST_TIME_RELATIVE_STD = 0.01
 TRIMMED_SHARE = 0.25
 
 
 def is_limited_by_host(loops: Sequence) -> bool:
     times_s = [loop.pass_s for loop in loops if loop.block is None]
-    return len(times_s) > 1 and statistics.stdev(times_s) > MAX_HOST_TIME_SPREAD * statistics.fmean(times_s)
+    return len(times_s) > 1 and statistics.stdev(times_s) > MAX_HOST_TIME_RELATIVE_STD * statistics.fmean(times_s)
 
 
 def compute_block_energies(loops: Sequence, host_times: Optional[HostTimes]) -> MeasuredBlocks:
     """Energy of the blocks: from the loops alone or, where the host limits the passes, corrected to the same speed of
     the host for all variants."""
     if host_times is None or any(len(times_s) < 2 for times_s in host_times.values()):
-        return MeasuredBlocks(*mean_plain_pass(loops), extra_energies(loops))
-    return _blocks_at_equal_host_speed(loops, host_times)
+        return MeasuredBlocks(*mean_plain_pass(loops), compute_extra_energies(loops))
+    return _correct_to_equal_host_speed(loops, host_times)
 
 
-def _blocks_at_equal_host_speed(loops: Sequence, host_times: HostTimes) -> MeasuredBlocks:
+def _correct_to_equal_host_speed(loops: Sequence, host_times: HostTimes) -> MeasuredBlocks:
     """Energy of the blocks at one speed of the host. If the host is slower, the same work takes longer and more idle
     energy: the energy of a pass is linear in its time. The slope, in W, comes from loops of the same variant; the times
     come from single passes of all variants in turn."""
     by_variant: dict = {}
     for loop in loops:
         by_variant.setdefault((loop.block, loop.is_control), []).append(loop)
-    slope_w = _pooled_slope(list(by_variant.values()))
+    slope_w = _pooled_slope_w(list(by_variant.values()))
     above_j = {  # energy of each loop's pass without the part that grows with its time
         key: [loop.pass_j - slope_w * loop.pass_s for loop in same] for key, same in by_variant.items()
     }
-    spread_j, degrees = _pooled_deviation(list(above_j.values()))
+    spread_j, degrees = _pooled_standard_deviation(list(above_j.values()))
     plain = (None, False)
 
     def extra(key: tuple) -> tuple:
         """Joules, their standard error, and seconds above the plain pass."""
         differences = [one - other for one, other in zip(host_times[key], host_times[plain])]
-        extra_s, error_s = trimmed_mean(differences)
+        extra_s, error_s = trimmed_mean_and_error(differences)
         extra_j = statistics.fmean(above_j[key]) - statistics.fmean(above_j[plain]) + slope_w * extra_s
         error_j = spread_j * math.sqrt(1 / len(above_j[key]) + 1 / len(above_j[plain]))
         return extra_j, math.hypot(error_j, slope_w * error_s), extra_s
@@ -167,19 +169,22 @@ def _blocks_at_equal_host_speed(loops: Sequence, host_times: HostTimes) -> Measu
         if (block, True) in by_variant:
             control_j, control_error_j, control_s = extra((block, True))
             joules, error_j, seconds = joules - control_j, math.hypot(error_j, control_error_j), seconds - control_s
-        half_j = t_95(degrees) * error_j if degrees > 0 else None
+        half_j = t_quantile_95(degrees) * error_j if degrees > 0 else None
         rounds_j = [joules + one - statistics.fmean(above_j[block, False]) for one in above_j[block, False]]
-        found.append(ExtraEnergy(block, joules, half_j, seconds, rounds_j))
-    pass_s, _ = trimmed_mean(host_times[plain])
+        found.append(ExtraBlockEnergy(block, joules, half_j, seconds, rounds_j))
+    pass_s, _ = trimmed_mean_and_error(host_times[plain])
     return MeasuredBlocks(statistics.fmean(above_j[plain]) + slope_w * pass_s, pass_s, found, True)
 
 
-def _pooled_slope(groups: Sequence) -> float:
+def _pooled_slope_w(groups: Sequence) -> float:
     """Slope of the energy of a pass against its time, in W, pooled within groups; limited to 0 and the mean power. The
     mean power if all times are equal."""
     products = squares = 0.0
     for group in groups:
-        mean_s, mean_j = statistics.fmean(loop.pass_s for loop in group), statistics.fmean(loop.pass_j for loop in group)
+        mean_s, mean_j = (
+            statistics.fmean(loop.pass_s for loop in group),
+            statistics.fmean(loop.pass_j for loop in group),
+        )
         products += sum((loop.pass_s - mean_s) * (loop.pass_j - mean_j) for loop in group)
         squares += sum((loop.pass_s - mean_s) ** 2 for loop in group)
     loops = [loop for group in groups for loop in group]
@@ -187,7 +192,7 @@ def _pooled_slope(groups: Sequence) -> float:
     return min(max(products / squares, 0.0), mean_w) if squares > 0 else mean_w
 
 
-def trimmed_mean(values: Sequence) -> tuple:
+def trimmed_mean_and_error(values: Sequence) -> tuple:
     """The mean without the smallest and largest quarter, and its standard error: hosts pause at times."""
     ordered = sorted(values)
     cut = int(TRIMMED_SHARE * len(ordered))
@@ -205,7 +210,7 @@ def has_shared_modules(groups: dict) -> bool:
     )
 
 
-class AttributedShare(NamedTuple):
+class AttributedEnergyShare(NamedTuple):
     """The energy that a report attributes to a block, as a share of the device's energy in plain passes."""
 
     share: float
@@ -219,7 +224,7 @@ class AttributedShare(NamedTuple):
 class ReportedInterval(NamedTuple):
     """The report of an interval of plain passes."""
 
-    blocks: dict  # name -> AttributedShare
+    blocks: dict  # name -> AttributedEnergyShare
     total_j: float
     idle_share: float  # share of total_j used while idle; on CPUs also by other processes
     idle_w: Optional[float]  # mean idle power, W
@@ -237,7 +242,9 @@ def device_total_j(report: dict, device: str) -> float:
     return sum(domain["measured_j"] for domain in measured or domains)
 
 
-def reported_interval(report: dict, groups: dict, device: str, idle_share: Optional[float] = None) -> ReportedInterval:
+def make_reported_interval(
+    report: dict, groups: dict, device: str, idle_share: Optional[float] = None
+) -> ReportedInterval:
     """From `report --by layer --json` of plain passes or, if `idle_share` is given, of plain passes and probing."""
     rows = [row for row in report["rows"] if row["device"] == device and row["energy_j"] is not None]
     rows = [row for row in rows if row["path"][:1] not in (["probe"], ["background"])]
@@ -261,7 +268,7 @@ def reported_interval(report: dict, groups: dict, device: str, idle_share: Optio
             )
             share, low, high = map(sum, zip(active, waiting))
             basis = max(block_rows, key=lambda row: row["energy_j"])["basis"]
-            blocks[name] = AttributedShare(
+            blocks[name] = AttributedEnergyShare(
                 share, low, high, sum(row["time_s"] for row in block_rows), basis, tuple(waiting)
             )
     active_share = sum(row["energy_j"] for row in rows) / total_j
@@ -272,7 +279,7 @@ def is_layer_within(layer: str, path: str) -> bool:
     return layer == path or layer.startswith(path + ".")
 
 
-def energy_of_busy_time(extra: ExtraEnergy, busy_s: float, plain: ReportedInterval) -> float:
+def busy_time_energy_j(extra: ExtraBlockEnergy, busy_s: float, plain: ReportedInterval) -> float:
     """The part of a block's extra energy used while the device works, because a report lists idle energy separately. On
     CPUs it is the part used by the program: other processes use the same share as in a plain pass. All of it where the
     report charges idle energy to the layers that the GPU waited for."""
@@ -308,14 +315,16 @@ class BlockComparison(NamedTuple):
     attributed: dict  # column -> AttributedEnergy
 
 
-def _joules_per_pass(share: AttributedShare, interval: ReportedInterval, passes: int, found: MeasuredBlocks) -> tuple:
+def _joules_per_pass(
+    share: AttributedEnergyShare, interval: ReportedInterval, passes: int, found: MeasuredBlocks
+) -> tuple:
     """Joules per pass, low and high, of a block, at the speed at which the blocks were measured.
 
     Shares count, not joules: the recorded passes ran at another time, and the edges of their interval are less certain
     than the shares within it. Where the host limits the passes, the energy of kernels stays and that of waiting changes
     with its speed.
     """
-    if not found.limited_by_host or interval.active_share >= 1:
+    if not found.is_limited_by_host or interval.active_share >= 1:
         return tuple(part * found.pass_j for part in share[:3])
     recorded_j = interval.total_j / passes
     active_j = interval.active_share * recorded_j
@@ -329,7 +338,7 @@ def compare_blocks(found: MeasuredBlocks, plain: ReportedInterval, passes: int, 
     rows = []
     for extra in found.extras:
         known = plain.blocks.get(extra.block)
-        busy_j = energy_of_busy_time(extra, known.busy_s / passes if known else 0.0, plain)
+        busy_j = busy_time_energy_j(extra, known.busy_s / passes if known else 0.0, plain)
         attributed = {}
         for name, interval in columns.items():
             share = interval.blocks.get(extra.block)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 
-def make_twin(torch: Any, module: Any) -> Any:
+def make_module_twin(torch: Any, module: Any) -> Any:
     """Makes the twin of a module. Modules and parameters are copied; other attributes are shared, because they may
     refer to anything."""
     return _copy_module(torch, module, {})

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, List, Optional, Tuple
 
-from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, EngineStepLog, RequestWork
+from ._engine_adapter import OUTCOME_ABORTED, OUTCOME_FINISHED, EngineAdapter, EngineStepLog, RequestWork
 
 _scheduler_numbers = itertools.count()  # of schedulers: request ids of two engines in a process may be equal
 _MAX_UNKNOWN_STEPS = 64  # steps, if none was known; a few are unknown where the recording began in between
@@ -83,8 +83,8 @@ def _request_outcome(request: Any) -> Optional[str]:
         return None
     name = request.status.name
     if name == "FINISHED_ABORTED" and getattr(request.sampling_params, "stop", None):
-        return FINISHED
-    return ABORTED if name in ("FINISHED_ABORTED", "FINISHED_ERROR") else FINISHED
+        return OUTCOME_FINISHED
+    return OUTCOME_ABORTED if name in ("FINISHED_ABORTED", "FINISHED_ERROR") else OUTCOME_FINISHED
 
 
 def _model_name(scheduler: Any) -> Optional[str]:

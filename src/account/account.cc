@@ -30,7 +30,7 @@ Result<CarbonAccountEntry> make_account_entry(const ReportResult& report, const 
     if (!intensity) return std::move(intensity).error();
     entry.gco2_per_kwh = *intensity;
   }
-  const predict::Tariff tariff{entry.gco2_per_kwh, assumptions.price_per_kwh, assumptions.pue};
+  const predict::EnergyTariff tariff{entry.gco2_per_kwh, assumptions.price_per_kwh, assumptions.pue};
   const predict::Footprint footprint = compute_footprint(energy.joules, tariff);
   entry.price = footprint.price;
   if (!entry.gco2_per_kwh) return entry;
@@ -43,7 +43,7 @@ Result<CarbonAccountEntry> make_account_entry(const ReportResult& report, const 
   return entry;
 }
 
-std::vector<EverydayEquivalent> compute_equivalents(const CarbonAccountEntry& entry) {
+std::vector<EverydayEquivalent> compute_everyday_equivalents(const CarbonAccountEntry& entry) {
   std::vector<EverydayEquivalent> list = {{"water heated from 20 to 100 degC", entry.facility_j / kJoulesPerLitreBoiled,
                                            "l", "specific heat capacity 4.186 kJ/(kg K)"}};
   if (entry.gco2) {
@@ -65,7 +65,7 @@ Result<CarbonAccount> compute_account(const ReportResult& report, const CarbonAc
     if (!entry) return std::move(entry).error();
     account.entries.push_back(std::move(*entry));
   }
-  if (!account.entries.empty()) account.equivalents = compute_equivalents(account.entries.front());
+  if (!account.entries.empty()) account.equivalents = compute_everyday_equivalents(account.entries.front());
   if (assumptions.embodied) {
     const double lifetime_s = assumptions.embodied->lifetime_years * kSecondsPerYear;
     account.embodied_gco2 = assumptions.embodied->kg * kGramsPerKg * compute_run_rates(report).time_s / lifetime_s;

@@ -36,7 +36,7 @@ bool is_measured_program_row(const ReportRow& row) {
 namespace {
 
 // "gpu0" of "node1/gpu0".
-std::string_view device_of_machine(std::string_view device) {
+std::string_view strip_machine_prefix(std::string_view device) {
   const std::size_t slash = device.rfind('/');
   return device.substr(slash == std::string_view::npos ? 0 : slash + 1);
 }
@@ -47,8 +47,8 @@ bool has_path_part(const ReportRow& row, std::string_view part) {
 
 }  // namespace
 
-bool is_gpu_device(std::string_view device) { return device_of_machine(device).starts_with("gpu"); }
-bool is_cpu_device(std::string_view device) { return device_of_machine(device) == "cpu"; }
+bool is_gpu_device(std::string_view device) { return strip_machine_prefix(device).starts_with("gpu"); }
+bool is_cpu_device(std::string_view device) { return strip_machine_prefix(device) == "cpu"; }
 
 std::string enclosing_module_name(const ReportRow& row) { return row.path.size() > 2 ? row.path[2] : std::string(); }
 
@@ -115,8 +115,8 @@ Advice advise(const AdviceInput& input) {
   }
   advice.energy_j = run.energy_j;
   const bool is_gpu = advice.processor == AdvisedProcessor::gpu;
-  std::vector<Finding> found = is_gpu ? waiting_findings(run) : cpu_findings(run);
-  if (is_gpu) std::ranges::move(kernel_findings(run), std::back_inserter(found));
+  std::vector<Finding> found = is_gpu ? collect_waiting_findings(run) : collect_cpu_findings(run);
+  if (is_gpu) std::ranges::move(collect_kernel_findings(run), std::back_inserter(found));
   for (Finding& finding : found) {
     limit_to_energy_of_run(finding, run.energy_j);
     if (run.fraction_of_run_energy(finding.saved_energy_j) >= kMinSavedEnergyShare)

@@ -214,7 +214,7 @@ TEST(AdviseForCpus, ADataLoaderWithoutRecordedOperationsIsAFindingByItsShare) {
   RecordedOnCpu run;
   run.add(cpu_row({"train", "dataloader"}, 200));
   ASSERT_EQ(run.rules(), Rules{"data_loading"});
-  EXPECT_EQ(run.advice().findings[0].evidence.at(0), "20 % of the program's energy");
+  EXPECT_EQ(run.advice().findings[0].evidence.at(0), "20 % of the energy of phases and layers");
 }
 
 TEST(AdviseForCpus, AnOptimizerOfManyOperationsIsAFindingAndAFusedOneOrPlainSgdIsNot) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules for programs without a GPU, from their operations on the CPU. The error of an estimated power is the same for all
-// operations of a program and cancels in their shares: ranges contain only what a change may save.
+// Rules for programs without a GPU, from their operations on the CPU. The error of an estimated power is the same for
+// all operations of a program and cancels in their shares: ranges contain only what a change may save.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,9 +21,9 @@ namespace {
 using scopes::OperationKind;
 
 // Below this mean duration, calling an operation costs about as much as its work.
-constexpr double kShortOperation_s = 100e-6;
-constexpr double kMinSmallOperationShare = 0.5;
-constexpr double kMinAttentionShare = 0.05;
+constexpr double kMaxShortOperation_s = 100e-6;
+constexpr double kMinSmallOperationEnergyShare = 0.5;
+constexpr double kMinAttentionEnergyShare = 0.05;
 // Operations per parameter in an optimizer worth fusing. SGD has one or two, Adam seven.
 constexpr std::size_t kMinOptimizerOperationKinds = 3;
 
@@ -43,21 +43,21 @@ bool is_data_loading_row(const ReportRow& row) {
 // Of an operation, not of a module's own code.
 bool is_operation_row(const ReportRow& row) { return row.path.size() > 3; }
 bool is_short_operation(const ReportRow& row) {
-  return row.count.value_or(0) > 0 && row.time_s < kShortOperation_s * static_cast<double>(*row.count);
+  return row.count.value_or(0) > 0 && row.time_s < kMaxShortOperation_s * static_cast<double>(*row.count);
 }
 
 using RowPredicate = std::function<bool(const ReportRow&)>;
 
 struct CpuProgram {
   const RuleContext& run;
-  double recorded_j = 0;  // of all judged rows of the operator report
+  double judged_rows_j = 0;  // of all judged rows of the operator report
 
   double energy_share(const RowPredicate& includes) const {
     double joules = 0;
     for (const ReportRow& row : run.reports.operator_report.rows) {
       if (is_cpu_program_row(row) && includes(row)) joules += row.energy_j.value_or(0);
     }
-    return recorded_j > 0 ? joules / recorded_j : 0;
+    return judged_rows_j > 0 ? joules / judged_rows_j : 0;
   }
 };
 
@@ -107,25 +107,28 @@ Finding make_cpu_finding(const CpuProgram& program, const CpuRule& rule, double 
   return finding;
 }
 
-std::string share_text(double share) { return fmt::format("{:.0f} % of the energy of phases and layers", 100 * share); }
+std::string describe_energy_share(double share) {
+  return fmt::format("{:.0f} % of the energy of phases and layers", 100 * share);
+}
 
-std::optional<Finding> data_loading_finding(const CpuProgram& program) {
+std::optional<Finding> make_data_loading_finding(const CpuProgram& program) {
   const double share = program.energy_share(is_data_loading_row);
   if (share <= 0) return std::nullopt;
   Finding finding = make_cpu_finding(program,
                                      {"data_loading",
                                       "The DataLoader prepares items",
-                                      "prepare each item once (keep it in memory or in a file), or a whole batch at a "
-                                      "time; num_workers=N makes the run "
-                                      "shorter, but the work stays",
+                                      "prepare once what does not change between epochs (keep it in memory or in a "
+                                      "file), or a whole batch at a time; num_workers=N makes the run shorter, but "
+                                      "the work stays",
                                       {0.9, 0.4, 1.3}},
                                      share);
   const std::string operations = format_costliest_operations(program, is_data_loading_row);
-  finding.evidence.push_back(share_text(share) + (operations.empty() ? "" : ", most of it in " + operations));
+  finding.evidence.push_back(describe_energy_share(share) +
+                             (operations.empty() ? "" : ", most of it in " + operations));
   return finding;
 }
 
-std::optional<Finding> optimizer_finding(const CpuProgram& program) {
+std::optional<Finding> make_optimizer_finding(const CpuProgram& program) {
   const auto is_optimizer = [](const ReportRow& row) { return is_row_in_phase(row, "optimizer"); };
   std::set<std::string> operations;
   for (const ReportRow& row : program.run.reports.operator_report.rows) {
@@ -141,7 +144,7 @@ std::optional<Finding> optimizer_finding(const CpuProgram& program) {
                                       "fused=True (torch.optim.Adam, AdamW, SGD, Adagrad; PyTorch 2.4 or later)",
                                       {0.7, 0.4, 0.9}},
                                      share);
-  finding.evidence.push_back(fmt::format("{}, in {} operations for each parameter: {}", share_text(share),
+  finding.evidence.push_back(fmt::format("{}, in {} operations for each parameter: {}", describe_energy_share(share),
                                          operations.size(), format_costliest_operations(program, is_optimizer)));
   return finding;
 }
@@ -152,7 +155,8 @@ bool is_elementwise_kind(OperationKind kind) {
 }
 
 // The products, softmax and elementwise operations of attention, without its projections.
-std::optional<Finding> attention_finding(const CpuProgram& program, const std::set<std::string>& attention_modules) {
+std::optional<Finding> make_attention_finding(const CpuProgram& program,
+                                              const std::set<std::string>& attention_modules) {
   const auto is_attention = [&](const ReportRow& row) {
     if (!is_operation_row(row) || !attention_modules.contains(enclosing_module_name(row))) return false;
     const std::string& name = row.path.back();
@@ -161,7 +165,7 @@ std::optional<Finding> attention_finding(const CpuProgram& program, const std::s
     return !is_projection && (kind == OperationKind::matmul || is_elementwise_kind(kind));
   };
   const double share = program.energy_share(is_attention);
-  if (share < kMinAttentionShare) return std::nullopt;
+  if (share < kMinAttentionEnergyShare) return std::nullopt;
   Finding finding = make_cpu_finding(
       program,
       {"unfused_attention",
@@ -170,46 +174,49 @@ std::optional<Finding> attention_finding(const CpuProgram& program, const std::s
        {0.5, 0.2, 0.8}},
       share);
   finding.evidence.push_back(fmt::format("{} is in its products, softmax and elementwise operations, in {} module{}",
-                                         share_text(share), attention_modules.size(),
+                                         describe_energy_share(share), attention_modules.size(),
                                          attention_modules.size() == 1 ? "" : "s"));
   return finding;
 }
 
-std::optional<Finding> small_operations_finding(const CpuProgram& program) {
+std::optional<Finding> make_small_operations_finding(const CpuProgram& program) {
   const auto is_small = [](const ReportRow& row) {
     return is_short_operation(row) && !is_data_loading_row(row) && !is_row_in_phase(row, "checkpoint_save");
   };
   const double share = program.energy_share(is_small);
-  if (share < kMinSmallOperationShare) return std::nullopt;
+  if (share < kMinSmallOperationEnergyShare) return std::nullopt;
   Finding finding = make_cpu_finding(program,
                                      {"small_operations",
                                       "Operations are so short that calling them costs most of the energy",
                                       "a larger batch: the same items in fewer steps (check the learning rate)",
                                       {0.7, 0.3, 1.05}},
                                      share);
-  finding.evidence.push_back(
-      fmt::format("{} is in operations of less than {:.0f} us", share_text(share), 1e6 * kShortOperation_s));
+  finding.evidence.push_back(fmt::format("{} is in operations of less than {:.0f} us", describe_energy_share(share),
+                                         1e6 * kMaxShortOperation_s));
   return finding;
 }
 
 // Inference beside training evaluates the model.
-std::optional<Finding> validation_finding(const CpuProgram& program) {
+std::optional<Finding> make_validation_finding(const CpuProgram& program) {
   const auto is_evaluation = [](const ReportRow& row) { return is_row_in_mode(row, "inference"); };
   if (program.energy_share([](const ReportRow& row) { return is_row_in_mode(row, "train"); }) <= 0) return std::nullopt;
   const double share = program.energy_share(is_evaluation);
-  Finding finding = make_cpu_finding(
-      program, {"evaluation", "Evaluation during training", "evaluate half as often or less, or on fewer items", {0.6, 0.3, 0.95}},
-      share);
-  finding.evidence.push_back(share_text(share) + " is inference between training steps");
+  Finding finding = make_cpu_finding(program,
+                                     {"evaluation",
+                                      "Evaluation during training",
+                                      "evaluate half as often or less, or on fewer items",
+                                      {0.6, 0.3, 0.95}},
+                                     share);
+  finding.evidence.push_back(describe_energy_share(share) + " is inference between training steps");
   return finding;
 }
 
-std::optional<Finding> checkpoint_finding(const CpuProgram& program) {
+std::optional<Finding> make_checkpoint_finding(const CpuProgram& program) {
   const double share =
       program.energy_share([](const ReportRow& row) { return is_row_in_phase(row, "checkpoint_save"); });
   Finding finding =
       make_cpu_finding(program, {"checkpoint", "Checkpoints", "save checkpoints less often", {1.2, 0.4, 2.0}}, share);
-  finding.evidence.push_back(share_text(share));
+  finding.evidence.push_back(describe_energy_share(share));
   return finding;
 }
 
@@ -217,13 +224,14 @@ std::optional<Finding> checkpoint_finding(const CpuProgram& program) {
 
 double cpu_program_energy_j(const ReportResult& result) { return sum_cpu_program_energy_j(result); }
 
-std::vector<Finding> cpu_findings(const RuleContext& run) {
+std::vector<Finding> collect_cpu_findings(const RuleContext& run) {
   const CpuProgram program{run, sum_cpu_program_energy_j(run.reports.operator_report)};
   const std::set<std::string> attention_modules = find_attention_modules(run.reports.operator_report, &is_cpu_device);
   std::vector<Finding> findings;
   for (std::optional<Finding> finding :
-       {data_loading_finding(program), optimizer_finding(program), attention_finding(program, attention_modules),
-        small_operations_finding(program), validation_finding(program), checkpoint_finding(program)}) {
+       {make_data_loading_finding(program), make_optimizer_finding(program),
+        make_attention_finding(program, attention_modules), make_small_operations_finding(program),
+        make_validation_finding(program), make_checkpoint_finding(program)}) {
     if (finding) findings.push_back(*std::move(finding));
   }
   return findings;

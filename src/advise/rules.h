@@ -22,9 +22,10 @@ struct EnergyAmount {
            double seconds);
 };
 
-// Fraction of the concerned energy that a change saves: expected value and range, from programs with a known waste whose
-// saving was measured (bench/h200/advise.py, bench/advise/cpu.py). Above 1 where the change also saves what surrounds the
-// waste. The ranges are wide: the ledger shows what a waste costs, not how much of it a particular program can avoid.
+// Fraction of the concerned energy that a change saves: expected value and range, from programs with a known waste
+// whose saving was measured (bench/h200/advise.py, bench/advise/cpu.py). Above 1 where the change also saves what
+// surrounds the waste. The ranges are wide: the ledger shows what a waste costs, not how much of it a particular
+// program can avoid.
 struct SavedEnergyFraction {
   double expected_fraction = 0;
   double low = 0;
@@ -55,8 +56,8 @@ std::set<std::string> find_attention_modules(const ReportResult& by_op, bool (*i
 double cpu_program_energy_j(const ReportResult& result);
 
 // Findings of any size, in the order of the rules.
-std::vector<Finding> waiting_findings(const RuleContext& run);
-std::vector<Finding> kernel_findings(const RuleContext& run);
-std::vector<Finding> cpu_findings(const RuleContext& run);
+std::vector<Finding> collect_waiting_findings(const RuleContext& run);
+std::vector<Finding> collect_kernel_findings(const RuleContext& run);
+std::vector<Finding> collect_cpu_findings(const RuleContext& run);
 
 }  // namespace joulemap::advise

@@ -22,7 +22,8 @@ struct WaitingRule {
   SavedEnergyFraction saved_fraction;
 };
 
-// Start-up and shutdown are missing: a short run cannot avoid them. So is "unknown": without a cause there is no change.
+// Start-up and shutdown are missing: a short run cannot avoid them. So is "unknown": without a cause there is no
+// change.
 constexpr std::array<WaitingRule, 6> kWaitingRules = {{
     {IdleCause::data,
      "data_loading",
@@ -144,7 +145,7 @@ std::optional<Finding> make_slow_host_finding(const RuleContext& run) {
 
 }  // namespace
 
-std::vector<Finding> waiting_findings(const RuleContext& run) {
+std::vector<Finding> collect_waiting_findings(const RuleContext& run) {
   std::vector<Finding> findings;
   for (const WaitingRule& advice : kWaitingRules) {
     const EnergyAmount amount = sum_waiting_energy(run.reports.layer_report, advice.idle_cause);

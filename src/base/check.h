@@ -8,11 +8,11 @@
 
 namespace joulemap {
 
-[[noreturn]] void check_failed(const char* file, int line, const char* condition, std::string_view message);
+[[noreturn]] void abort_after_failed_check(const char* file, int line, const char* condition, std::string_view message);
 
 }  // namespace joulemap
 
-#define JOULEMAP_CHECK(condition, message)                                               \
-  do {                                                                                   \
-    if (!(condition)) ::joulemap::check_failed(__FILE__, __LINE__, #condition, message); \
+#define JOULEMAP_CHECK(condition, message)                                                           \
+  do {                                                                                               \
+    if (!(condition)) ::joulemap::abort_after_failed_check(__FILE__, __LINE__, #condition, message); \
   } while (false)

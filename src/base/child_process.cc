@@ -18,8 +18,8 @@
 namespace joulemap {
 namespace {
 
-constexpr int kCommandNotFound = 127;
-constexpr int kKilledBySignal = 128;
+constexpr int kCommandNotFoundExitCode = 127;
+constexpr int kSignalExitCodeBase = 128;
 
 struct Pipe {
   FileDescriptor read_end;
@@ -39,7 +39,7 @@ ssize_t read_with_eintr_retry(int fd, void* buffer, std::size_t size) {
   }
 }
 
-std::vector<char*> null_terminated_pointers(std::span<const std::string> texts) {
+std::vector<char*> make_null_terminated_pointers(std::span<const std::string> texts) {
   std::vector<char*> pointers;
   for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
   return pointers;
@@ -72,7 +72,7 @@ bool apply_child_options(const ChildProcessOptions& options) {
   if (entered) ::execvpe(argv[0], argv, environment);
   const int error_number = errno;
   [[maybe_unused]] const ssize_t written = ::write(failure, &error_number, sizeof error_number);
-  ::_exit(kCommandNotFound);
+  ::_exit(kCommandNotFoundExitCode);
 }
 
 }  // namespace
@@ -86,9 +86,9 @@ Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, co
   Result<Pipe> failure = make_pipe();
   if (!failure) return std::move(failure).error();
 
-  std::vector<char*> arguments = null_terminated_pointers(argv);
+  std::vector<char*> arguments = make_null_terminated_pointers(argv);
   arguments.push_back(nullptr);
-  std::vector<char*> variables = null_terminated_pointers(environment);
+  std::vector<char*> variables = make_null_terminated_pointers(environment);
   for (char** inherited = environ; *inherited != nullptr; ++inherited) {
     if (!is_variable_overridden(*inherited, environment)) variables.push_back(*inherited);
   }
@@ -126,7 +126,7 @@ Status ChildProcess::execute() {
 ExitStatus ExitStatus::from_wait_status(int wait_status) {
   if (WIFSIGNALED(wait_status)) {
     const int signal = WTERMSIG(wait_status);
-    return {kKilledBySignal + signal, signal};
+    return {kSignalExitCodeBase + signal, signal};
   }
   return {WEXITSTATUS(wait_status), std::nullopt};
 }

@@ -132,7 +132,7 @@ Result<double> process_tree_cpu_s(const std::vector<ProcessCpuTime>& processes, 
   return total_s;
 }
 
-UserSystemTime finished_children_cpu_time() {
+UserSystemTime read_finished_children_cpu_time() {
   rusage usage{};
   ::getrusage(RUSAGE_CHILDREN, &usage);
   return {timeval_to_seconds(usage.ru_utime), timeval_to_seconds(usage.ru_stime)};

@@ -53,6 +53,6 @@ struct UserSystemTime {
   double user_s = 0;
   double system_s = 0;
 };
-UserSystemTime finished_children_cpu_time();
+UserSystemTime read_finished_children_cpu_time();
 
 }  // namespace joulemap

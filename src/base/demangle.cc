@@ -8,7 +8,7 @@
 
 namespace joulemap {
 
-std::string demangled(const std::string& name) {
+std::string demangle(const std::string& name) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
                                                          &std::free);

@@ -8,6 +8,6 @@
 namespace joulemap {
 
 // Returns `name` unchanged if it is not mangled.
-std::string demangled(const std::string& name);
+std::string demangle(const std::string& name);
 
 }  // namespace joulemap

@@ -19,17 +19,17 @@ namespace {
 // Two words of 32 capabilities each (capget(2), version 3).
 using CapabilitySets = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
 
-__user_cap_header_struct capability_header_of_thread() { return {_LINUX_CAPABILITY_VERSION_3, 0}; }
+__user_cap_header_struct make_capability_header() { return {_LINUX_CAPABILITY_VERSION_3, 0}; }
 
 Result<CapabilitySets> read_capabilities() {
-  __user_cap_header_struct header = capability_header_of_thread();
+  __user_cap_header_struct header = make_capability_header();
   CapabilitySets sets{};
   if (::syscall(SYS_capget, &header, sets.data()) != 0) return system_error("read", "capabilities", errno);
   return sets;
 }
 
 Status set_capabilities(const CapabilitySets& sets) {
-  __user_cap_header_struct header = capability_header_of_thread();
+  __user_cap_header_struct header = make_capability_header();
   if (::syscall(SYS_capset, &header, sets.data()) != 0) return system_error("set", "capabilities", errno);
   return Done{};
 }
@@ -47,7 +47,7 @@ Status set_effective_capabilities(bool all_permitted) {
 
 bool has_file_capabilities() { return ::getauxval(AT_SECURE) != 0 && ::getuid() != 0; }
 
-Status refuse_setuid(const std::string& program) {
+Status check_not_setuid(const std::string& program) {
   if (::getuid() == ::geteuid() && ::getgid() == ::getegid()) return Done{};
   return Error{ErrorCode::usage,
                "this program is installed setuid or setgid: it would read and write files with another user's rights",

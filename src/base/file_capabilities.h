@@ -3,7 +3,7 @@
 // File capabilities: capabilities that this process gets from its program file (setcap) and that its user lacks. The
 // joulemap command uses them only to open sensors:
 //
-//   refuse_setuid();             // refuses to run as a setuid or setgid program
+//   check_not_setuid();             // refuses to run as a setuid or setgid program
 //   clear_effective_capabilities();     // first call in main: opens no user-supplied path with these capabilities
 //   raise_permitted_capabilities();           // while opening sensors
 //   drop_capabilities();       // before starting threads, loading third-party libraries, opening user files
@@ -24,7 +24,7 @@ namespace joulemap {
 bool has_file_capabilities();
 
 // Fails if the effective user or group differs from the real one.
-Status refuse_setuid(const std::string& program);
+Status check_not_setuid(const std::string& program);
 
 Status clear_effective_capabilities();  // clears the effective set, keeps the permitted set
 Status raise_permitted_capabilities();  // sets the effective set to the permitted set

@@ -24,8 +24,8 @@ class OwnedDescriptors {
   }
   // Called by the child's fork handler: a child that lives on must not keep a file of its parent locked.
   void close_all() noexcept {
-    for (std::size_t word = 0; word < kWords; ++word) {
-      const std::uint64_t bits = words_[word].exchange(0, std::memory_order_relaxed);
+    for (std::size_t word = 0; word < kBitmapWordCount; ++word) {
+      const std::uint64_t bits = bitmap_words_[word].exchange(0, std::memory_order_relaxed);
       for (std::size_t bit = 0; bit < 64; ++bit) {
         if ((bits >> bit & 1) != 0) ::close(static_cast<int>(word * 64 + bit));
       }
@@ -33,14 +33,16 @@ class OwnedDescriptors {
   }
 
  private:
-  static constexpr std::size_t kWords = 64;
-  static bool is_in_bitmap(int fd) noexcept { return fd >= 0 && static_cast<std::size_t>(fd) < kWords * 64; }
+  static constexpr std::size_t kBitmapWordCount = 64;
+  static bool is_in_bitmap(int fd) noexcept { return fd >= 0 && static_cast<std::size_t>(fd) < kBitmapWordCount * 64; }
   static std::uint64_t bit_of_descriptor(int fd) noexcept {
     return std::uint64_t{1} << (static_cast<unsigned>(fd) % 64);
   }
-  std::atomic<std::uint64_t>& word_of_descriptor(int fd) noexcept { return words_[static_cast<std::size_t>(fd) / 64]; }
+  std::atomic<std::uint64_t>& word_of_descriptor(int fd) noexcept {
+    return bitmap_words_[static_cast<std::size_t>(fd) / 64];
+  }
 
-  std::atomic<std::uint64_t> words_[kWords]{};
+  std::atomic<std::uint64_t> bitmap_words_[kBitmapWordCount]{};
 };
 
 inline constinit OwnedDescriptors owned_descriptors;

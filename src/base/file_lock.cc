@@ -31,22 +31,23 @@ int flock_with_eintr_retry(FileLock::FlockFunction lock, int fd) {
   return result;
 }
 
-enum class OwnerFileState { held, ended, removed };
+enum class LockOwnerFileState { held, ended, removed };
 
 // A file without a complete identity counts as held: its owner may still be writing it.
-OwnerFileState state_of_owner_file(const std::string& path, LockScope scope) {
+LockOwnerFileState read_owner_file_state(const std::string& path, LockScope scope) {
   const Result<std::string> identity = read_small_file(path);
-  if (!identity) return identity.error().code == ErrorCode::not_found ? OwnerFileState::removed : OwnerFileState::held;
+  if (!identity)
+    return identity.error().code == ErrorCode::not_found ? LockOwnerFileState::removed : LockOwnerFileState::held;
   switch (owner_process_state(*identity)) {
     case OwnerProcessState::running:
-      return OwnerFileState::held;
+      return LockOwnerFileState::held;
     case OwnerProcessState::ended:
-      return OwnerFileState::ended;
+      return LockOwnerFileState::ended;
     case OwnerProcessState::not_local:
       break;
   }
   const bool is_of_other_boot = !identity->empty() && !identity->starts_with(boot_id());
-  return scope == LockScope::machine && is_of_other_boot ? OwnerFileState::ended : OwnerFileState::held;
+  return scope == LockScope::machine && is_of_other_boot ? LockOwnerFileState::ended : LockOwnerFileState::held;
 }
 
 Error make_lock_held_error(const std::string& path) {
@@ -73,9 +74,9 @@ Result<std::optional<FileLock>> FileLock::try_acquire_owner_file(const std::stri
       return std::optional(std::move(taken));
     }
     if (errno != EEXIST) return system_error("create", owner, errno);
-    const OwnerFileState state = state_of_owner_file(owner, scope);
-    if (state == OwnerFileState::held) return std::optional<FileLock>();
-    if (state == OwnerFileState::ended) ++number;
+    const LockOwnerFileState state = read_owner_file_state(owner, scope);
+    if (state == LockOwnerFileState::held) return std::optional<FileLock>();
+    if (state == LockOwnerFileState::ended) ++number;
   }
   return Error{ErrorCode::io,
                fmt::format("{} owners of {} ended without removing their lock files", kMaxOwnerFiles, path),

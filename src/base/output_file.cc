@@ -30,7 +30,7 @@ std::string parent_folder(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-std::optional<struct stat> file_status(const std::string& path) {
+std::optional<struct stat> read_file_status(const std::string& path) {
   struct stat status {};
   const int failed = path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
   return failed == 0 ? std::optional(status) : std::nullopt;
@@ -61,7 +61,7 @@ struct ResolvedPath {
   bool is_in_procfs = false;  // reached through procfs
 };
 
-ResolvedPath follow_links(std::string path) {
+ResolvedPath follow_symbolic_links(std::string path) {
   for (int links = 0; links < kMaxSymbolicLinks; ++links) {
     if (is_procfs_path(path)) return {std::move(path), true};
     if (has_untrusted_owner(path)) break;
@@ -78,7 +78,7 @@ bool is_inside_folder(const std::string& folder, const struct stat& outer) {
   std::error_code error;
   fs::path ancestor = fs::canonical(folder, error);
   while (!error && !ancestor.empty()) {
-    const std::optional<struct stat> status = file_status(ancestor.string());
+    const std::optional<struct stat> status = read_file_status(ancestor.string());
     if (status && is_same_file(*status, outer)) return true;
     if (ancestor == ancestor.parent_path()) break;
     ancestor = ancestor.parent_path();
@@ -137,9 +137,9 @@ Status write_in_place(const std::string& target, std::string_view content, const
 
 }  // namespace
 
-std::string resolve_links(const std::string& path) { return follow_links(path).path; }
+std::string resolve_links(const std::string& path) { return follow_symbolic_links(path).path; }
 
-Status refuse_planted_file(const std::string& path) {
+Status check_file_not_planted(const std::string& path) {
   const std::string target = resolve_links(path);
   if (!has_untrusted_owner(target)) return Done{};
   return Error{ErrorCode::usage, fmt::format("{} belongs to another user and is in a world-writable folder", target),
@@ -148,10 +148,10 @@ Status refuse_planted_file(const std::string& path) {
 
 Status check_output_is_not_input(const std::string& output, std::span<const std::string> inputs) {
   const std::string target = resolve_links(output);
-  const std::optional<struct stat> older = file_status(target);
+  const std::optional<struct stat> older = read_file_status(target);
   if (older && !S_ISREG(older->st_mode) && !S_ISDIR(older->st_mode)) return Done{};
   for (const std::string& input : inputs) {
-    const std::optional<struct stat> read = file_status(input);
+    const std::optional<struct stat> read = read_file_status(input);
     if (!read) continue;
     const std::string remedy = "choose another output file";
     if (older && is_same_file(*older, *read)) {
@@ -167,10 +167,10 @@ Status check_output_is_not_input(const std::string& output, std::span<const std:
 }
 
 Result<OutputFile> OutputFile::open(const std::string& path, std::span<const std::string> inputs) {
-  if (Status own = refuse_planted_file(path); !own) return std::move(own).error();
+  if (Status own = check_file_not_planted(path); !own) return std::move(own).error();
   if (Status distinct = check_output_is_not_input(path, inputs); !distinct) return std::move(distinct).error();
-  ResolvedPath resolved = follow_links(path);
-  const std::optional<struct stat> older = file_status(resolved.path);
+  ResolvedPath resolved = follow_symbolic_links(path);
+  const std::optional<struct stat> older = read_file_status(resolved.path);
   if (older && S_ISDIR(older->st_mode)) return system_error("create", path, EISDIR);
   if (resolved.is_in_procfs || (older && !S_ISREG(older->st_mode))) {
     FileDescriptor direct(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
@@ -183,7 +183,7 @@ Result<OutputFile> OutputFile::open(const std::string& path, std::span<const std
 
 Status OutputFile::replace_content(std::string_view content) {
   if (direct_fd_.is_open()) return write_fully(direct_fd_.get(), content, path_);
-  const std::optional<struct stat> older = file_status(target_);
+  const std::optional<struct stat> older = read_file_status(target_);
   const bool is_empty = older && older->st_size == 0;
   Result<TemporaryFile> fresh = create_temporary_file_near(target_);
   if (!fresh && is_empty) return write_in_place(target_, content, path_);

@@ -51,7 +51,7 @@ Status replace_file_nofollow(const std::string& path, std::string_view content);
 Status check_output_is_not_input(const std::string& output, std::span<const std::string> inputs);
 
 // Fails with ErrorCode::usage if another user may have planted the link or file: /tmp/out -> /etc/passwd.
-Status refuse_planted_file(const std::string& path);
+Status check_file_not_planted(const std::string& path);
 
 // Follows the chain of symbolic links that starts at `path`. The final target need not exist. Stops at a planted link.
 std::string resolve_links(const std::string& path);

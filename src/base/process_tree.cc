@@ -28,18 +28,18 @@ constexpr std::size_t kEnvironmentBuffer_bytes = 4096;
 constexpr int kProcStatStartTimeField = 22 - 3;
 constexpr int kProcStatArgumentsField = 48 - 3;
 
-struct ProcPath {
+struct ProcFilePath {
   std::array<char, kMaxPath_bytes> text{};
-  ProcPath(const char* proc, pid_t pid, const char* name) noexcept {
+  ProcFilePath(const char* proc, pid_t pid, const char* name) noexcept {
     std::snprintf(text.data(), text.size(), "%s/%d/%s", proc, static_cast<int>(pid), name);
   }
 };
 
 template <std::size_t Size>
-struct ProcText {
+struct ProcFileText {
   std::array<char, Size> bytes{};
   std::size_t size = 0;
-  explicit ProcText(const char* path) noexcept {
+  explicit ProcFileText(const char* path) noexcept {
     const FileDescriptor file(::open(path, O_RDONLY | O_CLOEXEC));
     const ssize_t got = file.is_open() ? ::read(file.get(), bytes.data(), bytes.size()) : 0;
     size = got > 0 ? static_cast<std::size_t>(got) : 0;
@@ -85,29 +85,29 @@ std::optional<std::uint64_t> parse_start_ticks(std::string_view proc_pid_stat) n
   return find_proc_stat_field(proc_pid_stat, kProcStatStartTimeField);
 }
 
-std::optional<pid_t> parent_of(pid_t pid, const char* proc) noexcept {
-  const ProcText<kMaxProcStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
+std::optional<pid_t> read_parent_pid(pid_t pid, const char* proc) noexcept {
+  const ProcFileText<kMaxProcStat_bytes> text(ProcFilePath(proc, pid, "stat").text.data());
   return parse_parent(text.view());
 }
 
-std::optional<std::uint64_t> start_ticks_of(pid_t pid, const char* proc) noexcept {
-  const ProcText<kMaxProcStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
+std::optional<std::uint64_t> read_start_ticks(pid_t pid, const char* proc) noexcept {
+  const ProcFileText<kMaxProcStat_bytes> text(ProcFilePath(proc, pid, "stat").text.data());
   return parse_start_ticks(text.view());
 }
 
 bool is_fork_of_parent(pid_t pid, const char* proc) noexcept {
-  const ProcText<kMaxProcStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
+  const ProcFileText<kMaxProcStat_bytes> text(ProcFilePath(proc, pid, "stat").text.data());
   const std::uint64_t arguments = find_proc_stat_field(text.view(), kProcStatArgumentsField).value_or(0);
   const std::optional<pid_t> parent = parse_parent(text.view());
   if (arguments == 0 || !parent) return false;
-  const ProcText<kMaxProcStat_bytes> parents(ProcPath(proc, *parent, "stat").text.data());
+  const ProcFileText<kMaxProcStat_bytes> parents(ProcFilePath(proc, *parent, "stat").text.data());
   return find_proc_stat_field(parents.view(), kProcStatArgumentsField) == arguments;
 }
 
 bool descends_from(pid_t pid, pid_t ancestor, const char* proc) noexcept {
   for (int generation = 0; generation < kMaxAncestors && pid > 0; ++generation) {
     if (pid == ancestor) return true;
-    const std::optional<pid_t> parent = parent_of(pid, proc);
+    const std::optional<pid_t> parent = read_parent_pid(pid, proc);
     if (!parent) return false;
     pid = *parent;
   }
@@ -140,7 +140,7 @@ NamespacePids parse_namespace_pids(std::string_view proc_pid_status) noexcept {
 }
 
 NamespacePids namespace_pids_of(pid_t pid, const char* proc) noexcept {
-  const ProcText<kMaxProcStatus_bytes> text(ProcPath(proc, pid, "status").text.data());
+  const ProcFileText<kMaxProcStatus_bytes> text(ProcFilePath(proc, pid, "status").text.data());
   NamespacePids numbers = parse_namespace_pids(text.view());
   if (numbers[0] == 0) numbers[0] = pid;  // kernels before 4.1 and sandboxes lack the NSpid line
   return numbers;
@@ -148,7 +148,7 @@ NamespacePids namespace_pids_of(pid_t pid, const char* proc) noexcept {
 
 ProgramName program_name_of(pid_t pid, const char* proc) noexcept {
   ProgramName name{};
-  const ProcText<sizeof(ProgramName)> text(ProcPath(proc, pid, "comm").text.data());
+  const ProcFileText<sizeof(ProgramName)> text(ProcFilePath(proc, pid, "comm").text.data());
   const std::string_view line = text.view().substr(0, text.view().find('\n'));
   std::memcpy(name.data(), line.data(), std::min(line.size(), name.size() - 1));
   return name;
@@ -157,7 +157,7 @@ ProgramName program_name_of(pid_t pid, const char* proc) noexcept {
 bool was_started_with_variable(pid_t pid, std::string_view assignment, const char* proc) noexcept {
   std::array<char, kEnvironmentBuffer_bytes> block;
   if (assignment.empty() || assignment.size() + 2 > block.size() / 2) return false;
-  const FileDescriptor file(::open(ProcPath(proc, pid, "environ").text.data(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file(::open(ProcFilePath(proc, pid, "environ").text.data(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return false;
   std::size_t size = 1;
   block[0] = '\0';  // so that every variable has a NUL on both sides
@@ -198,7 +198,7 @@ std::optional<int> NumericDirectoryEntries::next() noexcept {
 }
 
 std::optional<bool> has_open_file(pid_t pid, std::string_view begin, std::string_view end, const char* proc) noexcept {
-  NumericDirectoryEntries files(ProcPath(proc, pid, "fd").text.data());
+  NumericDirectoryEntries files(ProcFilePath(proc, pid, "fd").text.data());
   if (!files.is_open()) return std::nullopt;
   while (const std::optional<int> file = files.next()) {
     std::array<char, kMaxPath_bytes> path{};

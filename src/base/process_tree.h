@@ -20,14 +20,14 @@ inline constexpr const char* kProcFolder = "/proc";
 
 // PID of the parent, from the text of /proc/PID/stat or from the file itself. Returns nullopt if the process has ended.
 std::optional<pid_t> parse_parent(std::string_view proc_pid_stat) noexcept;
-std::optional<pid_t> parent_of(pid_t pid, const char* proc = kProcFolder) noexcept;
+std::optional<pid_t> read_parent_pid(pid_t pid, const char* proc = kProcFolder) noexcept;
 
 // True if `pid` is `ancestor` or one of its descendants. False for a process that has ended.
 bool descends_from(pid_t pid, pid_t ancestor, const char* proc = kProcFolder) noexcept;
 
 // Start time in ticks since boot. PID and start time identify a process, because PIDs are reused.
 std::optional<std::uint64_t> parse_start_ticks(std::string_view proc_pid_stat) noexcept;
-std::optional<std::uint64_t> start_ticks_of(pid_t pid, const char* proc = kProcFolder) noexcept;
+std::optional<std::uint64_t> read_start_ticks(pid_t pid, const char* proc = kProcFolder) noexcept;
 
 // Whether the process was forked from its parent and has not called exec since. A fork copies the address of the
 // program arguments; an exec chooses a new one. Returns false where addresses are not readable.
@@ -61,9 +61,9 @@ class NumericDirectoryEntries {
   std::optional<int> next() noexcept;
 
  private:
-  static constexpr std::size_t kBytes = 4096;
+  static constexpr std::size_t kBufferBytes = 4096;
   FileDescriptor folder_;
-  alignas(8) std::array<char, kBytes> entries_{};
+  alignas(8) std::array<char, kBufferBytes> entries_{};
   std::size_t at_ = 0;
   std::size_t size_ = 0;
 };

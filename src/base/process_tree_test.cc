@@ -24,7 +24,7 @@ TEST(ProcessParents, ParsesTheParentBehindAnyName) {
 }
 
 TEST(ProcessParents, KnowsItsOwnAncestors) {
-  EXPECT_EQ(parent_of(::getpid()), ::getppid());
+  EXPECT_EQ(read_parent_pid(::getpid()), ::getppid());
   EXPECT_TRUE(descends_from(::getpid(), ::getpid()));
   EXPECT_TRUE(descends_from(::getpid(), ::getppid()));
   EXPECT_FALSE(descends_from(::getppid(), ::getpid()));
@@ -34,9 +34,9 @@ TEST(ProcessIdentity, IsThePidAndTheStartTime) {
   const std::string stat = "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 4711 99";
   EXPECT_EQ(parse_start_ticks(stat), 4711u);
   EXPECT_EQ(parse_start_ticks("7 (a) S 1 7"), std::nullopt);
-  const std::optional<std::uint64_t> own = start_ticks_of(::getpid());
+  const std::optional<std::uint64_t> own = read_start_ticks(::getpid());
   ASSERT_TRUE(own);
-  EXPECT_GE(*own, start_ticks_of(::getppid()).value_or(0));
+  EXPECT_GE(*own, read_start_ticks(::getppid()).value_or(0));
   EXPECT_EQ(own_pid(), ::getpid());
 }
 
@@ -101,7 +101,7 @@ TEST(NumberedFolderEntries, AreAllAndOnlyNumberedEntries) {
 
 TEST(ProcessParents, AnExitedProcessHasNoAncestors) {
   constexpr pid_t kUnattributed = 0x3FFF'FFFF;  // above the largest PID of Linux
-  EXPECT_EQ(parent_of(kUnattributed), std::nullopt);
+  EXPECT_EQ(read_parent_pid(kUnattributed), std::nullopt);
   EXPECT_FALSE(descends_from(kUnattributed, ::getpid()));
   EXPECT_FALSE(descends_from(0, ::getpid()));
 }

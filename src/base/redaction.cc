@@ -74,8 +74,8 @@ std::string redact_url_authority(std::string_view text, std::size_t& at, bool is
   const std::size_t colon = authority.substr(0, sign).find(':');
   at = begin + sign;
   if (colon != std::string_view::npos)
-    return "://" + std::string(authority.substr(0, colon + 1)) + std::string(kRedacted);
-  return "://" + std::string(is_web ? kRedacted : authority.substr(0, sign));
+    return "://" + std::string(authority.substr(0, colon + 1)) + std::string(kRedactionPlaceholder);
+  return "://" + std::string(is_web ? kRedactionPlaceholder : authority.substr(0, sign));
 }
 
 // Position of the value that follows a name in a text, if the name has one.
@@ -124,7 +124,7 @@ std::string redact_secrets(std::string_view text) {
     const std::string_view name = text.substr(at, end - at);
     at = end;
     if (is_secret_token(name)) {
-      out += kRedacted;
+      out += kRedactionPlaceholder;
       continue;
     }
     out += name;
@@ -136,10 +136,10 @@ std::string redact_secrets(std::string_view text) {
     const char quote = text[value->begin];
     if (quote == '"' || quote == '\'') {
       const std::size_t close = std::min(text.find(quote, value->begin + 1), text.size());
-      out += quote + std::string(kRedacted);
+      out += quote + std::string(kRedactionPlaceholder);
       at = close;
     } else {
-      out += kRedacted;
+      out += kRedactionPlaceholder;
       at = find_value_end(text, *value);
     }
   }
@@ -162,7 +162,7 @@ bool is_secret_name(std::string_view name) {
   return is_secret && (words.size() < 2 || !is_one_of(words[words.size() - 2], kSecretNegatingWords));
 }
 
-std::vector<std::string> redacted_arguments(std::span<const std::string> arguments) {
+std::vector<std::string> redact_arguments(std::span<const std::string> arguments) {
   std::vector<std::string> redacted;
   bool is_value = false;   // the argument is the value of the preceding option, a secret
   bool is_script = false;  // the argument follows -c
@@ -171,10 +171,10 @@ std::vector<std::string> redacted_arguments(std::span<const std::string> argumen
     const std::string_view name = std::string_view(argument).substr(0, sign);
     const bool is_option = argument.starts_with('-');
     if (is_value && !argument.starts_with("--")) {
-      redacted.emplace_back(kRedacted);
+      redacted.emplace_back(kRedactionPlaceholder);
       is_value = false;
     } else if (sign != std::string::npos && has_only_name_characters(name) && is_secret_name(name) && !is_script) {
-      redacted.push_back(std::string(name) + "=" + std::string(kRedacted));
+      redacted.push_back(std::string(name) + "=" + std::string(kRedactionPlaceholder));
       is_value = false;
     } else {
       redacted.push_back(redact_secrets(argument));

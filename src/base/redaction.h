@@ -13,12 +13,12 @@
 
 namespace joulemap {
 
-inline constexpr std::string_view kRedacted = "***";
+inline constexpr std::string_view kRedactionPlaceholder = "***";
 
 // Whether an option or variable of this name contains a secret: "api-key", "HF_TOKEN", "auth.apiKey".
 bool is_secret_name(std::string_view name);
 
 // Replaces X by *** in `--api-key X`, `--api-key=X`, `HF_TOKEN=X`, also inside shell or interpreter code.
-std::vector<std::string> redacted_arguments(std::span<const std::string> arguments);
+std::vector<std::string> redact_arguments(std::span<const std::string> arguments);
 
 }  // namespace joulemap

@@ -80,7 +80,7 @@ TEST(Redaction, RemovesSecretsFromCommandLines) {
       {"login|hf_abcdefghijklmnopqrstuvwxyz", "login|***"},
   };
   for (const RedactionCase& test_case : cases) {
-    EXPECT_EQ(redacted_arguments(split_words(test_case.input)), split_words(test_case.redacted)) << test_case.input;
+    EXPECT_EQ(redact_arguments(split_words(test_case.input)), split_words(test_case.redacted)) << test_case.input;
   }
 }
 
@@ -94,7 +94,7 @@ TEST(Redaction, LeavesOtherTextUnchanged) {
            "run|key: value|a=b|--x=y|=|--|-|",
            "sh|-c|for key in a b; do echo $key: $token; done",
        }) {
-    EXPECT_EQ(redacted_arguments(split_words(line)), split_words(line)) << line;
+    EXPECT_EQ(redact_arguments(split_words(line)), split_words(line)) << line;
   }
 }
 

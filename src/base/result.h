@@ -53,13 +53,13 @@ class [[nodiscard]] Result {
   bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }
 
-  T& value() & { return checked(); }
-  const T& value() const& { return const_cast<Result*>(this)->checked(); }
-  T&& value() && { return std::move(checked()); }
-  T& operator*() & { return checked(); }
+  T& value() & { return checked_value(); }
+  const T& value() const& { return const_cast<Result*>(this)->checked_value(); }
+  T&& value() && { return std::move(checked_value()); }
+  T& operator*() & { return checked_value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(checked()); }
-  T* operator->() { return &checked(); }
+  T&& operator*() && { return std::move(checked_value()); }
+  T* operator->() { return &checked_value(); }
   const T* operator->() const { return &value(); }
 
   const Error& error() const& {
@@ -72,7 +72,7 @@ class [[nodiscard]] Result {
   }
 
  private:
-  T& checked() {
+  T& checked_value() {
     JOULEMAP_CHECK(has_value(), std::get<1>(state_).message);
     return std::get<0>(state_);
   }

@@ -46,7 +46,7 @@ std::size_t count_digits_at(std::string_view text, std::size_t position) {
   return end - position;
 }
 
-Result<std::string> read_content(int fd, const std::string& path, std::size_t max_bytes) {
+Result<std::string> read_fd_content(int fd, const std::string& path, std::size_t max_bytes) {
   std::string content;
   std::array<char, 4096> buffer;
   while (content.size() < max_bytes) {
@@ -97,13 +97,13 @@ Result<std::string> read_file_beneath(const std::string& folder, std::string_vie
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return system_error("stat", whole, errno);
   if (!S_ISREG(status.st_mode)) return Error{ErrorCode::malformed, fmt::format("{} is not a regular file", whole), {}};
-  return read_content(fd.get(), whole, max_bytes);
+  return read_fd_content(fd.get(), whole, max_bytes);
 }
 
 Result<std::string> read_file_start(const std::string& path, std::size_t max_bytes) {
   const Result<FileDescriptor> fd = open_for_reading(path);
   if (!fd) return fd.error();
-  return read_content(fd->get(), path, max_bytes);
+  return read_fd_content(fd->get(), path, max_bytes);
 }
 
 Result<std::string> read_small_file(const std::string& path) {

@@ -12,7 +12,7 @@ struct SystemRoot {
   std::string prefix;  // empty for the real machine
   bool operator==(const SystemRoot&) const = default;
 
-  bool is_real() const { return prefix.empty(); }
+  bool is_this_machine() const { return prefix.empty(); }
   std::string path(std::string_view absolute) const { return prefix + std::string(absolute); }
 };
 

@@ -26,9 +26,9 @@ Result<BundleMemberCopies> BundleMemberCopies::create(std::span<const formats::T
     Status added = Done{};
     if (member.name.starts_with(kRecordingMemberFolder)) {
       // Digits of equal length: the paths sort in the order of the members.
-      added = copies.add(fmt::format("{:04}.joule", copies.recordings_.size()), member, copies.recordings_);
+      added = copies.add(fmt::format("{:04}.joule", copies.recording_copies_.size()), member, copies.recording_copies_);
     } else if (member.name == kLibraryMemberName) {
-      added = copies.add("library", member, copies.libraries_);
+      added = copies.add("library", member, copies.library_copies_);
     }
     if (!added) return std::move(added).error();
   }
@@ -37,8 +37,8 @@ Result<BundleMemberCopies> BundleMemberCopies::create(std::span<const formats::T
 
 BundleMemberCopies::BundleMemberCopies(BundleMemberCopies&& other) noexcept
     : folder_(std::exchange(other.folder_, {})),
-      recordings_(std::move(other.recordings_)),
-      libraries_(std::move(other.libraries_)) {}
+      recording_copies_(std::move(other.recording_copies_)),
+      library_copies_(std::move(other.library_copies_)) {}
 
 BundleMemberCopies::~BundleMemberCopies() {
   std::error_code ignored;
@@ -46,7 +46,7 @@ BundleMemberCopies::~BundleMemberCopies() {
 }
 
 Status BundleMemberCopies::add(const std::string& file_name, const formats::TarMember& member,
-                               std::vector<Copy>& copies) {
+                               std::vector<MemberCopy>& copies) {
   std::string path = folder_ + "/" + file_name;
   if (Status written = replace_file(path, member.content); !written) return written;
   copies.push_back({std::move(path), member.name});
@@ -55,23 +55,23 @@ Status BundleMemberCopies::add(const std::string& file_name, const formats::TarM
 
 std::vector<std::string> BundleMemberCopies::recording_paths() const {
   std::vector<std::string> paths;
-  for (const Copy& copy : recordings_) paths.push_back(copy.path);
+  for (const MemberCopy& copy : recording_copies_) paths.push_back(copy.path);
   return paths;
 }
 
 std::vector<std::string> BundleMemberCopies::recording_names() const {
   std::vector<std::string> names;
-  for (const Copy& copy : recordings_) names.push_back(copy.member_name);
+  for (const MemberCopy& copy : recording_copies_) names.push_back(copy.member_name);
   return names;
 }
 
 std::string BundleMemberCopies::library_path() const {
-  return libraries_.empty() ? std::string() : libraries_.front().path;
+  return library_copies_.empty() ? std::string() : library_copies_.front().path;
 }
 
 std::string BundleMemberCopies::replace_paths_with_names(std::string text) const {
-  for (const std::vector<Copy>* const copies : {&recordings_, &libraries_}) {
-    for (const Copy& copy : *copies) {
+  for (const std::vector<MemberCopy>* const copies : {&recording_copies_, &library_copies_}) {
+    for (const MemberCopy& copy : *copies) {
       for (std::size_t at = text.find(copy.path); at != std::string::npos;
            at = text.find(copy.path, at + copy.member_name.size()))
         text.replace(at, copy.path.size(), copy.member_name);

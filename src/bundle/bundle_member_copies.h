@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BundleMemberCopies: private copies of the recordings and the kernel library of a bundle, in a new folder that is removed
-// with the object. `bundle` and `verify` compute statements from such copies only, so both read the same bytes, in the
-// same order, whatever lies beside the original files. The names of the copies never come from a bundle.
+// BundleMemberCopies: private copies of the recordings and the kernel library of a bundle, in a new folder that is
+// removed with the object. `bundle` and `verify` compute statements from such copies only, so both read the same bytes,
+// in the same order, whatever lies beside the original files. The names of the copies never come from a bundle.
 #pragma once
 
 #include <span>
@@ -36,16 +36,16 @@ class BundleMemberCopies {
   Error replace_paths_with_names(Error error) const;
 
  private:
-  struct Copy {
+  struct MemberCopy {
     std::string path;
     std::string member_name;
   };
   explicit BundleMemberCopies(std::string folder) : folder_(std::move(folder)) {}
-  Status add(const std::string& file_name, const formats::TarMember& member, std::vector<Copy>& copies);
+  Status add(const std::string& file_name, const formats::TarMember& member, std::vector<MemberCopy>& copies);
 
   std::string folder_;  // empty: moved from
-  std::vector<Copy> recordings_;
-  std::vector<Copy> libraries_;  // at most one
+  std::vector<MemberCopy> recording_copies_;
+  std::vector<MemberCopy> library_copies_;  // at most one
 };
 
 }  // namespace joulemap::bundle

@@ -24,7 +24,7 @@ std::int64_t saturating_difference_ns(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
-class EnvironmentVisitor : public recording::RecordingVisitor {
+class RecordedEnvironmentCollector : public recording::RecordingVisitor {
  public:
   void on_source(std::uint32_t source, const RecordingSource& found) override {
     environment_.sources.push_back(found);
@@ -112,7 +112,7 @@ void write_channels(formats::JsonWriter& json, const RecordedEnvironment& enviro
 Result<RecordedEnvironment> read_environment(std::span<const std::string> paths) {
   const Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
   if (!files) return files.error();
-  EnvironmentVisitor visitor;
+  RecordedEnvironmentCollector visitor;
   const Result<recording::RecordingSummary> read = recording::read_recording(*files, visitor);
   if (!read) return read.error();
   return std::move(visitor).take_environment();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BundleStatements: everything that a bundle states about its recordings. `joulemap bundle` stores them; `joulemap verify`
-// computes them again from the recordings and compares.
+// BundleStatements: everything that a bundle states about its recordings. `joulemap bundle` stores them; `joulemap
+// verify` computes them again from the recordings and compares.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ struct BundleStatements {
   Diagnostics diagnostics;
 };
 
-// `query.level` is not used. `notes`: diagnostics of the kernel library, which become part of the reports. BundleStatements
+// `query.level` is not used. `notes`: diagnostics of the kernel library, which become part of the reports. Statements
 // and errors contain the names of members instead of the paths of copies.
 Result<BundleStatements> compute_statements(const BundleMemberCopies& copies, attribution::ReportQuery query,
                                             const Diagnostics& notes);

@@ -14,8 +14,8 @@ namespace joulemap::bundle {
 namespace {
 
 constexpr std::array<std::string_view, 3> kThrottlingCodes = {"power_limited", "clocks_slowed", "slowed_kernels"};
-constexpr std::array<std::string_view, 5> kCoTenancyCodes = {"gpu_shared", "gpu_shared_untold", "gpu_owner_unknown",
-                                                             "mig_mode", "mig_whole_gpu"};
+constexpr std::array<std::string_view, 5> kCoTenancyDiagnosticCodes = {
+    "gpu_shared", "gpu_shared_untold", "gpu_owner_unknown", "mig_mode", "mig_whole_gpu"};
 constexpr std::array<std::string_view, 1> kShortRunDiagnosticCodes = {"window_too_short"};
 constexpr double kMinCoTenantEnergyShare = 0.05;
 constexpr double kMinSensorUpdates = 10;  // with fewer, the edges of the run are more than 10 % of it
@@ -48,7 +48,7 @@ bool is_cpu(std::string_view device) { return device == "cpu" || device.ends_wit
 // Every machine has other processes. On a GPU they are co-tenants however little they use; on a CPU, from
 // kMinCoTenantEnergyShare of the energy on.
 std::string judge_co_tenancy(const ReportResult& report) {
-  std::string text = join_diagnostic_messages(report, kCoTenancyCodes);
+  std::string text = join_diagnostic_messages(report, kCoTenancyDiagnosticCodes);
   double background_j = 0;
   bool uses_gpu = false;
   for (const ReportRow& row : report.rows) {

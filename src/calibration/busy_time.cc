@@ -11,35 +11,36 @@ BusyTime::BusyTime(std::span<const LoadSpan> loads) {
   origin_ns_ = loads.front().begin_ns;
   double busy_ns = 0;
   for (const LoadSpan& load : loads) {
-    edges_ns_.push_back(static_cast<double>(load.begin_ns - origin_ns_));
+    load_edges_ns_.push_back(static_cast<double>(load.begin_ns - origin_ns_));
     busy_before_ns_.push_back(busy_ns);
-    edges_ns_.push_back(static_cast<double>(load.end_ns - origin_ns_));
+    load_edges_ns_.push_back(static_cast<double>(load.end_ns - origin_ns_));
     busy_before_ns_.push_back(busy_ns += static_cast<double>(load.length_ns()));
   }
 }
 
 std::size_t BusyTime::count_edges_before(double time_ns) const {
-  return static_cast<std::size_t>(std::upper_bound(edges_ns_.begin(), edges_ns_.end(), time_ns) - edges_ns_.begin());
+  return static_cast<std::size_t>(std::upper_bound(load_edges_ns_.begin(), load_edges_ns_.end(), time_ns) -
+                                  load_edges_ns_.begin());
 }
 
-double BusyTime::busy_until_ns(double time_ns) const {
+double BusyTime::cumulative_busy_ns(double time_ns) const {
   const std::size_t edges = count_edges_before(time_ns);
   if (edges == 0) return 0;
   const bool is_busy = edges % 2 == 1;
-  return busy_before_ns_[edges - 1] + (is_busy ? time_ns - edges_ns_[edges - 1] : 0);
+  return busy_before_ns_[edges - 1] + (is_busy ? time_ns - load_edges_ns_[edges - 1] : 0);
 }
 
 double BusyTime::busy_fraction(std::int64_t from_ns, double length_ns) const {
   const auto from = static_cast<double>(from_ns - origin_ns_);
-  return length_ns > 0 ? (busy_until_ns(from + length_ns) - busy_until_ns(from)) / length_ns : 0;
+  return length_ns > 0 ? (cumulative_busy_ns(from + length_ns) - cumulative_busy_ns(from)) / length_ns : 0;
 }
 
 BusyTime::ExponentialAverage::ExponentialAverage(const BusyTime& busy, double time_constant_ns)
     : busy_(&busy), time_constant_ns_(time_constant_ns) {
   double value = 0;
-  for (std::size_t i = 0; i < busy.edges_ns_.size(); ++i) {
+  for (std::size_t i = 0; i < busy.load_edges_ns_.size(); ++i) {
     const double towards = i % 2 == 1 ? 1 : 0;  // load before this edge: 1 if the edge is the end of a load
-    const double since_ns = i == 0 ? 0 : busy.edges_ns_[i] - busy.edges_ns_[i - 1];
+    const double since_ns = i == 0 ? 0 : busy.load_edges_ns_[i] - busy.load_edges_ns_[i - 1];
     value = towards + (value - towards) * std::exp(-since_ns / time_constant_ns);
     averages_at_edges_.push_back(value);
   }
@@ -51,7 +52,7 @@ double BusyTime::ExponentialAverage::average_at(std::int64_t time_ns) const {
   if (edges == 0) return 0;
   const double towards = edges % 2 == 1 ? 1 : 0;
   return towards + (averages_at_edges_[edges - 1] - towards) *
-                       std::exp(-(time - busy_->edges_ns_[edges - 1]) / time_constant_ns_);
+                       std::exp(-(time - busy_->load_edges_ns_[edges - 1]) / time_constant_ns_);
 }
 
 }  // namespace joulemap::calibration

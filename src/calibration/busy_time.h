@@ -34,11 +34,11 @@ class BusyTime {
   };
 
  private:
-  double busy_until_ns(double time_ns) const;  // busy nanoseconds between the origin and `time_ns`
+  double cumulative_busy_ns(double time_ns) const;  // busy nanoseconds between the origin and `time_ns`
   std::size_t count_edges_before(double time_ns) const;
 
   std::int64_t origin_ns_ = 0;
-  std::vector<double> edges_ns_;        // since the origin: begin, end, begin, end ...
+  std::vector<double> load_edges_ns_;   // since the origin: begin, end, begin, end ...
   std::vector<double> busy_before_ns_;  // busy nanoseconds before each edge
 };
 

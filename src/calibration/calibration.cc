@@ -82,7 +82,7 @@ class CalibrationRun {
     sample_until(run_begin_ns_ + options_.idle_duration_ns);
     idle_span_ = {run_begin_ns_, monotonic_ns()};
     for (std::size_t i = 0; i < channel_behaviours_.size(); ++i) idle_w_[i] = channel_behaviours_[i].mean_power_w();
-    const std::vector<std::string> busy = busy_devices();
+    const std::vector<std::string> busy = find_busy_devices();
     std::vector<std::pair<std::string, LoadPhases>> loaded;
     if (options_.is_gpu_load_enabled) loaded = run_load_on_idle_gpus(busy);
     sampler_.stop();
@@ -100,7 +100,8 @@ class CalibrationRun {
     const auto& load = options_.wave_plan;
     const std::int64_t load_ns = load.active_idle_ns + load.total_waves_ns + load.full_load_ns +
                                  load.idle_after_load_ns + load.idle_after_release_ns;
-    const std::int64_t loads = options_.is_gpu_load_enabled ? static_cast<std::int64_t>(gpu_devices().size()) : 0;
+    const std::int64_t loads =
+        options_.is_gpu_load_enabled ? static_cast<std::int64_t>(find_first_gpu_channels().size()) : 0;
     report_progress(options_.on_progress, static_cast<double>(monotonic_ns() - run_begin_ns_) /
                                               static_cast<double>(options_.idle_duration_ns + loads * load_ns));
   }
@@ -120,7 +121,7 @@ class CalibrationRun {
   }
 
   // Devices that were busy at their last reading, because other processes use them.
-  std::vector<std::string> busy_devices() {
+  std::vector<std::string> find_busy_devices() {
     std::vector<std::string> busy;
     for (std::size_t i = 0; i < result_.channels.size(); ++i) {
       const Channel& channel = result_.channels[i];
@@ -142,7 +143,7 @@ class CalibrationRun {
   }
 
   // Each GPU once, by its first channel.
-  std::vector<const Channel*> gpu_devices() const {
+  std::vector<const Channel*> find_first_gpu_channels() const {
     std::vector<const Channel*> found;
     for (const Channel& channel : result_.channels) {
       const auto same = [&](const Channel* other) { return other->device == channel.device; };
@@ -155,7 +156,7 @@ class CalibrationRun {
   std::vector<std::pair<std::string, LoadPhases>> run_load_on_idle_gpus(const std::vector<std::string>& busy) {
     std::vector<std::pair<std::string, LoadPhases>> loaded;
     std::optional<Result<calibration::CudaDriver>> driver;
-    for (const Channel* gpu : gpu_devices()) {
+    for (const Channel* gpu : find_first_gpu_channels()) {
       if (gpu->sensor != "nvml") {
         diagnose_gpu_not_loaded(gpu->domain, "only NVIDIA GPUs can be loaded", {});
       } else if (std::find(busy.begin(), busy.end(), gpu->device) != busy.end()) {
@@ -190,7 +191,7 @@ class CalibrationRun {
       finding.driver = driver_or_kernel_version(result_.channels[i]);
       if (const auto update_timing = channel_behaviours_[i].update_timing()) {
         finding.refresh_s = update_timing->period_s;
-        finding.refresh_spread_s = update_timing->spread_s;
+        finding.refresh_spread_s = update_timing->period_uncertainty_s;
       }
       finding.read_wall_s = channel_behaviours_[i].median_read_duration_s();
       if (finding.read_wall_s) finding.read_cpu_s = *finding.read_wall_s * cpu_share;

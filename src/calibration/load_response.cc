@@ -32,8 +32,8 @@ constexpr double kAveragingTimeGridRatio = 1.25;
 constexpr double kFinestAveragingTimeRatio = 1.002;
 
 // Thresholds of a lag's cost: (sum of squares minus the smallest one) / (2 noise^2), which is half of a chi-squared
-// with 1 degree of freedom. If no lag of the grid costs more than kMinLagIdentifyingCost, the lag is not identified. Lags
-// that cost up to kMaxLagIntervalCost are in the 90 % interval.
+// with 1 degree of freedom. If no lag of the grid costs more than kMinLagIdentifyingCost, the lag is not identified.
+// Lags that cost up to kMaxLagIntervalCost are in the 90 % interval.
 constexpr double kMinLagIdentifyingCost = 6;
 constexpr double kMaxLagIntervalCost = 1.35;
 // Observations with a larger residual, in standard deviations, are outliers: a late poll, a changed clock.
@@ -48,7 +48,7 @@ std::vector<double> make_lag_grid() {
 }
 
 // Geometric series from first to last.
-std::vector<double> geometric_sequence(double first, double last, double factor) {
+std::vector<double> make_geometric_sequence(double first, double last, double factor) {
   const int count = static_cast<int>(std::log(last / first) / std::log(factor));
   std::vector<double> powers;
   for (int i = 0; i <= count; ++i) powers.push_back(first * std::pow(factor, i));
@@ -86,7 +86,7 @@ struct LinearPowerFit {
   double constant_w = 0;
   double w_per_busy_fraction = 0;
   double w_per_wave_duration = 0;
-  double residual_squares = 0;
+  double residual_sum_of_squares = 0;
 };
 
 LinearPowerFit fit_linear_power(const std::vector<PowerObservation>& rows, const std::vector<double>& busy) {
@@ -118,7 +118,7 @@ LinearPowerFit fit_linear_power(const std::vector<PowerObservation>& rows, const
   }
   for (const auto& [b, t, w] : centred) {
     const double residual = w - fit.w_per_busy_fraction * b - fit.w_per_wave_duration * t;
-    fit.residual_squares += residual * residual;
+    fit.residual_sum_of_squares += residual * residual;
   }
   fit.constant_w = means[2] - fit.w_per_busy_fraction * means[0] - fit.w_per_wave_duration * means[1];
   return fit;
@@ -126,46 +126,48 @@ LinearPowerFit fit_linear_power(const std::vector<PowerObservation>& rows, const
 
 // A sensor model with a lag. `averaging_time_ns` is 0 for a counter.
 struct SensorResponseModel {
-  Averaging averaging = Averaging::integral;
+  SensorAveraging averaging = SensorAveraging::integral;
   double averaging_time_ns = 0;
   double lag_ns = 0;
 };
 
-class ResponseSearch {
+class SensorResponseSearch {
  public:
-  ResponseSearch(std::vector<PowerObservation> rows, const BusyTime& busy)
+  SensorResponseSearch(std::vector<PowerObservation> rows, const BusyTime& busy)
       : observations_(std::move(rows)), busy_time_(busy) {}
 
-  SensorResponseModel find_best_model(Averaging averaging) const {
+  SensorResponseModel find_best_model(SensorAveraging averaging) const {
     SensorResponseModel best{averaging, 0, 0};
     double least = INFINITY;
-    const double longest_ns = averaging == Averaging::moving_average ? kMaxAveragingWindow_ns : kMaxTimeConstant_ns;
-    for (const double averaged_ns : geometric_sequence(kMinAveragingTime_ns, longest_ns, kAveragingTimeGridRatio)) {
+    const double longest_ns =
+        averaging == SensorAveraging::moving_average ? kMaxAveragingWindow_ns : kMaxTimeConstant_ns;
+    for (const double averaged_ns :
+         make_geometric_sequence(kMinAveragingTime_ns, longest_ns, kAveragingTimeGridRatio)) {
       for (const double lag_ns : make_lag_grid()) {
-        keep_better_model({averaging, averaging == Averaging::integral ? 0 : averaged_ns, lag_ns}, best, least);
+        keep_better_model({averaging, averaging == SensorAveraging::integral ? 0 : averaged_ns, lag_ns}, best, least);
       }
-      if (averaging == Averaging::integral) break;
+      if (averaging == SensorAveraging::integral) break;
     }
     return refine_model(best, least);
   }
-  double residual_squares(const SensorResponseModel& shape) const {
-    return fit_linear_power(observations_, busy_fractions(shape)).residual_squares;
+  double residual_sum_of_squares(const SensorResponseModel& shape) const {
+    return fit_linear_power(observations_, compute_busy_fractions(shape)).residual_sum_of_squares;
   }
   LinearPowerFit fit(const SensorResponseModel& shape) const {
-    return fit_linear_power(observations_, busy_fractions(shape));
+    return fit_linear_power(observations_, compute_busy_fractions(shape));
   }
   // Smallest sum of squares at this lag over averaging times: a longer lag resembles a longer average.
-  double residual_squares_at_lag(SensorResponseModel shape, double lag_ns) const {
+  double min_sum_of_squares_at_lag(SensorResponseModel shape, double lag_ns) const {
     // Keep the centre of the averaged time fixed.
     const double moved_ns = shape.lag_ns - lag_ns;
     const double equivalent_ns =
-        shape.averaging_time_ns + (shape.averaging == Averaging::moving_average ? 2 : 1) * moved_ns;
+        shape.averaging_time_ns + (shape.averaging == SensorAveraging::moving_average ? 2 : 1) * moved_ns;
     shape.lag_ns = lag_ns;
-    double least = residual_squares(shape);
-    if (shape.averaging == Averaging::integral) return least;
+    double least = residual_sum_of_squares(shape);
+    if (shape.averaging == SensorAveraging::integral) return least;
     for (const double averaged_ns : {(shape.averaging_time_ns + equivalent_ns) / 2, equivalent_ns}) {
       SensorResponseModel best{shape.averaging, std::max(averaged_ns, kMinAveragingTime_ns / 4), lag_ns};
-      double candidate_squares = residual_squares(best);
+      double candidate_squares = residual_sum_of_squares(best);
       for (const double factor : {1.2, 1.1, 1.05, 1.02, 1.01}) {
         for (const double by : {factor, 1 / factor})
           keep_better_model({best.averaging, best.averaging_time_ns * by, lag_ns}, best, candidate_squares);
@@ -176,7 +178,7 @@ class ResponseSearch {
   }
   // Removes observations whose residual exceeds kOutlierDeviations standard deviations, unless too few would remain.
   void drop_outliers(const SensorResponseModel& shape) {
-    const std::vector<double> busy = busy_fractions(shape);
+    const std::vector<double> busy = compute_busy_fractions(shape);
     const LinearPowerFit line = fit_linear_power(observations_, busy);
     const double span_ns =
         std::max(static_cast<double>(observations_.back().time_ns - observations_.front().time_ns), 1.0);
@@ -196,23 +198,23 @@ class ResponseSearch {
   const std::vector<PowerObservation>& observations() const { return observations_; }
 
  private:
-  std::vector<double> busy_fractions(const SensorResponseModel& shape) const {
+  std::vector<double> compute_busy_fractions(const SensorResponseModel& shape) const {
     std::vector<double> busy;
     busy.reserve(observations_.size());
     const auto lag_ns = static_cast<std::int64_t>(shape.lag_ns);
-    if (shape.averaging == Averaging::exponential_average) {
+    if (shape.averaging == SensorAveraging::exponential_average) {
       const BusyTime::ExponentialAverage average(busy_time_, shape.averaging_time_ns);
       for (const PowerObservation& row : observations_) busy.push_back(average.average_at(row.time_ns - lag_ns));
       return busy;
     }
     for (const PowerObservation& row : observations_) {
-      const double length_ns = shape.averaging == Averaging::integral ? row.length_ns : shape.averaging_time_ns;
+      const double length_ns = shape.averaging == SensorAveraging::integral ? row.length_ns : shape.averaging_time_ns;
       busy.push_back(busy_time_.busy_fraction(row.time_ns - lag_ns - static_cast<std::int64_t>(length_ns), length_ns));
     }
     return busy;
   }
   void keep_better_model(const SensorResponseModel& other, SensorResponseModel& best, double& least) const {
-    const double candidate_squares = residual_squares(other);
+    const double candidate_squares = residual_sum_of_squares(other);
     if (candidate_squares < least) std::tie(best, least) = std::pair(other, candidate_squares);
   }
   SensorResponseModel refine_model(SensorResponseModel best, double least) const {
@@ -238,28 +240,29 @@ class ResponseSearch {
   const BusyTime& busy_time_;
 };
 
-SensorResponseModel find_best_response_model(ChannelKind kind, const ResponseSearch& search) {
-  if (kind == ChannelKind::counter) return search.find_best_model(Averaging::integral);
-  const SensorResponseModel moving_average = search.find_best_model(Averaging::moving_average);
-  const SensorResponseModel exponential_average = search.find_best_model(Averaging::exponential_average);
-  return search.residual_squares(exponential_average) < search.residual_squares(moving_average) ? exponential_average
-                                                                                                : moving_average;
+SensorResponseModel find_best_response_model(ChannelKind kind, const SensorResponseSearch& search) {
+  if (kind == ChannelKind::counter) return search.find_best_model(SensorAveraging::integral);
+  const SensorResponseModel moving_average = search.find_best_model(SensorAveraging::moving_average);
+  const SensorResponseModel exponential_average = search.find_best_model(SensorAveraging::exponential_average);
+  return search.residual_sum_of_squares(exponential_average) < search.residual_sum_of_squares(moving_average)
+             ? exponential_average
+             : moving_average;
 }
 
 // Finds the 90 % interval of the lag from the cost of lags around the best one. The lag is identified if some lag costs
 // more than chance allows.
-void set_lag_interval(const ResponseSearch& search, const SensorResponseModel& best, double noise_w,
+void set_lag_interval(const SensorResponseSearch& search, const SensorResponseModel& best, double residual_sd_w,
                       LoadResponse& response) {
-  const double least = search.residual_squares(best);
+  const double least = search.residual_sum_of_squares(best);
   const auto cost = [&](double lag_ns) {
-    return (search.residual_squares_at_lag(best, lag_ns) - least) / (2 * noise_w * noise_w);
+    return (search.min_sum_of_squares_at_lag(best, lag_ns) - least) / (2 * residual_sd_w * residual_sd_w);
   };
   double most = 0;
   for (const double lag_ns : make_lag_grid()) most = std::max(most, cost(lag_ns));
   response.is_lag_identified = most > kMinLagIdentifyingCost;
   const auto crossing = [&](double side) {
     double inside_ns = 0;
-    for (const double away_ns : geometric_sequence(kFinestLagStep_ns, kMaxLag_ns - kMinLag_ns, 1.5)) {
+    for (const double away_ns : make_geometric_sequence(kFinestLagStep_ns, kMaxLag_ns - kMinLag_ns, 1.5)) {
       if (cost(best.lag_ns + side * away_ns) > kMaxLagIntervalCost) break;
       inside_ns = away_ns;
     }
@@ -273,11 +276,11 @@ void set_lag_interval(const ResponseSearch& search, const SensorResponseModel& b
 
 double LoadResponse::fall_time_s(double period_s) const {
   switch (averaging) {
-    case Averaging::integral:
+    case SensorAveraging::integral:
       return period_s;
-    case Averaging::moving_average:
+    case SensorAveraging::moving_average:
       return 0.9 * averaging_time_s;
-    case Averaging::exponential_average:
+    case SensorAveraging::exponential_average:
       return std::log(10.0) * averaging_time_s;
   }
   return 0;
@@ -286,7 +289,7 @@ double LoadResponse::fall_time_s(double period_s) const {
 std::optional<LoadResponse> find_load_response(ChannelKind kind, std::span<const PublishedValue> published_values,
                                                const LoadPhases& phases) {
   const BusyTime busy(phases.load_spans);
-  ResponseSearch search(make_power_observations(kind, published_values, phases.square_waves), busy);
+  SensorResponseSearch search(make_power_observations(kind, published_values, phases.square_waves), busy);
   if (search.observations().size() < kMinObservationsOfLoad || phases.load_spans.empty()) return std::nullopt;
   search.drop_outliers(find_best_response_model(kind, search));
   const SensorResponseModel best = find_best_response_model(kind, search);
@@ -296,12 +299,12 @@ std::optional<LoadResponse> find_load_response(ChannelKind kind, std::span<const
   response.averaging = best.averaging;
   response.averaging_time_s = best.averaging_time_ns / 1e9;
   response.lag_s = best.lag_ns / 1e9;
-  response.noise_w = std::max(std::sqrt(line.residual_squares / (rows - 5)), 1e-6);
+  response.residual_sd_w = std::max(std::sqrt(line.residual_sum_of_squares / (rows - 5)), 1e-6);
   const double share =
       busy.busy_fraction(phases.square_waves.begin_ns, static_cast<double>(phases.square_waves.length_ns()));
   response.mean_w = line.constant_w + line.w_per_busy_fraction * share + line.w_per_wave_duration / 2;
-  response.mean_spread_w = response.noise_w / std::sqrt(rows);
-  set_lag_interval(search, best, response.noise_w, response);
+  response.mean_standard_error_w = response.residual_sd_w / std::sqrt(rows);
+  set_lag_interval(search, best, response.residual_sd_w, response);
   // A channel whose value falls under load does not measure the power of this GPU.
   response.is_lag_identified = response.is_lag_identified && line.w_per_busy_fraction > 0;
   return response;

@@ -21,22 +21,22 @@ struct PublishedValue {
   double value = 0;
 };
 
-enum class Averaging : std::uint8_t {
+enum class SensorAveraging : std::uint8_t {
   integral,             // counter: everything since the previous update
   moving_average,       // gauge: mean over the last averaging_time_s
   exponential_average,  // gauge: exponential average with the time constant averaging_time_s
 };
 
 struct LoadResponse {
-  Averaging averaging = Averaging::integral;
+  SensorAveraging averaging = SensorAveraging::integral;
   double averaging_time_s = 0;  // window length or time constant
   double lag_s = 0;
   double lag_low_s = 0;  // 90 % interval
   double lag_high_s = 0;
-  bool is_lag_identified = false;  // false: no lag fits better than another, and the fields above are meaningless
-  double mean_w = 0;               // mean power over the waves, from the fit
-  double mean_spread_w = 0;        // standard error of mean_w
-  double noise_w = 0;              // residual standard deviation of a value
+  bool is_lag_identified = false;    // false: no lag fits better than another, and the fields above are meaningless
+  double mean_w = 0;                 // mean power over the waves, from the fit
+  double mean_standard_error_w = 0;  // standard error of mean_w
+  double residual_sd_w = 0;          // residual standard deviation of a value
 
   // Time after an instant drop of the load until less than a tenth of the drop is still shown.
   double fall_time_s(double period_s) const;

@@ -90,7 +90,7 @@ TEST(LoadResponse, FindsARunningAverageOfASecond) {
     const auto found = find_load_response(ChannelKind::gauge, window(phases, 0.1, 1.0, 0.01, 2, seed), phases);
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->is_lag_identified);
-    EXPECT_EQ(found->averaging, Averaging::moving_average);
+    EXPECT_EQ(found->averaging, SensorAveraging::moving_average);
     EXPECT_NEAR(found->averaging_time_s, 1, 0.03);
     EXPECT_NEAR(found->lag_s, 0.01, 0.02);
   }
@@ -127,7 +127,7 @@ TEST(LoadResponse, FindsAnAveragingWindowShorterThanThePeriod) {
     const auto found = find_load_response(ChannelKind::gauge, window(phases, 0.1, 0.025, 0.005, 3, seed), phases);
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->is_lag_identified);
-    EXPECT_EQ(found->averaging, Averaging::moving_average);
+    EXPECT_EQ(found->averaging, SensorAveraging::moving_average);
     EXPECT_NEAR(found->averaging_time_s, 0.025, 0.008);
     EXPECT_NEAR(found->lag_s, 0.005, 0.006);
   }
@@ -144,7 +144,7 @@ TEST(LoadResponse, FindsAnExponentialTimeConstant) {
     const auto found = find_load_response(ChannelKind::gauge, published_values, phases);
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->is_lag_identified);
-    EXPECT_EQ(found->averaging, Averaging::exponential_average);
+    EXPECT_EQ(found->averaging, SensorAveraging::exponential_average);
     EXPECT_NEAR(found->averaging_time_s, 0.012, 0.0015);
     EXPECT_NEAR(found->lag_s, 0.003, 0.0015);
   }

@@ -13,11 +13,11 @@ constexpr std::int64_t kUpdateTimeTolerance_ns = kNanosecondsPerMillisecond;
 
 // Interval in which the value of `reading` appeared, if the previous read `before` returned another value. NVML returns
 // the value at the start of a call.
-UpdateInterval interval_of_change(const Reading& before, const Reading& reading) {
+UpdateInterval make_change_interval(const Reading& before, const Reading& reading) {
   return {before.before_ns, std::min(reading.after_ns, reading.before_ns + kNvmlLatchDelay_ns)};
 }
 
-std::int64_t update_time_of_change(const UpdateInterval& change, const UpdateTimeEstimator& clock) {
+std::int64_t estimate_update_time_ns(const UpdateInterval& change, const UpdateTimeEstimator& clock) {
   if (!clock.is_locked()) return change.midpoint_ns();
   const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(clock.period_ns()));
   std::int64_t update_ns = clock.last_update_before(change.latest_ns).midpoint_ns();
@@ -34,9 +34,9 @@ std::int64_t update_time_of_change(const UpdateInterval& change, const UpdateTim
 
 PublishedValues make_published_values(const Channel& channel, std::span<const Reading> readings) {
   const bool is_counter = channel.kind == ChannelKind::counter;
-  UpdateTimeEstimator clock(is_counter ? UpdateTimeEstimator::EqualValues::imply_no_update
-                                       : UpdateTimeEstimator::EqualValues::are_inconclusive,
-                            is_counter ? kNvmlLatchDelay_ns : kLatchedDuringWholeRead);
+  UpdateTimeEstimator clock(is_counter ? UpdateTimeEstimator::EqualValueMeaning::no_update
+                                       : UpdateTimeEstimator::EqualValueMeaning::inconclusive,
+                            is_counter ? kNvmlLatchDelay_ns : kUnboundedLatchDelay_ns);
   for (const Reading& reading : readings) clock.observe(reading.before_ns, reading.after_ns, reading.raw);
   PublishedValues found;
   std::vector<PublishedValue>& shown = found.values;
@@ -48,7 +48,7 @@ PublishedValues make_published_values(const Channel& channel, std::span<const Re
     if (is_kept) {
       shown.push_back({reading.time_ns(), value});
     } else if (last != nullptr && last->raw != reading.raw) {
-      const std::int64_t time_ns = update_time_of_change(interval_of_change(*last, reading), clock);
+      const std::int64_t time_ns = estimate_update_time_ns(make_change_interval(*last, reading), clock);
       if (shown.empty() || time_ns > shown.back().update_time_ns) shown.push_back({time_ns, value});
     }
     last = &reading;

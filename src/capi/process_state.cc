@@ -17,15 +17,15 @@ namespace {
 // milliseconds, opening NVML up to seconds.
 constexpr std::int64_t kMaxForkWait_ns = 100 * kNanosecondsPerMillisecond;
 
-std::string environment_value(const char* name) {
+std::string read_environment_variable(const char* name) {
   const char* const value = ::secure_getenv(name);
   return value == nullptr ? std::string() : std::string(value);
 }
 
 // Options for programs that do not call jm_start.
 sampling::WindowOptions default_window_options() {
-  return {.root = {environment_value("JOULEMAP_SYSROOT")},
-          .sensors = environment_value("JOULEMAP_SENSORS"),
+  return {.root = {read_environment_variable("JOULEMAP_SYSROOT")},
+          .sensors = read_environment_variable("JOULEMAP_SENSORS"),
           .period_ns = {}};
 }
 

@@ -66,7 +66,7 @@ struct Capture::OpenRegion {
 struct Capture::ThreadState {
   const std::uint64_t capture_instance_id;  // instance_id() of the owning Capture; an address could be reused
   std::shared_ptr<ThreadTrack> thread_track;
-  std::shared_ptr<UntrackedCpuTime> untracked_cpu;
+  std::shared_ptr<UntrackedCpuTime> untracked_cpu_time;
   std::vector<std::size_t> backward_pass_depths;  // stack depths at which this thread began a backward pass
   std::vector<OpenRegion> open_regions;
   std::int64_t last_cpu_read_ns = 0;  // when an edge last read this thread's CPU clock
@@ -74,9 +74,9 @@ struct Capture::ThreadState {
 
   ~ThreadState() {
     const std::int64_t cpu_ns = this_thread_cpu_ns();
-    untracked_cpu->add_tracked_cpu_time(thread_track->take_cpu_increase_ns(cpu_ns));
+    untracked_cpu_time->add_tracked_cpu_time(thread_track->take_cpu_increase_ns(cpu_ns));
     thread_track->add_time_since_last_update({.now_ns = monotonic_ns(), .thread_cpu_ns = cpu_ns});
-    thread_track->mark_ended();
+    thread_track->mark_thread_ended();
   }
 };
 
@@ -96,11 +96,11 @@ struct Capture::ThreadSlot {
 
 Capture::Capture(std::unique_ptr<CaptureSink> sink, TracingMode tracing_mode)
     : instance_id_(next_instance_id()),
-      untracked_cpu_(std::make_shared<UntrackedCpuTime>(own_cpu_ns())),
+      untracked_cpu_time_(std::make_shared<UntrackedCpuTime>(own_cpu_ns())),
       tracing_policy_(tracing_mode),
       start_ns_(monotonic_ns()),
       scopes_tallied_until_ns_(start_ns_),
-      collected_until_ns_(start_ns_) {
+      last_tallies_taken_ns_(start_ns_) {
   WorkerCallbacks& work = *this;  // a private base, so that only the worker calls it
   worker_ = std::make_unique<CaptureWorker>(std::move(sink), mark_log_, &work);
 }
@@ -115,7 +115,7 @@ Capture::ThreadState& Capture::this_thread_state() {
   auto track = std::make_shared<ThreadTrack>(monotonic_ns(), this_thread_cpu_ns(), cpu_clock);
   slot.state = new ThreadState{.capture_instance_id = instance_id_,
                                .thread_track = track,
-                               .untracked_cpu = untracked_cpu_,
+                               .untracked_cpu_time = untracked_cpu_time_,
                                .backward_pass_depths = {},
                                .open_regions = {}};
   const std::lock_guard lock(thread_tracks_lock_);
@@ -127,20 +127,20 @@ ScopeChangeClocks Capture::read_scope_change_clocks(ThreadState& thread) {
   ScopeChangeClocks edge{.now_ns = monotonic_ns()};
   const std::uint32_t flags = step_flags_.load(std::memory_order_relaxed);
   edge.is_step_sampled = (flags & kSampledStepFlag) != 0;
-  edge.records_scope_change =
+  edge.is_scope_change_recorded =
       (flags & kTracedStepFlag) != 0 && record_source_.load(std::memory_order_relaxed) != nullptr;
   if (!reads_cpu_at_scope_changes_.load(std::memory_order_relaxed) ||
       edge.now_ns - thread.last_cpu_read_ns < kMinCpuReadInterval_ns)
     return edge;
   thread.last_cpu_read_ns = edge.now_ns;
   edge.thread_cpu_ns = this_thread_cpu_ns();
-  untracked_cpu_->add_tracked_cpu_time(thread.thread_track->take_cpu_increase_ns(edge.thread_cpu_ns));
-  if (last_entered_track_.load(std::memory_order_relaxed) == thread.thread_track.get())
-    edge.helper_threads_ns = untracked_cpu_->take_untracked_ns(own_cpu_ns());
+  untracked_cpu_time_->add_tracked_cpu_time(thread.thread_track->take_cpu_increase_ns(edge.thread_cpu_ns));
+  if (last_scope_entering_track_.load(std::memory_order_relaxed) == thread.thread_track.get())
+    edge.helper_threads_cpu_ns = untracked_cpu_time_->take_untracked_cpu_ns(own_cpu_ns());
   return edge;
 }
 
-std::uint32_t Capture::launch_scope() {
+std::uint32_t Capture::scope_for_launches() {
   return this_thread_state().is_doing_joulemap_work ? kJoulemapScope : current_scope();
 }
 
@@ -154,7 +154,7 @@ std::uint32_t Capture::current_scope() {
 std::size_t Capture::enter(std::uint32_t scope) {
   ThreadState& thread = this_thread_state();
   const ScopeChangeClocks edge = read_scope_change_clocks(thread);
-  last_entered_track_.store(thread.thread_track.get(), std::memory_order_relaxed);
+  last_scope_entering_track_.store(thread.thread_track.get(), std::memory_order_relaxed);
   return thread.thread_track->enter(scope, edge);
 }
 
@@ -175,7 +175,7 @@ void Capture::push_region(std::string_view name) {
   OpenRegion region{next_region_id_.fetch_add(1, std::memory_order_relaxed), std::string(name),
                     thread.thread_track->scope_depth()};
   mark_log_.add_mark(MarkKind::region_begin, region.id, name);
-  enter(child_scope(current_scope(), ScopeKind::region, name));
+  enter(find_or_add_child_scope(current_scope(), ScopeKind::region, name));
   thread.open_regions.push_back(std::move(region));
 }
 
@@ -213,18 +213,18 @@ void Capture::end_backward() {
 void Capture::set_backward_scope(std::uint32_t scope, ThreadTrack::ReentryCounting entry) {
   ThreadState& thread = this_thread_state();
   const ScopeChangeClocks edge = read_scope_change_clocks(thread);
-  last_entered_track_.store(thread.thread_track.get(), std::memory_order_relaxed);
+  last_scope_entering_track_.store(thread.thread_track.get(), std::memory_order_relaxed);
   if (!thread.backward_pass_depths.empty() &&
       thread.backward_pass_depths.back() + 1 == thread.thread_track->scope_depth()) {
-    thread.thread_track->replace_innermost(scope, edge, entry);
+    thread.thread_track->replace_innermost_scope(scope, edge, entry);
   } else {
     thread.thread_track->set_base_scope(scope, edge, entry);
   }
 }
 
 void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name) {
-  const TracingPolicy::Decision step = tracing_policy_.decide_step(time_ns, kernel_log_.recent_step_load());
-  const bool was_traced = current_step_tracing().is_traced;
+  const TracingPolicy::Decision step = tracing_policy_.decide_step_tracing(time_ns, kernel_log_.recent_step_load());
+  const bool was_traced = current_tracing_decision().is_traced;
   step_flags_.store((step.is_traced ? kTracedStepFlag : 0) | (step.is_sampled ? kSampledStepFlag : 0));
   const std::uint32_t serial = step_serial_.load() + 1;
   kernel_log_.begin_step(serial, mark_log_.add_step(number, time_ns, name), time_ns,
@@ -242,11 +242,11 @@ void Capture::set_probing(bool on) {
   const std::uint64_t mark = on ? next_region_id_.fetch_add(1) : probe_region_id_.load();
   probe_region_id_.store(on ? mark : 0);
   mark_log_.add_mark(on ? MarkKind::region_begin : MarkKind::region_end, mark, kProbeRegionName);
-  const bool is_traced = on || current_step_tracing().is_traced;
+  const bool is_traced = on || current_tracing_decision().is_traced;
   set_kernel_tracing(is_traced ? WaitTracing::on : WaitTracing::off, monotonic_ns(), current_scope());
 }
 
-bool Capture::on_loop_event(LoopEvent event) {
+bool Capture::on_loop_event(TrainingLoopEvent event) {
   const std::lock_guard lock(step_detection_lock_);
   const std::int64_t now_ns = monotonic_ns();
   const StepDetector::Detection found = step_detector_.on_loop_event(event, now_ns);
@@ -287,14 +287,14 @@ void Capture::epoch(std::optional<std::int64_t> number) {
   mark_log_.add_epoch(number, monotonic_ns());
 }
 
-TracingPolicy::Decision Capture::current_step_tracing() const {
+TracingPolicy::Decision Capture::current_tracing_decision() const {
   const std::uint32_t flags = step_flags_.load(std::memory_order_relaxed);
   return {.is_traced = (flags & kTracedStepFlag) != 0, .is_sampled = (flags & kSampledStepFlag) != 0};
 }
 
 std::int64_t Capture::run_tick(std::int64_t worker_cpu_ns) {
   attribute_cpu_time(worker_cpu_ns);
-  return current_step_tracing().is_traced ? kTickPeriod_ns : kUntracedTickPeriod_ns;
+  return current_tracing_decision().is_traced ? kTickPeriod_ns : kUntracedTickPeriod_ns;
 }
 
 void Capture::attribute_cpu_time(std::int64_t capture_cpu_ns) {
@@ -307,15 +307,17 @@ void Capture::attribute_cpu_time(std::int64_t capture_cpu_ns) {
   for (const auto& track : tracks) {
     if (track->has_ended()) continue;
     ScopeChangeClocks edge{.now_ns = monotonic_ns(), .thread_cpu_ns = track->read_cpu_ns()};
-    if (edge.thread_cpu_ns >= 0) untracked_cpu_->add_tracked_cpu_time(track->take_cpu_increase_ns(edge.thread_cpu_ns));
+    if (edge.thread_cpu_ns >= 0)
+      untracked_cpu_time_->add_tracked_cpu_time(track->take_cpu_increase_ns(edge.thread_cpu_ns));
     track->add_time_since_last_update(edge);
-    if (track.get() == last_entered_track_.load()) leader = track.get();
+    if (track.get() == last_scope_entering_track_.load()) leader = track.get();
   }
-  untracked_cpu_->add_tracked_cpu_time(capture_cpu_ns - counted_capture_cpu_ns_);
+  untracked_cpu_time_->add_tracked_cpu_time(capture_cpu_ns - counted_capture_cpu_ns_);
   counted_capture_cpu_ns_ = capture_cpu_ns;
-  const std::int64_t credit_ns = untracked_cpu_->take_untracked_ns(own_cpu_ns());
+  const std::int64_t credit_ns = untracked_cpu_time_->take_untracked_cpu_ns(own_cpu_ns());
   if (leader != nullptr && credit_ns > 0) {
-    leader->add_time_since_last_update({.now_ns = monotonic_ns(), .thread_cpu_ns = -1, .helper_threads_ns = credit_ns});
+    leader->add_time_since_last_update(
+        {.now_ns = monotonic_ns(), .thread_cpu_ns = -1, .helper_threads_cpu_ns = credit_ns});
   }
   end_overlong_step(monotonic_ns());
   // Burst sampling of CPU times only when no GPU is traced: a GPU would use most of the energy.
@@ -327,20 +329,20 @@ void Capture::attribute_cpu_time(std::int64_t capture_cpu_ns) {
 // An untraced step that takes much longer than traced steps contains something else: a validation, a checkpoint, the
 // end of training. The step ends now, and what follows is traced, outside of steps, until the next step begins.
 void Capture::end_overlong_step(std::int64_t now_ns) {
-  if (current_step_tracing().is_traced || record_source_.load() == nullptr || probe_region_id_.load() != 0) return;
+  if (current_tracing_decision().is_traced || record_source_.load() == nullptr || probe_region_id_.load() != 0) return;
   const double usual_s = kernel_log_.recent_step_load().step_s;
   const double took_s = seconds(now_ns - step_begin_ns_.load());
   if (usual_s <= 0 || took_s < std::max(kOverlongStepFactor * usual_s, kMinOverlongStep_s)) return;
   const std::unique_lock lock(step_detection_lock_,
                               std::try_to_lock);  // not free: another thread begins a step right now
-  if (!lock.owns_lock() || current_step_tracing().is_traced) return;
+  if (!lock.owns_lock() || current_tracing_decision().is_traced) return;
   kernel_log_.end_step(now_ns);
   has_step_ended_.store(true);
   step_flags_.store(kTracedStepFlag);
   std::uint32_t scope = 0;
   {
     const std::lock_guard tracks(thread_tracks_lock_);
-    const ThreadTrack* const leader = last_entered_track_.load(std::memory_order_relaxed);
+    const ThreadTrack* const leader = last_scope_entering_track_.load(std::memory_order_relaxed);
     for (const auto& track : thread_tracks_) {
       if (track.get() == leader) scope = track->current_scope();
     }
@@ -365,22 +367,22 @@ void Capture::collect_activity(CaptureSink& sink, bool is_last) {
   std::int64_t delivered_until_ns = now_ns;
   if (KernelRecordSource* const source = record_source_.load()) {
     source->poll_records(now_ns);
-    delivered_until_ns = source->all_delivered_before_ns(now_ns);
+    delivered_until_ns = source->kernels_delivered_until_ns(now_ns);
   }
   for (Activity& burst : burst_schedule_.take_burst_tallies()) sink.add(std::move(burst));
   Activity activity{.begin_ns = scopes_tallied_until_ns_, .end_ns = now_ns};
   Activity on_gpu = activity;  // a separate activity: kernel records arrive late, so its interval is an earlier one
   // While probing, every collection writes and resets the tallies, so that they do not mix with those of the run.
-  const bool tallies_due =
-      is_last || probe_region_id_.load() != 0 || now_ns - collected_until_ns_ >= tally_period_ns(now_ns - start_ns_);
+  const bool tallies_due = is_last || probe_region_id_.load() != 0 ||
+                           now_ns - last_tallies_taken_ns_ >= tally_write_period_ns(now_ns - start_ns_);
   // Limit the wait: a lost kernel record must not delay the steps forever.
   const std::int64_t settled_ns = is_last ? INT64_MAX : std::max(delivered_until_ns, now_ns - kMaxRecordWait_ns);
   kernel_log_.collect_kernel_activity(on_gpu, settled_ns, tallies_due);
   std::vector<Activity> waits = collect_waits(settled_ns, now_ns, tallies_due);
   if (tallies_due) {
     activity.scope_tallies = take_scope_tallies(now_ns).scope_tallies;
-    function_samples_.move_into(activity.shares);
-    collected_until_ns_ = now_ns;
+    function_samples_.move_samples_into(activity.shares);
+    last_tallies_taken_ns_ = now_ns;
   }
   activity.scopes = is_last ? scope_table_.all_scopes() : scope_table_.take_new_scopes();
   if (is_last) kernel_log_.collect_names(on_gpu);
@@ -396,7 +398,7 @@ std::vector<Activity> Capture::collect_waits(std::int64_t settled_ns, std::int64
     for (const auto& track : thread_tracks_) track->take_scope_changes(edges);
   }
   kernel_log_.add_host_scope_changes(std::move(edges));
-  kernel_log_.resolve_waits(settled_ns, now_ns);
+  kernel_log_.attribute_gpu_waits(settled_ns, now_ns);
   std::vector<Activity> waits;
   if (tallies_due) kernel_log_.collect_waits(waits);
   return waits;
@@ -425,7 +427,7 @@ void Capture::add_function_sample(std::string_view name, std::int64_t time_ns) {
   std::uint32_t coarse = 0;
   {
     const std::lock_guard lock(thread_tracks_lock_);
-    const ThreadTrack* const leader = last_entered_track_.load(std::memory_order_relaxed);
+    const ThreadTrack* const leader = last_scope_entering_track_.load(std::memory_order_relaxed);
     for (const auto& track : thread_tracks_) {
       if (track.get() == leader) coarse = track->current_scope();
     }
@@ -450,7 +452,7 @@ void Capture::abandon_in_child() noexcept {
 void Capture::set_record_source(std::unique_ptr<KernelRecordSource> source) {
   reads_cpu_at_scope_changes_.store(false);
   owned_record_source_ = std::move(source);
-  owned_record_source_->set_detach_allowed(detach_is_allowed_.load());
+  owned_record_source_->set_detach_allowed(is_detach_allowed_.load());
   record_source_.store(owned_record_source_.get());
   kernel_log_.set_tracing(monotonic_ns(), WaitTracing::on, current_scope());
 }
@@ -474,7 +476,7 @@ void Capture::set_other_profiler_running(bool running) {
 }
 
 void Capture::allow_detach(bool allowed) {
-  detach_is_allowed_.store(allowed);
+  is_detach_allowed_.store(allowed);
   if (KernelRecordSource* const source = record_source_.load()) source->set_detach_allowed(allowed);
 }
 
@@ -493,7 +495,7 @@ namespace {
 // Global state: the C interface that hooks and drivers call has no handle that could hold it.
 constinit std::atomic<Capture*> current_capture{nullptr};
 // Whether the environment was read: 0 no, 2 yes.
-constinit std::atomic<int> environment_was_read{0};
+constinit std::atomic<int> environment_read_state{0};
 constinit std::mutex capture_creation_lock;
 constinit std::atomic<bool> is_exit_handler_registered{false};
 constinit std::atomic<pid_t> capture_owner_pid{0};  // process that created `current_capture`
@@ -508,11 +510,11 @@ void forget_capture_in_child() {
   forget_cuda_capture_in_child();
   if (Capture* const parents = current_capture.load()) parents->abandon_in_child();
   current_capture.store(nullptr);
-  environment_was_read.store(0);
+  environment_read_state.store(0);
 }
 
 // Registered when the library is loaded: no thread uses the library yet, and no fork can precede the handler.
-[[maybe_unused]] const int fork_handler = ::pthread_atfork(nullptr, nullptr, &forget_capture_in_child);
+[[maybe_unused]] const int fork_handler_registration = ::pthread_atfork(nullptr, nullptr, &forget_capture_in_child);
 
 void finish_capture_at_exit() { Capture::finish_existing_instance(); }
 
@@ -528,7 +530,7 @@ TracingMode read_tracing_mode_variable() {
 bool Capture::join_recording() {
   if (current_capture.load() == nullptr) {
     const std::lock_guard lock(capture_creation_lock);
-    environment_was_read.store(0);
+    environment_read_state.store(0);
   }
   return get() != nullptr;
 }
@@ -548,15 +550,16 @@ void Capture::finish_existing_instance() {
 Capture* Capture::existing_instance() { return current_capture.load(std::memory_order_acquire); }
 
 Capture* Capture::get() {
-  if (environment_was_read.load(std::memory_order_acquire) == 2) return current_capture.load(std::memory_order_relaxed);
+  if (environment_read_state.load(std::memory_order_acquire) == 2)
+    return current_capture.load(std::memory_order_relaxed);
   const std::lock_guard lock(capture_creation_lock);
-  if (environment_was_read.load() == 2) return current_capture.load();
+  if (environment_read_state.load() == 2) return current_capture.load();
   if (!is_exit_handler_registered.exchange(true)) std::atexit(&finish_capture_at_exit);
   if (std::unique_ptr<CaptureSink> sink = open_recording_sink()) {
     capture_owner_pid.store(::getpid());
     current_capture.store(new Capture(std::move(sink), read_tracing_mode_variable()), std::memory_order_release);
   }
-  environment_was_read.store(2, std::memory_order_release);
+  environment_read_state.store(2, std::memory_order_release);
   return current_capture.load();
 }
 

@@ -53,12 +53,12 @@ class Capture final : private WorkerCallbacks {
   MarkLog& mark_log() { return mark_log_; }
   KernelLog& kernel_log() { return kernel_log_; }
 
-  std::uint32_t child_scope(std::uint32_t parent, ScopeKind kind, std::string_view name) {
+  std::uint32_t find_or_add_child_scope(std::uint32_t parent, ScopeKind kind, std::string_view name) {
     return scope_table_.find_or_add_child(parent, kind, name);
   }
   std::uint32_t current_scope();
   // Scope for kernel launches of this thread: current_scope(), or kJoulemapScope while it does Joulemap's own work.
-  std::uint32_t launch_scope();
+  std::uint32_t scope_for_launches();
   void set_doing_joulemap_work(bool on);
   std::size_t enter(std::uint32_t scope);
   void leave();
@@ -80,7 +80,7 @@ class Capture final : private WorkerCallbacks {
   void set_backward_scope(std::uint32_t scope,
                           ThreadTrack::ReentryCounting entry = ThreadTrack::ReentryCounting::ignored);
 
-  bool on_loop_event(LoopEvent event);
+  bool on_loop_event(TrainingLoopEvent event);
   void step(std::optional<std::int64_t> number);  // reported by the program, not inferred
   // A forward step of a serving engine ended; the next step begins. A program that reports steps itself has those.
   void add_engine_step(std::int64_t begin_ns, std::int64_t end_ns, std::span<const ReportedRequest> requests);
@@ -91,7 +91,7 @@ class Capture final : private WorkerCallbacks {
     const bool is_outside = probe_region_id_.load() != 0 || has_step_ended_.load(std::memory_order_relaxed);
     return is_outside ? 0 : step_serial_.load(std::memory_order_relaxed);
   }
-  TracingPolicy::Decision current_step_tracing() const;
+  TracingPolicy::Decision current_tracing_decision() const;
 
   // Begins or ends probing, the replay of modules to measure their power. Beginning ends the current step; until
   // probing ends, kernels belong to no step and are recorded individually.
@@ -135,9 +135,10 @@ class Capture final : private WorkerCallbacks {
   KernelLog kernel_log_;
   MarkLog mark_log_;
   EngineLog engine_log_;
-  std::shared_ptr<UntrackedCpuTime> untracked_cpu_;
+  std::shared_ptr<UntrackedCpuTime> untracked_cpu_time_;
   std::atomic<bool> reads_cpu_at_scope_changes_{true};
-  std::atomic<ThreadTrack*> last_entered_track_{nullptr};  // of the thread that last entered a scope; only compared
+  std::atomic<ThreadTrack*> last_scope_entering_track_{
+      nullptr};                                    // of the thread that last entered a scope; only compared
   std::atomic<std::uint32_t> backward_scope_{0};   // in a backward pass: scope of threads that have entered none
   std::atomic<std::uint32_t> backward_passes_{0};  // number of running backward passes
   std::atomic<std::uint32_t> step_serial_{0};
@@ -156,18 +157,18 @@ class Capture final : private WorkerCallbacks {
   bool engine_reports_steps_ = false;
   bool program_reports_epochs_ = false;
 
-  FunctionSamples function_samples_;
+  FunctionSampleTallies function_samples_;
 
   std::unique_ptr<KernelRecordSource> owned_record_source_;
   // Set once. Read without a lock: the start of a step must not wait for poll(), which waits for the driver.
   std::atomic<KernelRecordSource*> record_source_{nullptr};
   std::atomic<bool> is_record_source_finished_{false};
   std::atomic<bool> is_finished_{false};
-  std::atomic<bool> detach_is_allowed_{false};
+  std::atomic<bool> is_detach_allowed_{false};
 
   std::int64_t start_ns_;
   std::int64_t scopes_tallied_until_ns_;  // end of the last interval whose scope tallies were taken
-  std::int64_t collected_until_ns_;       // when kernel, wait and function tallies were last taken
+  std::int64_t last_tallies_taken_ns_;    // when kernel, wait and function tallies were last taken
   BurstSchedule burst_schedule_;
   std::int64_t counted_capture_cpu_ns_ = 0;
   std::atomic<std::uint64_t> next_region_id_{1};

@@ -31,7 +31,7 @@ class TestSink final : public CaptureSink {
       sum.count += tally.count;
       sum.wall_ns += tally.wall_ns;
       sum.cpu_ns += tally.cpu_ns;
-      sum.helper_threads_ns += tally.helper_threads_ns;
+      sum.helper_threads_cpu_ns += tally.helper_threads_cpu_ns;
     }
     written_.steps.insert(written_.steps.end(), activity.steps.begin(), activity.steps.end());
   }
@@ -83,8 +83,8 @@ TEST(Capture, EveryProbingIsMarkedAndBelongsToNoStep) {
 TEST(Capture, ReportsTheCpuTimeOfEveryScope) {
   WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
-  const std::uint32_t forward = capture.child_scope(0, ScopeKind::phase, "forward");
-  const std::uint32_t layer = capture.child_scope(forward, ScopeKind::module, "layer1");
+  const std::uint32_t forward = capture.find_or_add_child_scope(0, ScopeKind::phase, "forward");
+  const std::uint32_t layer = capture.find_or_add_child_scope(forward, ScopeKind::module, "layer1");
   capture.enter(forward);
   burn(2'000'000);
   capture.enter(layer);
@@ -102,21 +102,21 @@ TEST(Capture, ReportsTheCpuTimeOfEveryScope) {
 TEST(Capture, CpuTimeOfUntrackedThreadsBelongsToTheLeadingScope) {
   WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
-  const std::uint32_t scope = capture.child_scope(0, ScopeKind::module, "conv");
+  const std::uint32_t scope = capture.find_or_add_child_scope(0, ScopeKind::module, "conv");
   capture.enter(scope);
   std::thread worker([] { burn(20'000'000); });  // like an OpenMP worker
   worker.join();
   capture.leave();
   capture.finish();
-  EXPECT_GE(written.tallies[scope].helper_threads_ns, 19'000'000);
+  EXPECT_GE(written.tallies[scope].helper_threads_cpu_ns, 19'000'000);
   EXPECT_LT(written.tallies[scope].cpu_ns, 15'000'000);
 }
 
 TEST(Capture, AnAutogradThreadInheritsTheScopeItWorksFor) {
   WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
-  const std::uint32_t backward = capture.child_scope(0, ScopeKind::phase, "backward");
-  const std::uint32_t layer = capture.child_scope(backward, ScopeKind::module, "fc");
+  const std::uint32_t backward = capture.find_or_add_child_scope(0, ScopeKind::phase, "backward");
+  const std::uint32_t layer = capture.find_or_add_child_scope(backward, ScopeKind::module, "fc");
   capture.begin_backward(backward);
   EXPECT_EQ(capture.current_scope(), backward);
   std::thread([&] {
@@ -138,8 +138,8 @@ TEST(Capture, AnAutogradThreadInheritsTheScopeItWorksFor) {
 TEST(Capture, CpuTimeOfShortScopesIsSplitAndNoneIsLost) {
   WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
-  const std::uint32_t outer = capture.child_scope(0, ScopeKind::phase, "forward");
-  const std::uint32_t inner = capture.child_scope(outer, ScopeKind::module, "fc");
+  const std::uint32_t outer = capture.find_or_add_child_scope(0, ScopeKind::phase, "forward");
+  const std::uint32_t inner = capture.find_or_add_child_scope(outer, ScopeKind::module, "fc");
   capture.enter(outer);
   for (int i = 0; i < 2000; ++i) {
     const std::size_t depth = capture.enter(inner);
@@ -176,9 +176,9 @@ TEST(Capture, RegionsNestAndLinkTheirMarks) {
 TEST(Capture, ExplicitStepsDisableInferredSteps) {
   WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
-  EXPECT_TRUE(capture.on_loop_event(LoopEvent::forward_infer));
+  EXPECT_TRUE(capture.on_loop_event(TrainingLoopEvent::forward_begin_without_gradients));
   capture.step(7);
-  EXPECT_FALSE(capture.on_loop_event(LoopEvent::forward_infer));
+  EXPECT_FALSE(capture.on_loop_event(TrainingLoopEvent::forward_begin_without_gradients));
   capture.finish();
   ASSERT_EQ(written.marks.size(), 2u);
   EXPECT_EQ(written.marks[0].name, "inferred");
@@ -192,7 +192,8 @@ TEST(Capture, EndsOnceHoweverOftenItIsCalled) {
   WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
   capture.finish();
-  capture.enter(capture.child_scope(0, ScopeKind::region, "late"));  // as a thread that outlives the capture does
+  capture.enter(
+      capture.find_or_add_child_scope(0, ScopeKind::region, "late"));  // as a thread that outlives the capture does
   capture.finish();
   EXPECT_TRUE(written.scopes.empty());
 }

@@ -31,12 +31,12 @@ void CaptureWorker::run() {
     wait_for_change(stop_requested_, 0, monotonic_ns() + period_ns);
     if (worker_callbacks_ != nullptr) period_ns = worker_callbacks_->run_tick(clock_ns(CLOCK_THREAD_CPUTIME_ID));
     if (monotonic_ns() < next_write_ns) continue;
-    write_pending(false);
+    write_pending_data(false);
     next_write_ns = monotonic_ns() + kMarkWritePeriod_ns;
   }
 }
 
-void CaptureWorker::write_pending(bool is_last) {
+void CaptureWorker::write_pending_data(bool is_last) {
   mark_log_.drain_into(*capture_sink_);
   if (worker_callbacks_ != nullptr) worker_callbacks_->collect_activity(*capture_sink_, is_last);
   const Status written = capture_sink_->flush();
@@ -49,7 +49,7 @@ void CaptureWorker::finish() {
   stop_requested_.store(1);
   wake_all(stop_requested_);
   thread_.join();
-  write_pending(true);
+  write_pending_data(true);
   write_errors_.add_all(mark_log_.diagnostics());
   if (worker_callbacks_ != nullptr) worker_callbacks_->add_diagnostics(write_errors_);
   const Status finished = capture_sink_->finish(write_errors_);

@@ -42,7 +42,7 @@ class CaptureWorker {
 
  private:
   void run();
-  void write_pending(bool is_last);
+  void write_pending_data(bool is_last);
 
   std::unique_ptr<CaptureSink> capture_sink_;  // used by the worker's thread, then by finish()
   MarkLog& mark_log_;

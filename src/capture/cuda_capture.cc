@@ -24,7 +24,7 @@ class CuptiRecordSource final : public KernelRecordSource {
   void set_tracing(bool on) override { session_.set_tracing(on); }
   void set_detach_allowed(bool allowed) override { session_.allow_detach(allowed); }
   void poll_records(std::int64_t now_ns) override { session_.poll(now_ns); }
-  std::int64_t all_delivered_before_ns(std::int64_t now_ns) const override {
+  std::int64_t kernels_delivered_until_ns(std::int64_t now_ns) const override {
     return session_.delivered_until_ns(now_ns);
   }
   void set_other_profiler_running(bool running, std::int64_t now_ns) override {
@@ -43,7 +43,7 @@ class CuptiRecordSource final : public KernelRecordSource {
 
 std::uint32_t current_scope_of_thread() noexcept {
   Capture* const capture = Capture::existing_instance();
-  return capture == nullptr ? 0 : capture->launch_scope();
+  return capture == nullptr ? 0 : capture->scope_for_launches();
 }
 
 std::uint32_t current_step_serial() noexcept {
@@ -58,7 +58,7 @@ CuptiRecordSource::CuptiRecordSource(cupti::CuptiApi api, Capture& capture)
 constinit std::atomic<bool> has_started_cuda_capture{false};
 constinit std::atomic<bool> has_touched_cupti{false};
 // CUDA and CUPTI do not survive a fork: a child that inherited them must not touch them.
-constinit std::atomic<bool> parent_touched_cupti{false};
+constinit std::atomic<bool> has_parent_touched_cupti{false};
 
 void finish_record_source_at_exit() {
   if (Capture* const capture = Capture::existing_instance()) capture->finish_record_source();
@@ -91,12 +91,12 @@ bool is_cuda_loaded() noexcept {
 void allow_cuda_capture_restart() noexcept { has_started_cuda_capture.store(false); }
 
 void forget_cuda_capture_in_child() noexcept {
-  if (has_touched_cupti.load()) parent_touched_cupti.store(true);
+  if (has_touched_cupti.load()) has_parent_touched_cupti.store(true);
   has_started_cuda_capture.store(false);
 }
 
 void start_cuda_capture() noexcept {
-  if (parent_touched_cupti.load() || has_started_cuda_capture.exchange(true)) return;
+  if (has_parent_touched_cupti.load() || has_started_cuda_capture.exchange(true)) return;
   try {
     if (Capture* const capture = Capture::get()) start_cupti(*capture);
   } catch (const std::exception&) {

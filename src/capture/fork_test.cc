@@ -103,7 +103,7 @@ TEST_F(ForkedCaptureTest, ARangeThatTheParentOpenedEndsNothingInTheChild) {
   nvtx_push("of the parent");
   EXPECT_TRUE(in_forked_child([] {
     Capture* const own = Capture::get();
-    own->enter(own->child_scope(0, ScopeKind::region, "of the child"));
+    own->enter(own->find_or_add_child_scope(0, ScopeKind::region, "of the child"));
     nvtx_pop();
     const bool has_stayed = own->scope_depth() == 1;
     own->finish();

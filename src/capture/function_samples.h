@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FunctionSamples: stack samples since the last move_into(), summed by function (a scope of kind function). The
-// sampling thread adds, the writing thread takes. Times are nanoseconds.
+// FunctionSampleTallies: stack samples since the last move_samples_into(), summed by function (a scope of kind
+// function). The sampling thread adds, the writing thread takes. Times are nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace joulemap::capture {
 
-class FunctionSamples {
+class FunctionSampleTallies {
  public:
   // Adds a sample in `scope`, a function within `coarse_scope`, that represents time_ns of run time.
   void add(std::uint32_t coarse_scope, std::uint32_t scope, std::int64_t time_ns) {
@@ -24,7 +24,7 @@ class FunctionSamples {
     ++share.count;
     share.time_ns += time_ns;
   }
-  void move_into(std::vector<ScopeShare>& into) {
+  void move_samples_into(std::vector<ScopeShare>& into) {
     const std::lock_guard lock(lock_);
     for (const auto& [scope, share] : scope_shares_) into.push_back(share);
     scope_shares_.clear();

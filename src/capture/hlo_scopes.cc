@@ -38,12 +38,12 @@ bool is_xla_compiler_range(std::string_view text) {
 
 bool HloScopes::is_autotuning(std::string_view module) {
   const std::lock_guard lock(lock_);
-  return all_programs_are_registered_ && !module.empty() && !programs_by_module_.contains(module);
+  return are_all_programs_registered_ && !module.empty() && !programs_by_module_.contains(module);
 }
 
 void HloScopes::register_op(std::string_view module, std::string_view instruction, std::string_view op_name) {
   const std::lock_guard lock(lock_);
-  all_programs_are_registered_ |= module.empty();
+  are_all_programs_registered_ |= module.empty();
   if (module.empty()) return;
   if (instruction_count_ >= kMaxInstructions) return;
   Program& program = programs_by_module_.try_emplace(std::string(module)).first->second;

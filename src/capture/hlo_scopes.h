@@ -51,7 +51,7 @@ class HloScopes {
   std::mutex lock_;
   std::map<std::string, Program, std::less<>> programs_by_module_;
   std::size_t instruction_count_ = 0;
-  bool all_programs_are_registered_ = false;
+  bool are_all_programs_registered_ = false;
 };
 
 }  // namespace joulemap::capture

@@ -17,9 +17,9 @@ using joulemap::MarkKind;
 using joulemap::ScopeKind;
 using joulemap::StepRequest;
 using joulemap::capture::Capture;
-using joulemap::capture::LoopEvent;
 using joulemap::capture::ReportedRequest;
 using joulemap::capture::ThreadTrack;
+using joulemap::capture::TrainingLoopEvent;
 
 namespace {
 
@@ -59,7 +59,7 @@ int jmc_is_recording(void) {
 jmc_scope jmc_child_scope(jmc_scope parent, int kind, const char* name) {
   if (kind < 0 || kind >= static_cast<int>(joulemap::kScopeKindCount)) return parent;
   return call_if_recorded(jmc_scope{0}, [&](Capture& capture) {
-    return capture.child_scope(parent, static_cast<ScopeKind>(kind), text_or_empty(name));
+    return capture.find_or_add_child_scope(parent, static_cast<ScopeKind>(kind), text_or_empty(name));
   });
 }
 
@@ -143,17 +143,17 @@ void jmc_engine_step(int64_t begin_ns, int64_t end_ns, const jmc_request* reques
 }
 
 int jmc_on_event(int event) {
-  if (event < 0 || event >= joulemap::capture::kLoopEventCount) return 0;
+  if (event < 0 || event >= joulemap::capture::kTrainingLoopEventCount) return 0;
   return call_if_recorded(
-      0, [&](Capture& capture) { return capture.on_loop_event(static_cast<LoopEvent>(event)) ? 1 : 0; });
+      0, [&](Capture& capture) { return capture.on_loop_event(static_cast<TrainingLoopEvent>(event)) ? 1 : 0; });
 }
 
 int jmc_step_is_sampled(void) {
-  return call_if_recorded(0, [](Capture& capture) { return capture.current_step_tracing().is_sampled ? 1 : 0; });
+  return call_if_recorded(0, [](Capture& capture) { return capture.current_tracing_decision().is_sampled ? 1 : 0; });
 }
 
 int jmc_step_is_traced(void) {
-  return call_if_recorded(0, [](Capture& capture) { return capture.current_step_tracing().is_traced ? 1 : 0; });
+  return call_if_recorded(0, [](Capture& capture) { return capture.current_tracing_decision().is_traced ? 1 : 0; });
 }
 
 void jmc_probing(int on) {

@@ -15,8 +15,8 @@ namespace {
 constexpr std::size_t kLaunchRingSize = std::size_t{1} << 18;
 
 // Budget of individually stored kernels (detail tokens): at first a quarter of an hour of fast training in full, then
-// an occasional step. Unused tokens add up to kMaxSavedKernelRecordBudget. At two to three bytes a kernel, a day stays under
-// 300 MB.
+// an occasional step. Unused tokens add up to kMaxSavedKernelRecordBudget. At two to three bytes a kernel, a day stays
+// under 300 MB.
 constexpr double kInitialKernelRecordBudget = 8e6;
 constexpr double kKernelRecordBudgetPerSecond = 400;
 constexpr double kMaxSavedKernelRecordBudget = 1e6;
@@ -47,24 +47,24 @@ std::uint64_t hash_kernel_sequence(const std::vector<Kernel>& kernels) {
   return hash | 1;  // 0 means no shape
 }
 
-std::uint64_t hash_kernel_class(const KernelFacts& facts) {
+std::uint64_t hash_kernel_class(const KernelActivityRecord& facts) {
   std::uint64_t hash = combine_hash(std::hash<std::string_view>()(facts.name), static_cast<std::uint64_t>(facts.kind));
   for (const std::uint32_t extent : facts.grid) hash = combine_hash(hash, extent);
   for (const std::uint32_t extent : facts.block) hash = combine_hash(hash, extent);
   return hash;
 }
 
-bool is_same_kernel_class(const KernelClass& known, const KernelFacts& facts) {
+bool is_same_kernel_class(const KernelClass& known, const KernelActivityRecord& facts) {
   return known.kind == facts.kind && known.name == facts.name && known.grid == facts.grid && known.block == facts.block;
 }
 
-std::uint64_t correlation_and_step_key(std::uint32_t correlation, std::uint32_t step) {
+std::uint64_t pack_correlation_and_step(std::uint32_t correlation, std::uint32_t step) {
   return std::uint64_t{correlation} << 32 | step;
 }
 
 }  // namespace
 
-std::int64_t tally_period_ns(std::int64_t run_ns) {
+std::int64_t tally_write_period_ns(std::int64_t run_ns) {
   return std::clamp(run_ns / 60, kNanosecondsPerSecond, 30 * kNanosecondsPerSecond);
 }
 
@@ -76,7 +76,7 @@ void KernelLog::on_launch(std::uint32_t correlation, std::uint32_t scope, std::u
   Launch& launch = launch_ring_[correlation % kLaunchRingSize];
   launch.scope.store(scope, std::memory_order_relaxed);
   launch.time_ns.store(time_ns, std::memory_order_relaxed);
-  launch.correlation_and_step.store(correlation_and_step_key(correlation, step), std::memory_order_release);
+  launch.correlation_and_step.store(pack_correlation_and_step(correlation, step), std::memory_order_release);
   launch_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -106,14 +106,14 @@ void KernelLog::add_host_scope_changes(std::vector<HostScopeChange> edges) {
   gpu_wait_attribution_.add(edges);
 }
 
-void KernelLog::resolve_waits(std::int64_t settled_ns, std::int64_t end_ns) {
+void KernelLog::attribute_gpu_waits(std::int64_t settled_ns, std::int64_t end_ns) {
   const std::lock_guard lock(lock_);
   settled_ns == INT64_MAX ? gpu_wait_attribution_.finish(end_ns) : gpu_wait_attribution_.resolve_idle_gaps(settled_ns);
 }
 
 void KernelLog::collect_waits(std::vector<Activity>& into) {
   const std::lock_guard lock(lock_);
-  gpu_wait_attribution_.take_waits(into);
+  gpu_wait_attribution_.take_wait_activities(into);
 }
 
 void KernelLog::on_graph_node(std::uint64_t node, std::uint32_t scope) {
@@ -132,7 +132,7 @@ void KernelLog::set_device(std::uint32_t ordinal, std::string uuid) {
   device_uuids_[ordinal] = std::move(uuid);
 }
 
-std::uint32_t KernelLog::find_or_add_kernel_class(const KernelFacts& facts) {
+std::uint32_t KernelLog::find_or_add_kernel_class(const KernelActivityRecord& facts) {
   const std::uint64_t hash = hash_kernel_class(facts);
   const auto [first, last] = kernel_class_ids_.equal_range(hash);
   for (auto known = first; known != last; ++known) {
@@ -145,7 +145,7 @@ std::uint32_t KernelLog::find_or_add_kernel_class(const KernelFacts& facts) {
 }
 
 // Searched from the back: there are few queues, and the newest ones are used most.
-std::uint32_t KernelLog::find_or_add_queue(const KernelFacts& facts) {
+std::uint32_t KernelLog::find_or_add_queue(const KernelActivityRecord& facts) {
   const auto same = [&](const KernelQueue& queue) {
     return queue.stream == facts.stream && queue.context == facts.context && queue.ordinal == facts.device_ordinal;
   };
@@ -158,7 +158,7 @@ std::uint32_t KernelLog::find_or_add_queue(const KernelFacts& facts) {
   return id;
 }
 
-void KernelLog::on_kernel(const KernelFacts& facts) {
+void KernelLog::on_kernel(const KernelActivityRecord& facts) {
   const Launch& launch = launch_ring_[facts.correlation % kLaunchRingSize];
   const std::uint64_t launch_word = launch.correlation_and_step.load(std::memory_order_acquire);
   const bool launch_seen = launch_word >> 32 == facts.correlation && launch_word != 0;
@@ -242,7 +242,7 @@ void KernelLog::write_step_part(OpenStep& step, Activity& into) {
   const bool has_budget = spend_kernel_record_budget(step.kernels.size());
   if (has_budget) into.kernels.insert(into.kernels.end(), step.kernels.begin(), step.kernels.end());
   step.record.kernels += step.kernels.size();
-  for (const Kernel& kernel : step.kernels) step.record.gpu_ns += kernel.end_ns - kernel.start_ns;
+  for (const Kernel& kernel : step.kernels) step.record.summed_kernel_ns += kernel.end_ns - kernel.start_ns;
   step.record.has_kernel_records = has_budget && (step.record.has_kernel_records || !step.is_partly_written);
   step.is_partly_written = true;
   step.kernels.clear();
@@ -266,7 +266,7 @@ void KernelLog::write_ended_step(OpenStep& step, Activity& into) {
   recent_step_loads_[step_load_count_++ % recent_step_loads_.size()] = {
       .kernels = static_cast<double>(record.kernels),
       .step_s = seconds(record.end_ns - record.begin_ns),
-      .gpu_s = seconds(record.gpu_ns)};
+      .gpu_s = seconds(record.summed_kernel_ns)};
 }
 
 void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
@@ -289,12 +289,12 @@ void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
 
 void KernelLog::collect_kernel_activity(Activity& into, std::int64_t settled_ns, bool with_tallies) {
   const std::lock_guard lock(lock_);
-  if (budget_refilled_ns_ != 0 && kernel_record_budget_ < kMaxSavedKernelRecordBudget) {
+  if (budget_refill_time_ns_ != 0 && kernel_record_budget_ < kMaxSavedKernelRecordBudget) {
     kernel_record_budget_ =
-        std::min(kernel_record_budget_ + kKernelRecordBudgetPerSecond * seconds(into.end_ns - budget_refilled_ns_),
+        std::min(kernel_record_budget_ + kKernelRecordBudgetPerSecond * seconds(into.end_ns - budget_refill_time_ns_),
                  kMaxSavedKernelRecordBudget);
   }
-  budget_refilled_ns_ = into.end_ns;
+  budget_refill_time_ns_ = into.end_ns;
   collect_steps(into, settled_ns);
   for (; collected_class_count_ < kernel_classes_.size(); ++collected_class_count_)
     into.classes.push_back(kernel_classes_[collected_class_count_]);

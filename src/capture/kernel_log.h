@@ -29,7 +29,7 @@
 namespace joulemap::capture {
 
 // One CUPTI record. Its name is borrowed for the duration of the call.
-struct KernelFacts {
+struct KernelActivityRecord {
   KernelKind kind = KernelKind::kernel;
   std::string_view name;
   std::array<std::uint32_t, 3> grid{};
@@ -57,7 +57,7 @@ class KernelLog {
   void on_graph_node(std::uint64_t node, std::uint32_t scope);
   void on_graph_node_copied(std::uint64_t original, std::uint64_t copy);
   void set_device(std::uint32_t ordinal, std::string uuid);
-  void on_kernel(const KernelFacts& facts);
+  void on_kernel(const KernelActivityRecord& facts);
 
   // Begins a step and ends the previous one. Steps begin in order.
   void begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool traced);
@@ -72,11 +72,11 @@ class KernelLog {
   void set_tracing(std::int64_t time_ns, WaitTracing tracing, std::uint32_t scope);
   // Kernels of this interval were not recorded; until_ns is INT64_MAX as long as the end is unknown.
   void on_records_lost(std::int64_t since_ns, std::int64_t until_ns);
-  // Adds entries and exits of scopes by the host's threads, in any order. Call before resolve_waits.
+  // Adds entries and exits of scopes by the host's threads, in any order. Call before attribute_gpu_waits.
   void add_host_scope_changes(std::vector<HostScopeChange> edges);
   // Attributes idle time of the GPUs before `settled_ns` (as in collect_kernel_activity) to the scopes that they waited
   // for, so that memory stays small. `end_ns`: the current time. collect_waits moves the result into `into`.
-  void resolve_waits(std::int64_t settled_ns, std::int64_t end_ns);
+  void attribute_gpu_waits(std::int64_t settled_ns, std::int64_t end_ns);
   void collect_waits(std::vector<Activity>& into);
 
   // Moves all complete data into `into`: steps that ended before `settled_ns`, whose kernels have all arrived, and the
@@ -127,8 +127,8 @@ class KernelLog {
   };
 
   void end_last_step(std::int64_t time_ns);
-  std::uint32_t find_or_add_kernel_class(const KernelFacts& facts);
-  std::uint32_t find_or_add_queue(const KernelFacts& facts);
+  std::uint32_t find_or_add_kernel_class(const KernelActivityRecord& facts);
+  std::uint32_t find_or_add_queue(const KernelActivityRecord& facts);
   void collect_steps(Activity& into, std::int64_t settled_ns);
   void write_ended_step(OpenStep& step, Activity& into);
   void write_step_part(OpenStep& step, Activity& into);
@@ -153,7 +153,7 @@ class KernelLog {
   std::uint32_t last_written_step_ = 0;  // steps up to this serial number are written
   bool is_between_steps_ = false;        // after end_step, before the next begin_step
   double kernel_record_budget_;
-  std::int64_t budget_refilled_ns_ = 0;
+  std::int64_t budget_refill_time_ns_ = 0;
   KernelScopeInference scope_inference_;
   Counts counts_;
   GpuWaitAttribution gpu_wait_attribution_;
@@ -169,6 +169,6 @@ class KernelLog {
 
 // Period between writes of the tallies, in ns. Short early in a run, so that short runs have detail; longer as the run
 // goes on, so that the file of a day stays small.
-std::int64_t tally_period_ns(std::int64_t run_ns);
+std::int64_t tally_write_period_ns(std::int64_t run_ns);
 
 }  // namespace joulemap::capture

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::int64_t kMillisecond_ns = 1'000'000;
 
-KernelFacts kernel(std::uint32_t correlation, std::int64_t start_ns, std::string_view name = "gemm") {
-  KernelFacts facts;
+KernelActivityRecord kernel(std::uint32_t correlation, std::int64_t start_ns, std::string_view name = "gemm") {
+  KernelActivityRecord facts;
   facts.name = name;
   facts.grid = {64, 1, 1};
   facts.block = {128, 1, 1};
@@ -44,7 +44,7 @@ TEST(KernelLog, LinksAKernelToItsScopeAndStep) {
   const Activity activity = collect_all(log);
   ASSERT_EQ(activity.steps.size(), 2u);
   EXPECT_EQ(activity.steps[0].kernels, 1u);
-  EXPECT_EQ(activity.steps[0].gpu_ns, 1000);
+  EXPECT_EQ(activity.steps[0].summed_kernel_ns, 1000);
   EXPECT_EQ(activity.steps[0].end_ns, kMillisecond_ns);
   ASSERT_EQ(activity.kernels.size(), 2u);
   EXPECT_EQ(activity.kernels[0].scope, 5u);
@@ -86,7 +86,7 @@ TEST(KernelLog, KernelsLaunchedAfterAStepBelongToNoStep) {
 
 TEST(KernelLog, AClassIsANameAndLaunchGeometry) {
   KernelLog log;
-  KernelFacts facts = kernel(1, 0);
+  KernelActivityRecord facts = kernel(1, 0);
   log.on_kernel(facts);
   facts.grid[0] = 65;
   log.on_kernel(facts);
@@ -111,7 +111,7 @@ TEST(KernelLog, KernelsOfAGraphHaveTheScopeOfTheirCapture) {
   log.on_graph_node_copied(100, 200);
   log.on_launch(5, 1, 0, 0);
   for (const std::uint64_t node : {std::uint64_t{200}, std::uint64_t{300}}) {  // one launch of a graph, many kernels
-    KernelFacts facts = kernel(5, static_cast<std::int64_t>(node));
+    KernelActivityRecord facts = kernel(5, static_cast<std::int64_t>(node));
     facts.graph_node = node;
     log.on_kernel(facts);
   }
@@ -163,7 +163,7 @@ TEST(KernelLog, TheLoadIsThatOfATypicalStep) {
   for (std::uint32_t step = 1; step <= 13; ++step) {
     log.begin_step(step, step, now_ns, true);
     log.on_launch(step, 1, step, 0);
-    KernelFacts busy = kernel(step, now_ns);
+    KernelActivityRecord busy = kernel(step, now_ns);
     busy.end_ns = now_ns + 9 * kMillisecond_ns;
     log.on_kernel(busy);
     now_ns += step == 1 ? 3000 * kMillisecond_ns : 10 * kMillisecond_ns;  // the first step loads libraries
@@ -257,7 +257,7 @@ TEST(KernelLog, ChargesIdleTimeToTheScopeOfTheHostWhoeverReportsItFirst) {
   log.add_host_scope_changes({{.time_ns = 4'500'000, .scope = 3}});
   log.on_launch(12, 2, 0, 6'000'000);
   log.on_kernel({.name = "second", .correlation = 12, .start_ns = 6'000'000, .end_ns = 7'000'000});
-  log.resolve_waits(8'000'000, 8'000'000);
+  log.attribute_gpu_waits(8'000'000, 8'000'000);
   std::vector<Activity> waits;
   log.collect_waits(waits);
   ASSERT_EQ(waits.size(), 1u);

@@ -20,7 +20,7 @@ class KernelRecordSource {
   virtual void set_detach_allowed(bool allowed) = 0;   // whether the source may close CUPTI in untraced steps
   virtual void poll_records(std::int64_t now_ns) = 0;  // about twice a second, by the capture's thread
   // Time before which all launched kernels were delivered to the KernelLog.
-  virtual std::int64_t all_delivered_before_ns(std::int64_t now_ns) const = 0;
+  virtual std::int64_t kernels_delivered_until_ns(std::int64_t now_ns) const = 0;
   // Another profiler in this process starts or has stopped.
   virtual void set_other_profiler_running(bool running, std::int64_t now_ns) = 0;
   virtual void finish(Diagnostics& diagnostics) = 0;  // delivers all outstanding records

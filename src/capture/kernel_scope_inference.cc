@@ -16,8 +16,8 @@ std::optional<std::uint32_t> KernelScopeInference::next_scope_of_class(std::uint
   const auto found = scopes_by_class_.find(class_id);
   if (found == scopes_by_class_.end()) return std::nullopt;
   KernelClassScopes& class_scopes = found->second;
-  const std::uint32_t scope = class_scopes.scopes[class_scopes.next_index];
-  class_scopes.next_index = (class_scopes.next_index + 1) % class_scopes.scopes.size();
+  const std::uint32_t scope = class_scopes.scopes[class_scopes.next_scope_index];
+  class_scopes.next_scope_index = (class_scopes.next_scope_index + 1) % class_scopes.scopes.size();
   return scope;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelScopeInference: guesses the scope of kernels whose launch was not seen because another profiler holds CUPTI's only
-// subscription (PyTorch's profiler never releases it). Training steps repeat: kernels of one class run in the same
+// KernelScopeInference: guesses the scope of kernels whose launch was not seen because another profiler holds CUPTI's
+// only subscription (PyTorch's profiler never releases it). Training steps repeat: kernels of one class run in the same
 // order in every step. So the n-th kernel of a class gets the scope of the n-th one in the last step with seen
 // launches. If the order is shifted, each scope still gets its proportion of the kernels of a class. A diagnostic
 // counts the guessed scopes. Owned by the KernelLog, used under its lock.
@@ -29,7 +29,7 @@ class KernelScopeInference {
  private:
   struct KernelClassScopes {
     std::vector<std::uint32_t> scopes;
-    std::size_t next_index = 0;
+    std::size_t next_scope_index = 0;
   };
 
   std::vector<std::pair<std::uint32_t, std::uint32_t>> stored_step_;  // (class, scope)

@@ -19,7 +19,7 @@ struct OpenRange {
 };
 
 // Open ranges of this thread in this capture. Ranges of a fork's parent or of an ended recording are forgotten.
-std::vector<OpenRange>& open_ranges(const Capture& capture) {
+std::vector<OpenRange>& nvtx_ranges_of_thread(const Capture& capture) {
   thread_local std::vector<OpenRange> ranges;
   thread_local std::uint64_t instance_id = 0;
   if (instance_id != capture.instance_id()) ranges.clear();
@@ -27,8 +27,8 @@ std::vector<OpenRange>& open_ranges(const Capture& capture) {
   return ranges;
 }
 
-std::string_view enclosing_hlo_module(const Capture& capture) {
-  const std::vector<OpenRange>& ranges = open_ranges(capture);
+std::string_view find_enclosing_hlo_module(const Capture& capture) {
+  const std::vector<OpenRange>& ranges = nvtx_ranges_of_thread(capture);
   for (auto range = ranges.rbegin(); range != ranges.rend(); ++range) {
     if (!range->hlo_module.empty()) return range->hlo_module;
   }
@@ -37,13 +37,13 @@ std::string_view enclosing_hlo_module(const Capture& capture) {
 
 // An XLA instruction has the scope of its operation; an unregistered one becomes a region named after it.
 std::uint32_t scope_of_nvtx_range(Capture& capture, std::string_view name, const std::optional<HloRange>& hlo) {
-  if (is_xla_compiler_range(name)) return capture.child_scope(0, ScopeKind::phase, kCompilePhase);
-  if (!hlo) return capture.child_scope(capture.current_scope(), ScopeKind::region, name);
-  const std::string_view module = hlo->module.empty() ? enclosing_hlo_module(capture) : hlo->module;
+  if (is_xla_compiler_range(name)) return capture.find_or_add_child_scope(0, ScopeKind::phase, kCompilePhase);
+  if (!hlo) return capture.find_or_add_child_scope(capture.current_scope(), ScopeKind::region, name);
+  const std::string_view module = hlo->module.empty() ? find_enclosing_hlo_module(capture) : hlo->module;
   if (const auto known = capture.scope_of_hlo_instruction(module, hlo->instruction)) return *known;
-  if (capture.is_hlo_autotuning(module)) return capture.child_scope(0, ScopeKind::phase, kCompilePhase);
+  if (capture.is_hlo_autotuning(module)) return capture.find_or_add_child_scope(0, ScopeKind::phase, kCompilePhase);
   const std::string_view region = hlo->instruction.empty() ? module : hlo->instruction;
-  return capture.child_scope(capture.current_scope(), ScopeKind::region, region);
+  return capture.find_or_add_child_scope(capture.current_scope(), ScopeKind::region, region);
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ void nvtx_push(std::string_view name) noexcept {
     if (capture == nullptr) return;
     const std::optional<HloRange> hlo = parse_hlo_range(name);
     const std::uint32_t scope = scope_of_nvtx_range(*capture, name, hlo);
-    open_ranges(*capture).push_back({capture->enter(scope), hlo ? std::string(hlo->module) : std::string()});
+    nvtx_ranges_of_thread(*capture).push_back({capture->enter(scope), hlo ? std::string(hlo->module) : std::string()});
   } catch (const std::exception&) {
     // Out of memory: this range is dropped.
   }
@@ -63,9 +63,9 @@ void nvtx_push(std::string_view name) noexcept {
 
 void nvtx_pop() noexcept {
   Capture* const capture = Capture::existing_instance();
-  if (capture == nullptr || open_ranges(*capture).empty()) return;
-  capture->leave_to_depth(open_ranges(*capture).back().stack_depth);
-  open_ranges(*capture).pop_back();
+  if (capture == nullptr || nvtx_ranges_of_thread(*capture).empty()) return;
+  capture->leave_to_depth(nvtx_ranges_of_thread(*capture).back().stack_depth);
+  nvtx_ranges_of_thread(*capture).pop_back();
 }
 
 }  // namespace joulemap::capture

@@ -26,7 +26,7 @@ class RecordingSink final : public CaptureSink {
 
   // Writes nothing when nothing was added since the last flush.
   Status flush() override {
-    if (writer_.pending() == 0) return Done{};
+    if (writer_.pending_item_count() == 0) return Done{};
     writer_.add(ClockPair{monotonic_ns(), unix_ns()});
     return writer_.flush();
   }
@@ -41,7 +41,7 @@ class RecordingSink final : public CaptureSink {
   recording::RecordingWriter writer_;
 };
 
-std::string environment_value(std::string_view name) {
+std::string read_environment_variable(std::string_view name) {
   const char* const value = ::secure_getenv(std::string(name).c_str());
   return value == nullptr ? std::string() : std::string(value);
 }
@@ -49,21 +49,21 @@ std::string environment_value(std::string_view name) {
 // The rank from the variables of torchrun, Open MPI, MPICH and Slurm. JOULEMAP_RANK comes first: a program that got its
 // rank in another way passes it to its children in this variable.
 std::string rank_of_this_process() {
-  if (std::string own = environment_value("JOULEMAP_RANK"); !own.empty()) return own;
-  if (!environment_value("WORLD_SIZE").empty()) return environment_value("RANK");
+  if (std::string own = read_environment_variable("JOULEMAP_RANK"); !own.empty()) return own;
+  if (!read_environment_variable("WORLD_SIZE").empty()) return read_environment_variable("RANK");
   for (const std::string_view name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
-    if (std::string rank = environment_value(name); !rank.empty()) return rank;
+    if (std::string rank = read_environment_variable(name); !rank.empty()) return rank;
   }
   // Every Slurm job sets SLURM_PROCID, even a job with a single task.
-  const std::string tasks = environment_value("SLURM_NTASKS");
-  return tasks.empty() || tasks == "1" ? std::string() : environment_value("SLURM_PROCID");
+  const std::string tasks = read_environment_variable("SLURM_NTASKS");
+  return tasks.empty() || tasks == "1" ? std::string() : read_environment_variable("SLURM_PROCID");
 }
 
 }  // namespace
 
 std::unique_ptr<CaptureSink> open_recording_sink() {
-  const std::string folder = environment_value(recording::kRecordingFolderVariable);
-  const std::string id = environment_value(recording::kRecordingIdVariable);
+  const std::string folder = read_environment_variable(recording::kRecordingFolderVariable);
+  const std::string id = read_environment_variable(recording::kRecordingIdVariable);
   if (folder.empty() || id.empty()) return nullptr;
   const RecordingSource source = recording::describe_this_process(id, "process");
   Result<recording::RecordingWriter> writer =

@@ -18,7 +18,7 @@ class ScopeTable {
   // Returns the scope; `parent` itself for a new one once there are ScopeInterner::kMaxScopes scopes.
   std::uint32_t find_or_add_child(std::uint32_t parent, ScopeKind kind, std::string_view name) {
     const std::lock_guard lock(lock_);
-    return scopes_.child_scope(parent, kind, name);
+    return scopes_.find_or_add_child_scope(parent, kind, name);
   }
   // Scopes created since the last call.
   std::vector<Scope> take_new_scopes() {

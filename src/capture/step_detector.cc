@@ -22,34 +22,34 @@ void StepDetector::add_backward(Detection& found) {
   has_run_backward_ = is_training_ = true;
 }
 
-StepDetector::Detection StepDetector::on_loop_event(LoopEvent event, std::int64_t time_ns) {
+StepDetector::Detection StepDetector::on_loop_event(TrainingLoopEvent event, std::int64_t time_ns) {
   Detection found;
   switch (event) {
-    case LoopEvent::loader_new:
+    case TrainingLoopEvent::loader_iterator_created:
       new_iterator_ns_ = time_ns;
       break;
-    case LoopEvent::loader_next:
+    case TrainingLoopEvent::loader_batch_requested:
       begin_step_if_due(found);
       break;
-    case LoopEvent::forward_train:
-    case LoopEvent::forward_infer:
+    case TrainingLoopEvent::forward_begin_with_gradients:
+    case TrainingLoopEvent::forward_begin_without_gradients:
       // Two model calls in a row form one step when a backward pass follows both (siamese network, discriminator). That
       // shows only later, so once a program has trained, calls with gradients count as training.
       // After several calls without gradients, one with gradients ends the evaluation; after a single one, that may be
       // a teacher's.
-      if (!has_called_model_ || event == LoopEvent::forward_infer || has_updated_parameters_ || !is_training_ ||
-          (follows_evaluation_ && !has_called_with_gradients_))
+      if (!has_called_model_ || event == TrainingLoopEvent::forward_begin_without_gradients ||
+          has_updated_parameters_ || !is_training_ || (follows_evaluation_ && !has_called_with_gradients_))
         begin_step_if_due(found);
       has_called_model_ = true;
-      has_called_with_gradients_ |= event == LoopEvent::forward_train;
-      if (event == LoopEvent::forward_train) std::swap(found.epoch_time_ns, new_iterator_ns_);
+      has_called_with_gradients_ |= event == TrainingLoopEvent::forward_begin_with_gradients;
+      if (event == TrainingLoopEvent::forward_begin_with_gradients) std::swap(found.epoch_time_ns, new_iterator_ns_);
       break;
-    case LoopEvent::forward_done:
+    case TrainingLoopEvent::forward_end:
       break;
-    case LoopEvent::backward:
+    case TrainingLoopEvent::backward:
       add_backward(found);
       break;
-    case LoopEvent::optimizer_done:
+    case TrainingLoopEvent::optimizer_step_end:
       has_updated_parameters_ = true;
       break;
   }

@@ -16,25 +16,25 @@
 
 namespace joulemap::capture {
 
-enum class LoopEvent : std::uint8_t {
-  loader_new,
-  loader_next,
-  forward_train,
-  forward_infer,
-  forward_done,
+enum class TrainingLoopEvent : std::uint8_t {
+  loader_iterator_created,
+  loader_batch_requested,
+  forward_begin_with_gradients,
+  forward_begin_without_gradients,
+  forward_end,
   backward,
-  optimizer_done,
+  optimizer_step_end,
 };
-inline constexpr std::uint8_t kLoopEventCount = 7;
+inline constexpr std::uint8_t kTrainingLoopEventCount = 7;
 
 class StepDetector {
  public:
   struct Detection {
     bool begins_step = false;                   // a step begins with this event
     std::uint64_t evaluation_steps = 0;         // this many ended steps, the latest ones, were evaluation steps
-    std::optional<std::int64_t> epoch_time_ns;  // start of a new epoch: its loader_new event
+    std::optional<std::int64_t> epoch_time_ns;  // start of a new epoch: its loader_iterator_created event
   };
-  Detection on_loop_event(LoopEvent event, std::int64_t time_ns);
+  Detection on_loop_event(TrainingLoopEvent event, std::int64_t time_ns);
   // Whether the current step is an evaluation step if it ends now.
   bool is_in_evaluation_step() const { return is_training_ && is_inference_only(); }
 
@@ -47,9 +47,9 @@ class StepDetector {
   bool has_updated_parameters_ = false;  // parameters were updated in this step
   bool has_called_model_ = false;        // the model was called in this step
   bool has_called_with_gradients_ = false;
-  bool has_run_backward_ = false;  // a backward pass ran in this step
+  bool has_run_backward_ = false;    // a backward pass ran in this step
   bool follows_evaluation_ = false;  // the previous step was an evaluation step
-  bool is_training_ = false;             // a backward pass ran in any step
+  bool is_training_ = false;         // a backward pass ran in any step
   std::uint64_t steps_before_training_ = 0;
   std::optional<std::int64_t> new_iterator_ns_;
 };

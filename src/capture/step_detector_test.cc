@@ -16,7 +16,7 @@ std::string steps_of(const std::string& loop) {
   std::string steps;
   std::int64_t now_ns = 0;
   for (const char letter : loop) {
-    const auto event = static_cast<LoopEvent>(std::string("ILFfdBO").find(letter));
+    const auto event = static_cast<TrainingLoopEvent>(std::string("ILFfdBO").find(letter));
     const StepDetector::Detection found = detector.on_loop_event(event, ++now_ns);
     if (found.epoch_time_ns) steps += '!';
     if (found.begins_step) steps += '|';

@@ -19,7 +19,7 @@ ScopeTally& ThreadTrack::find_or_add_tally(std::uint32_t scope) {
 // Splits newly known CPU time over the pending scopes by wall time.
 void ThreadTrack::distribute_cpu_time(std::int64_t cpu_ns) {
   std::int64_t wall_ns = 0;
-  for (const PendingTime& pending : pending_wall_times_) wall_ns += pending.wall_ns;
+  for (const PendingWallTime& pending : pending_wall_times_) wall_ns += pending.wall_ns;
   std::int64_t left_ns = cpu_ns;
   for (std::size_t i = 0; i < pending_wall_times_.size(); ++i) {
     const bool last = i + 1 == pending_wall_times_.size();
@@ -38,7 +38,7 @@ void ThreadTrack::add_elapsed_time(const ScopeChangeClocks& clocks) {
   last_update_ns_ = std::max(clocks.now_ns, last_update_ns_);
   ScopeTally& current_tally = find_or_add_tally(scope);
   current_tally.wall_ns += wall_ns;
-  current_tally.helper_threads_ns += clocks.helper_threads_ns;
+  current_tally.helper_threads_cpu_ns += clocks.helper_threads_cpu_ns;
   if (!pending_wall_times_.empty() && pending_wall_times_.back().scope == scope) {
     pending_wall_times_.back().wall_ns += wall_ns;
   } else {
@@ -49,7 +49,7 @@ void ThreadTrack::add_elapsed_time(const ScopeChangeClocks& clocks) {
   last_update_cpu_ns_ = std::max(clocks.thread_cpu_ns, last_update_cpu_ns_);
 }
 
-void ThreadTrack::count_entry(std::uint32_t scope, bool sampled) {
+void ThreadTrack::count_scope_entry(std::uint32_t scope, bool sampled) {
   ScopeTally& entered = find_or_add_tally(scope);
   ++entered.count;
   if (sampled) ++entered.sampled_count;
@@ -57,14 +57,14 @@ void ThreadTrack::count_entry(std::uint32_t scope, bool sampled) {
 
 void ThreadTrack::set_current_scope(std::uint32_t scope, const ScopeChangeClocks& clocks) {
   current_scope_.store(scope, std::memory_order_relaxed);
-  if (clocks.records_scope_change) host_scope_changes_.push_back({.time_ns = clocks.now_ns, .scope = scope});
+  if (clocks.is_scope_change_recorded) host_scope_changes_.push_back({.time_ns = clocks.now_ns, .scope = scope});
 }
 
 std::size_t ThreadTrack::enter(std::uint32_t scope, const ScopeChangeClocks& clocks) {
   const std::lock_guard lock(lock_);
   add_elapsed_time(clocks);
   scope_stack_.push_back(scope);
-  count_entry(scope, clocks.is_step_sampled);
+  count_scope_entry(scope, clocks.is_step_sampled);
   set_current_scope(scope, clocks);
   return scope_stack_.size() - 1;
 }
@@ -77,12 +77,12 @@ void ThreadTrack::leave_to_depth(std::size_t depth, const ScopeChangeClocks& clo
   set_current_scope(innermost_scope(), clocks);
 }
 
-void ThreadTrack::replace_innermost(std::uint32_t scope, const ScopeChangeClocks& clocks, ReentryCounting entry) {
+void ThreadTrack::replace_innermost_scope(std::uint32_t scope, const ScopeChangeClocks& clocks, ReentryCounting entry) {
   const std::lock_guard lock(lock_);
   if (scope_stack_.empty() || (scope_stack_.back() == scope && entry == ReentryCounting::ignored)) return;
   add_elapsed_time(clocks);
   scope_stack_.back() = scope;
-  count_entry(scope, clocks.is_step_sampled);
+  count_scope_entry(scope, clocks.is_step_sampled);
   set_current_scope(scope, clocks);
 }
 
@@ -91,7 +91,7 @@ void ThreadTrack::set_base_scope(std::uint32_t scope, const ScopeChangeClocks& c
   if (base_scope_ == scope && entry == ReentryCounting::ignored) return;
   add_elapsed_time(clocks);
   base_scope_ = scope;
-  if (scope != 0) count_entry(scope, clocks.is_step_sampled);
+  if (scope != 0) count_scope_entry(scope, clocks.is_step_sampled);
   set_current_scope(innermost_scope(), clocks);
 }
 
@@ -107,10 +107,9 @@ std::int64_t ThreadTrack::read_cpu_ns() const {
 }
 
 std::int64_t ThreadTrack::take_cpu_increase_ns(std::int64_t cpu_ns) {
-  std::int64_t counted_ns = counted_cpu_ns_.load(std::memory_order_relaxed);
+  std::int64_t counted_ns = taken_cpu_ns_.load(std::memory_order_relaxed);
   while (cpu_ns > counted_ns) {
-    if (counted_cpu_ns_.compare_exchange_weak(counted_ns, cpu_ns, std::memory_order_relaxed))
-      return cpu_ns - counted_ns;
+    if (taken_cpu_ns_.compare_exchange_weak(counted_ns, cpu_ns, std::memory_order_relaxed)) return cpu_ns - counted_ns;
   }
   return 0;
 }
@@ -120,7 +119,7 @@ void ThreadTrack::take_tallies(std::vector<ScopeTally>& into) {
   for (const ScopeTally& scope_tally : tallies_) {
     tally_index_[scope_tally.scope] = 0;
     if (scope_tally.count == 0 && scope_tally.wall_ns == 0 && scope_tally.cpu_ns == 0 &&
-        scope_tally.helper_threads_ns == 0)
+        scope_tally.helper_threads_cpu_ns == 0)
       continue;
     into.push_back(scope_tally);
   }
@@ -142,7 +141,7 @@ void sum_scope_tallies(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& s
     sum.sampled_count += row.sampled_count;
     sum.wall_ns += row.wall_ns;
     sum.cpu_ns += row.cpu_ns;
-    sum.helper_threads_ns += row.helper_threads_ns;
+    sum.helper_threads_cpu_ns += row.helper_threads_cpu_ns;
   }
 }
 

@@ -76,18 +76,18 @@ TEST(ThreadTrack, LeaveClosesScopesThatAnExceptionLeftOpen) {
 TEST(UntrackedCpuTime, CreditsUntrackedTimeAndCorrectsEarlyCredits) {
   UntrackedCpuTime account(1000);
   account.add_tracked_cpu_time(100);
-  EXPECT_EQ(account.take_untracked_ns(1400), 300);
+  EXPECT_EQ(account.take_untracked_cpu_ns(1400), 300);
   account.add_tracked_cpu_time(50);  // used earlier, and credited to untracked threads by mistake
-  EXPECT_EQ(account.take_untracked_ns(1430), 0);
-  EXPECT_EQ(account.take_untracked_ns(1500), 50);
+  EXPECT_EQ(account.take_untracked_cpu_ns(1430), 0);
+  EXPECT_EQ(account.take_untracked_cpu_ns(1500), 50);
 }
 
 TEST(ThreadTrack, CountsConsecutiveOperationsOfTheSameScope) {
   ThreadTrack track(0, 0, {});
   track.enter(1, {.now_ns = 0});
-  track.replace_innermost(2, {.now_ns = 10}, ThreadTrack::ReentryCounting::counted);
-  track.replace_innermost(2, {.now_ns = 30}, ThreadTrack::ReentryCounting::counted);
-  track.replace_innermost(2, {.now_ns = 50});
+  track.replace_innermost_scope(2, {.now_ns = 10}, ThreadTrack::ReentryCounting::counted);
+  track.replace_innermost_scope(2, {.now_ns = 30}, ThreadTrack::ReentryCounting::counted);
+  track.replace_innermost_scope(2, {.now_ns = 50});
   track.leave_to_depth(0, {.now_ns = 60});
   const ScopeTally operation = at(collect_tallies(track), 2);
   EXPECT_EQ(operation.count, 2u);

@@ -42,29 +42,31 @@ constexpr std::int64_t kStepSamplingPeriod_ns = 10 * kNanosecondsPerSecond;
 
 }  // namespace
 
-bool is_launch_bound(const KernelLog::StepLoadSummary& load) {
+bool is_full_tracing_costly(const KernelLog::StepLoadSummary& load) {
   if (load.traced_steps == 0 || load.step_s <= 0) return false;
   return load.gpu_s < kMinGpuBusyFraction * load.step_s &&
          load.kernels_per_step * kTracingCostPerKernel_s > kMaxTracingSlowdown * load.step_s;
 }
 
-TracingPolicy::Decision TracingPolicy::decide_step(std::int64_t now_ns, const KernelLog::StepLoadSummary& load) {
+TracingPolicy::Decision TracingPolicy::decide_step_tracing(std::int64_t now_ns,
+                                                           const KernelLog::StepLoadSummary& load) {
   if (++step_count_ == 1) first_step_ns_ = now_ns;
   if (step_count_ <= kLastWarmUpStep) last_warm_up_step_ns_ = now_ns;
   const bool has_enough = now_ns - last_warm_up_step_ns_ >= kMinInitialTracing_ns;
-  if (tracing_mode_ == TracingMode::light) is_light_ = step_count_ > kMinStepsToJudgeLoad;
+  if (tracing_mode_ == TracingMode::light) is_light_mode_ = step_count_ > kMinStepsToJudgeLoad;
   // Re-evaluated at every step: a program may begin with a phase that differs from the rest.
   if (tracing_mode_ == TracingMode::automatic && load.traced_steps >= kMinStepsToJudgeLoad && has_enough)
-    is_light_ = is_launch_bound(load);
+    is_light_mode_ = is_full_tracing_costly(load);
   Decision step;
-  if (is_light_) {
+  if (is_light_mode_) {
     const bool continues_tracing = traced_steps_in_burst_ > 0 && (traced_steps_in_burst_ < kMinTracedStepsInBurst ||
                                                                   now_ns - burst_begin_ns_ < kMinTracedBurst_ns);
     const bool is_long_ago = now_ns - last_traced_step_ns_ >= untraced_interval_ns(now_ns - first_step_ns_);
     step.is_traced = continues_tracing || (is_long_ago && steps_since_traced_ >= kMinUntracedSteps);
   }
   // The traced steps before light mode are not a burst: when light mode begins, tracing stops at once.
-  if (step.is_traced && traced_steps_in_burst_ == 0) burst_begin_ns_ = is_light_ ? now_ns : now_ns - kMinTracedBurst_ns;
+  if (step.is_traced && traced_steps_in_burst_ == 0)
+    burst_begin_ns_ = is_light_mode_ ? now_ns : now_ns - kMinTracedBurst_ns;
   traced_steps_in_burst_ = step.is_traced ? traced_steps_in_burst_ + 1 : 0;
   if (step.is_traced) last_traced_step_ns_ = now_ns;
   steps_since_traced_ = step.is_traced ? 0 : steps_since_traced_ + 1;

@@ -27,13 +27,13 @@ class TracingPolicy {
     bool is_warm_up = false;  // a warm-up step: may contain compilation and the search for algorithms
   };
   // The decision for the step that begins at now_ns. `load`: of the last traced steps.
-  Decision decide_step(std::int64_t now_ns, const KernelLog::StepLoadSummary& load);
+  Decision decide_step_tracing(std::int64_t now_ns, const KernelLog::StepLoadSummary& load);
 
-  bool is_light() const { return is_light_; }
+  bool is_light_mode() const { return is_light_mode_; }
 
  private:
   const TracingMode tracing_mode_;
-  bool is_light_ = false;
+  bool is_light_mode_ = false;
   std::uint64_t step_count_ = 0;
   std::uint64_t steps_since_traced_ = 0;
   std::uint64_t traced_steps_in_burst_ = 0;
@@ -45,6 +45,6 @@ class TracingPolicy {
 };
 
 // Whether tracing every step would slow the program down by more than 1 %. False without traced steps.
-bool is_launch_bound(const KernelLog::StepLoadSummary& load);
+bool is_full_tracing_costly(const KernelLog::StepLoadSummary& load);
 
 }  // namespace joulemap::capture

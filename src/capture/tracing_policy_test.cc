@@ -14,7 +14,8 @@ constexpr KernelLog::StepLoadSummary kLaunchBoundLoad{
 double traced_share(TracingMode tracing_mode, const KernelLog::StepLoadSummary& load, int steps) {
   TracingPolicy plan(tracing_mode);
   int traced = 0;
-  for (int i = 0; i < steps; ++i) traced += plan.decide_step(i * std::int64_t{16'000'000}, load).is_traced ? 1 : 0;
+  for (int i = 0; i < steps; ++i)
+    traced += plan.decide_step_tracing(i * std::int64_t{16'000'000}, load).is_traced ? 1 : 0;
   return traced / static_cast<double>(steps);
 }
 
@@ -30,10 +31,10 @@ TEST(TracingPolicy, TracesFewStepsOfALaunchBoundProgram) {
 
 TEST(TracingPolicy, TracesEveryStepAgainWhenTheGpuBecomesBusy) {
   TracingPolicy plan(TracingMode::automatic);
-  for (int i = 0; i < 1000; ++i) plan.decide_step(i * std::int64_t{16'000'000}, kLaunchBoundLoad);
-  EXPECT_TRUE(plan.is_light());
-  plan.decide_step(17'000'000'000, kResNet50);
-  EXPECT_FALSE(plan.is_light());
+  for (int i = 0; i < 1000; ++i) plan.decide_step_tracing(i * std::int64_t{16'000'000}, kLaunchBoundLoad);
+  EXPECT_TRUE(plan.is_light_mode());
+  plan.decide_step_tracing(17'000'000'000, kResNet50);
+  EXPECT_FALSE(plan.is_light_mode());
 }
 
 TEST(TracingPolicy, ObeysAnExplicitModeAtAnyLoad) {
@@ -47,7 +48,7 @@ TEST(TracingPolicy, TracesAtLeastTwoStepsInARowBecauseTheFirstHasEnableCost) {
   int runs_of_two = 0;
   int run = 0;
   for (int i = 0; i < 4000; ++i) {
-    const bool traced = plan.decide_step(i * std::int64_t{200'000'000}, kResNet50).is_traced;
+    const bool traced = plan.decide_step_tracing(i * std::int64_t{200'000'000}, kResNet50).is_traced;
     run = traced ? run + 1 : 0;
     if (i > 20 && last && !traced) ++runs_of_two;
     if (i > 20) {
@@ -62,17 +63,17 @@ TEST(TracingPolicy, PausesTracingForSecondsHoweverShortStepsAre) {
   TracingPolicy plan(TracingMode::light);
   int traced = 0;
   for (int i = 0; i < 30'000; ++i)
-    traced += plan.decide_step(i * std::int64_t{1'000'000}, kLaunchBoundLoad).is_traced ? 1 : 0;
+    traced += plan.decide_step_tracing(i * std::int64_t{1'000'000}, kLaunchBoundLoad).is_traced ? 1 : 0;
   EXPECT_NEAR(traced, 12 + 3 * 300, 10) << "30 s: the first steps, then 0.3 s after 8, 17 and 26 seconds";
 }
 
-TEST(TracingPolicy, ACpuProgramIsNotLaunchBound) { EXPECT_FALSE(is_launch_bound({})); }
+TEST(TracingPolicy, ACpuProgramIsNotLaunchBound) { EXPECT_FALSE(is_full_tracing_costly({})); }
 
 TEST(TracingPolicy, SamplesTheThirdStepAndThenOneEveryTenSeconds) {
   TracingPolicy plan(TracingMode::automatic);
   int sampled = 0;
   for (int i = 0; i < 3001; ++i) {
-    const bool now = plan.decide_step(i * std::int64_t{10'000'000}, kResNet50).is_sampled;
+    const bool now = plan.decide_step_tracing(i * std::int64_t{10'000'000}, kResNet50).is_sampled;
     EXPECT_TRUE(now || i != 2);
     sampled += now ? 1 : 0;
   }

@@ -2,8 +2,8 @@
 //
 // UntrackedCpuTime: the CPU time of untracked threads, such as OpenMP workers and threads of libraries. It equals the
 // CPU time of the process minus that of the tracked threads. Untracked threads work for the leading thread (the one
-// that last entered a scope), so the caller credits their time to its scope. take_untracked_ns() can return too much
-// when the clock of a tracked thread has not been read yet; later calls subtract the excess, so the sum is exact.
+// that last entered a scope), so the caller credits their time to its scope. take_untracked_cpu_ns() can return too
+// much when the clock of a tracked thread has not been read yet; later calls subtract the excess, so the sum is exact.
 // Thread-safe.
 #pragma once
 
@@ -25,7 +25,7 @@ class UntrackedCpuTime {
 
   // Returns the CPU time of untracked threads since the last call, at least 0. process_ns: CPU time of the process so
   // far.
-  std::int64_t take_untracked_ns(std::int64_t process_ns) {
+  std::int64_t take_untracked_cpu_ns(std::int64_t process_ns) {
     const std::lock_guard lock(lock_);
     const std::int64_t due_ns = process_ns - process_cpu_at_start_ns_ - tracked_cpu_ns_ - attributed_cpu_ns_;
     const std::int64_t credit_ns = std::max(due_ns, std::int64_t{0});

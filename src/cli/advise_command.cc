@@ -44,7 +44,7 @@ int run_advise(AdviseFlags flags, const CommandLine& line) {
   Result<std::vector<std::string>> files = recordings_or_default(std::move(flags.recording_files), "advise");
   if (!files) return print_error(files.error());
   flags.recording_files = std::move(*files);
-  Result<Output> output = Output::open(flags.output_file, flags.recording_files);
+  Result<CommandOutput> output = CommandOutput::open(flags.output_file, flags.recording_files);
   if (!output) return print_error(output.error());
   Result<Advice> advice = compute_advice(flags);
   if (!advice) return print_error(advice.error());

@@ -57,7 +57,7 @@ struct AnalyzeFlags {
   std::string output_file;
 };
 
-Result<experiment::AnalysisOptions> analysis_options(const AnalyzeFlags& flags) {
+Result<experiment::AnalysisOptions> parse_analysis_options(const AnalyzeFlags& flags) {
   experiment::AnalysisOptions options;
   const std::optional<statistics::Adjustment> adjustment = statistics::parse_adjustment(flags.p_adjustment);
   if (!adjustment) {
@@ -117,7 +117,7 @@ Result<std::string> write_analysis_files(const AnalysisResult& result, const Exp
 
 // Prints the whole text if it fits a screen or --full is set, else a summary; then it writes the details to files.
 int print_text_or_summary(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags,
-                          const CommandLine& line, Output& output) {
+                          const CommandLine& line, CommandOutput& output) {
   std::string text = format_analysis(result, data, flags, line);
   if (!flags.shows_everything && !fits_on_screen(text)) {
     text = report::analysis_summary(result, style_of_stdout(line.colour));
@@ -154,13 +154,13 @@ int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
                         "--json, --markdown, --latex, --functions, --plot and the --csv options exclude each other",
                         "choose one"});
   }
-  const Result<experiment::AnalysisOptions> options = analysis_options(flags);
+  const Result<experiment::AnalysisOptions> options = parse_analysis_options(flags);
   if (!options) return print_error(options.error());
   if (!flags.plot_name.empty()) return write_analysis_plot(flags, *options);
   const std::vector<std::string> inputs = experiment::list_experiment_files(flags.experiment_folder);
-  Result<Output> html = Output::open(flags.html_file, inputs);
+  Result<CommandOutput> html = CommandOutput::open(flags.html_file, inputs);
   if (!html) return print_error(html.error());
-  Result<Output> output = Output::open(flags.output_file, inputs);
+  Result<CommandOutput> output = CommandOutput::open(flags.output_file, inputs);
   if (!output) return print_error(output.error());
   const Result<ExperimentData> data = experiment::read_experiment(flags.experiment_folder);
   if (!data) return print_error(data.error());

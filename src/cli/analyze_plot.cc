@@ -56,7 +56,7 @@ Result<std::string> draw_run_timelines(const ExperimentData& data, const Analysi
                                        const std::vector<std::string>& cells) {
   std::vector<std::size_t> chosen;
   for (const std::string& text : cells) {
-    const Result<std::size_t> cell = find_cell(result, text);
+    const Result<std::size_t> cell = find_described_cell(result, text);
     if (!cell) return cell.error();
     if (report::find_row_with_power_series(data, result.cells[*cell]) == nullptr) {
       return missing_plot_data_error("timeline", fmt::format("power over time in the cell {}", joulemap::quoted(text)),
@@ -86,7 +86,7 @@ std::vector<std::string> analysis_plot_names() {
   return {"timeline", "tradeoff", "bars", "violins", "bubbles", "epochs"};
 }
 
-Result<std::size_t> find_cell(const AnalysisResult& result, std::string_view text) {
+Result<std::size_t> find_described_cell(const AnalysisResult& result, std::string_view text) {
   LevelByFactor wanted(result.factors.size());
   for (const std::string_view part : split(text, ',')) {
     if (Status added = parse_factor_level(result, part, wanted); !added) return std::move(added).error();

@@ -35,7 +35,7 @@ Status parse_time_window(std::string_view text, attribution::CommandTimeRange& t
   return time_range.to_s && *time_range.to_s > time_range.from_s ? Status(Done{}) : Status(wrong);
 }
 
-std::vector<DomainClass> excluded_domain_classes(const std::vector<std::string>& names) {
+std::vector<DomainClass> parse_excluded_domain_classes(const std::vector<std::string>& names) {
   std::vector<DomainClass> classes;
   for (const std::string& name : names) {
     classes.push_back(name == "gpu" ? DomainClass::gpu : name == "ram" ? DomainClass::memory : DomainClass::cpu);
@@ -74,7 +74,7 @@ Result<AttributionOptions> parse_attribution_options(const AttributionFlags& fla
   if (!library) return std::move(library).error();
   if (!flags.kernel_library_file.empty()) attribution_options.kernel_powers = std::move(library->powers);
   attribution_options.diagnostics = std::move(library->diagnostics);
-  attribution_options.excluded_domains = excluded_domain_classes(flags.excluded_domains);
+  attribution_options.excluded_domains = parse_excluded_domain_classes(flags.excluded_domains);
   return attribution_options;
 }
 

@@ -67,7 +67,7 @@ void add_target_options(CLI::App& verb, BenchServeFlags& flags) {
   verb.add_option("--api-key-env", flags.text, "environment variable that contains the API key")->type_name("VARIABLE");
 }
 
-void add_load_options(CLI::App& verb, BenchServeFlags& flags) {
+void add_request_load_options(CLI::App& verb, BenchServeFlags& flags) {
   verb.add_option("--rate", flags.text, "requests per second of each load level, such as 1,2,4; default: 1")
       ->type_name("LIST");
   verb.add_option("--arrivals", flags.arrivals, "poisson (the default), or trace and a CSV file")
@@ -102,7 +102,7 @@ void add_load_options(CLI::App& verb, BenchServeFlags& flags) {
 void add_bench_serve_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<BenchServeFlags>();
   add_target_options(verb, *flags);
-  add_load_options(verb, *flags);
+  add_request_load_options(verb, *flags);
   verb.add_flag("--json", flags->unused_flag_value, "one line of JSON (schema joulemap.bench_serve/1)");
   verb.add_option("-o,--output", flags->text, "write to FILE")->type_name("FILE");
   verb.callback([flags, &verb, &line] {

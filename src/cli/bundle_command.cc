@@ -120,7 +120,7 @@ int run_bundle(BundleFlags flags) {
   if (!library.empty()) input_paths.push_back(library);
   if (const Status checked = check_input_size(input_paths); !checked) return print_error(checked.error());
   if (const Status checked = check_recording_files(*recordings); !checked) return print_error(checked.error());
-  Result<Output> output = Output::open(path, input_paths);
+  Result<CommandOutput> output = CommandOutput::open(path, input_paths);
   if (!output) return print_error(output.error());
 
   const Result<BundleInputs> inputs = read_bundle_inputs(*recordings, library);
@@ -147,8 +147,8 @@ int run_bundle(BundleFlags flags) {
                             written.manifest.verdict,
                             written.manifest.members,
                             statements->diagnostics};
-  const Status printed =
-      write_to_stream(Stream::out, flags.as_json ? report::bundle_json(result) + "\n" : report::bundle_text(result));
+  const Status printed = write_to_stream(
+      StandardStream::out, flags.as_json ? report::bundle_json(result) + "\n" : report::bundle_text(result));
   return printed ? kExitSuccess : print_error(printed.error());
 }
 

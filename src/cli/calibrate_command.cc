@@ -32,7 +32,8 @@ struct CalibrateFlags {
 
 int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   if (flags.calibrates_prediction) return calibrate_prediction(flags.prediction_options, flags.output_file);
-  Result<Output> output = Output::open(flags.output_file, std::vector{line.replay_option, calibration_path()});
+  Result<CommandOutput> output =
+      CommandOutput::open(flags.output_file, std::vector{line.replay_option, calibration_path()});
   if (!output) return print_error(output.error());
   sampling::SensorOptions sensors{.root = line.system_root,
                                   .sensors = flags.sensor_filter,
@@ -49,12 +50,12 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   options.idle_duration_ns =
       static_cast<std::int64_t>(flags.measuring_time_s * static_cast<double>(kNanosecondsPerSecond));
   options.is_gpu_load_enabled = !flags.skips_gpu_load && line.replay_option.empty();
-  options.cuda_library = calibration::choose_cuda_library(line.system_root.is_real());
+  options.cuda_library = calibration::choose_cuda_library(line.system_root.is_this_machine());
   ProgressLine progress("calibrating", line);
-  options.on_progress = progress.callback();
+  options.on_progress = progress.make_progress_callback();
   CalibrateResult result = calibration::calibrate(sampler, options);
   // With --sysroot or --replay the sensors are not those of this machine, so nothing is stored.
-  if (line.system_root.is_real() && line.replay_option.empty()) {
+  if (line.system_root.is_this_machine() && line.replay_option.empty()) {
     const std::string path = calibration_path();
     const Status stored = recording::merge_into_calibration_file(path, result.findings);
     if (stored) {

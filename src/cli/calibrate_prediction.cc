@@ -78,7 +78,7 @@ int calibrate_prediction(const PredictionCalibrationOptions& wanted, const std::
     return print_error(written.error());
   }
   const Status printed = write_to_stream(
-      Stream::out,
+      StandardStream::out,
       fmt::format("{}: {}, fitted to {} operations\njoulemap predict MODEL --{}\n", path, profile->device,
                   profile->operations, output.empty() ? "device \"" + profile->device + "\"" : "profile " + path));
   return printed ? kExitSuccess : print_error(printed.error());

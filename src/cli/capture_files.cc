@@ -70,7 +70,7 @@ Result<CaptureFiles> find_capture_files(const std::string& program) {
   return files;
 }
 
-CaptureEnvironment capture_environment(const CaptureFiles& files, std::string_view trace) {
+CaptureEnvironment make_capture_environment(const CaptureFiles& files, std::string_view trace) {
   CaptureEnvironment made;
   if (trace == "off") return made;
   made.variables.push_back(fmt::format("JOULEMAP_TRACE={}", trace));

@@ -30,6 +30,6 @@ struct CaptureEnvironment {
 };
 // Variables for the measured command. `trace`: auto, full, light, kernels or off. PYTHONPATH is extended; an injection
 // variable that another tool has set is left unchanged.
-CaptureEnvironment capture_environment(const CaptureFiles& files, std::string_view trace);
+CaptureEnvironment make_capture_environment(const CaptureFiles& files, std::string_view trace);
 
 }  // namespace joulemap::cli

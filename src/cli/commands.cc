@@ -84,14 +84,15 @@ void add_strict_flag(CLI::App& verb, bool& strict) {
 int strict_exit_code(int code, bool strict, const Diagnostics& diagnostics) {
   if (!strict || code != kExitSuccess || !has_data_loss(diagnostics)) return code;
   // If stderr is closed, the exit code is the only signal left.
-  static_cast<void>(write_to_stream(Stream::error, "joulemap: --strict: data were lost or damaged, see the notes\n"));
+  static_cast<void>(
+      write_to_stream(StandardStream::error, "joulemap: --strict: data were lost or damaged, see the notes\n"));
   return kExitDataLost;
 }
 
 int print_error(const Error& error, std::string_view verb) {
   std::string text = fmt::format("joulemap{}{}: {}\n", verb.empty() ? "" : " ", verb, error.message);
   if (!error.remedy.empty()) text += fmt::format("joulemap: -> {}\n", error.remedy);
-  static_cast<void>(write_to_stream(Stream::error, text));  // if stderr is closed, the exit code remains
+  static_cast<void>(write_to_stream(StandardStream::error, text));  // if stderr is closed, the exit code remains
   return exit_code_of(error.code);
 }
 

@@ -81,7 +81,7 @@ std::string zsh_script(const std::vector<VerbDescription>& verbs) {
          "if [ \"$funcstack[1]\" = _joulemap ]; then _joulemap; else compdef _joulemap joulemap; fi\n";
 }
 
-std::string fish_quoted(std::string_view text) {
+std::string quote_for_fish(std::string_view text) {
   std::string out = "'";
   for (const char letter : text) {
     if (letter == '\'' || letter == '\\') out += '\\';
@@ -100,7 +100,7 @@ std::string fish_script(const std::vector<VerbDescription>& verbs) {
     if (!verb.verbs.empty())
       condition += fmt::format("{}not __fish_seen_subcommand_from {}", condition.empty() ? "" : "; and ",
                                fmt::join(verb.verbs, " "));
-    const std::string start = fmt::format("complete -c joulemap -n {}", fish_quoted(condition));
+    const std::string start = fmt::format("complete -c joulemap -n {}", quote_for_fish(condition));
     for (const std::string& below : verb.verbs) out += fmt::format("{} -f -a {}\n", start, below);
     for (const OptionDescription& option : verb.options) {
       if (option.is_argument) {
@@ -115,7 +115,7 @@ std::string fish_script(const std::vector<VerbDescription>& verbs) {
       } else if (!option.value_placeholder.empty()) {
         out += " -r";
       }
-      out += fmt::format(" -d {}\n", fish_quoted(option.help_text));
+      out += fmt::format(" -d {}\n", quote_for_fish(option.help_text));
     }
   }
   return out;
@@ -129,12 +129,14 @@ void add_completion_command(CLI::App& verb, CommandLine& line) {
       "bash: joulemap completion bash > ~/.local/share/bash-completion/completions/joulemap\n"
       "zsh:  joulemap completion zsh > ~/.zfunc/_joulemap   (a folder of $fpath)\n"
       "fish: joulemap completion fish > ~/.config/fish/completions/joulemap.fish");
-  verb.add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(word_choice_validator({"bash", "zsh", "fish"}));
+  verb.add_option("SHELL", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(word_choice_validator({"bash", "zsh", "fish"}));
   verb.callback([shell, &line] {
     const std::vector<VerbDescription> verbs = describe_verbs(*line.cli_app);
-    const Status written = write_to_stream(Stream::out, *shell == "bash"  ? bash_script(verbs)
-                                                        : *shell == "zsh" ? zsh_script(verbs)
-                                                                          : fish_script(verbs));
+    const Status written = write_to_stream(StandardStream::out, *shell == "bash"  ? bash_script(verbs)
+                                                                : *shell == "zsh" ? zsh_script(verbs)
+                                                                                  : fish_script(verbs));
     line.exit_code = written ? kExitSuccess : print_error(written.error());
   });
 }

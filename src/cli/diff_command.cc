@@ -81,7 +81,7 @@ Result<RunDifference> compute_difference(const DiffFlags& flags) {
 int run_diff(const DiffFlags& flags, const CommandLine& line) {
   std::vector<std::string> inputs = flags.recordings;
   inputs.insert(inputs.end(), flags.baseline.begin(), flags.baseline.end());
-  Result<Output> output = Output::open(flags.html_file.empty() ? flags.output : flags.html_file, inputs);
+  Result<CommandOutput> output = CommandOutput::open(flags.html_file.empty() ? flags.output : flags.html_file, inputs);
   if (!output) return print_error(output.error());
   Result<RunDifference> difference = compute_difference(flags);
   if (!difference) return print_error(difference.error());

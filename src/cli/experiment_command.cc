@@ -45,7 +45,7 @@ int print_experiment_plan(const ExperimentPlan& plan, const PlanFlags& flags, co
   const std::string text =
       flags.as_json ? report::experiment_plan_json(plan) + "\n"
                     : report::experiment_plan_text(plan, flags.shown_row_count, style_of_stdout(line.colour));
-  const Status written = write_to_stream(Stream::out, text);
+  const Status written = write_to_stream(StandardStream::out, text);
   return written ? kExitSuccess : print_error(written.error());
 }
 
@@ -65,7 +65,7 @@ int run_experiment_plan(const PlanFlags& flags, const CommandLine& line) {
   if (flags.runs_pilot) {
     ExperimentProgressPrinter progress(folder->spec().factors);
     const Result<experiment::RunOutcome> outcome =
-        experiment::run_pilot(*folder, runner_options(line), progress.callback());
+        experiment::run_pilot(*folder, make_runner_options(line), progress.make_progress_callback());
     progress.finish();
     if (!outcome) return print_error(outcome.error());
     if (outcome->failed_count > 0) {
@@ -106,8 +106,8 @@ void add_experiment_status_command(CLI::App& verb, CommandLine& line) {
     ExperimentPlan plan = experiment::summarize_plan(*folder);
     plan.jobs = experiment::query_slurm_jobs(*folder, plan.diagnostics);
     const Status written = write_to_stream(
-        Stream::out, flags->as_json ? report::experiment_plan_json(plan) + "\n"
-                                    : report::experiment_status_text(plan, style_of_stdout(line.colour)));
+        StandardStream::out, flags->as_json ? report::experiment_plan_json(plan) + "\n"
+                                            : report::experiment_status_text(plan, style_of_stdout(line.colour)));
     line.exit_code = written ? kExitSuccess : print_error(written.error());
   });
 }

@@ -16,6 +16,6 @@ namespace joulemap::cli {
 Result<experiment::ExperimentFolder> open_or_create_experiment(const std::string& plan, const std::string& folder);
 
 // Options for running rows.
-experiment::RunnerOptions runner_options(const CommandLine& line);
+experiment::RunnerOptions make_runner_options(const CommandLine& line);
 
 }  // namespace joulemap::cli

@@ -41,19 +41,19 @@ std::string row_name_of(const RunProgress& progress, const std::vector<Experimen
 }
 
 // Ignores errors: a closed stderr must not stop the experiment.
-void write_to_stderr(const std::string& text) { static_cast<void>(write_to_stream(Stream::error, text)); }
+void write_to_stderr(const std::string& text) { static_cast<void>(write_to_stream(StandardStream::error, text)); }
 
 }  // namespace
 
 ExperimentProgressPrinter::ExperimentProgressPrinter(std::vector<ExperimentFactor> factors)
     : factors_(std::move(factors)), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
 
-experiment::ProgressCallback ExperimentProgressPrinter::callback() {
+experiment::ProgressCallback ExperimentProgressPrinter::make_progress_callback() {
   return [this](const RunProgress& progress) { print_progress(progress); };
 }
 
 void ExperimentProgressPrinter::redraw_status_line(const std::string& text) {
-  replace_status_line(report::shortened(text, 100));
+  replace_status_line(report::shorten_to_columns(text, 100));
   has_status_line_ = true;
 }
 

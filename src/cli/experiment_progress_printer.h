@@ -18,7 +18,7 @@ class ExperimentProgressPrinter {
   explicit ExperimentProgressPrinter(std::vector<ExperimentFactor> factors);
 
   // Callback for experiment::run_rows() and run_pilot(). `this` must outlive it.
-  experiment::ProgressCallback callback();
+  experiment::ProgressCallback make_progress_callback();
   // Clears the status line of the terminal.
   void finish();
 

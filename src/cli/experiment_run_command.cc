@@ -45,22 +45,22 @@ void print_machine_checks(const experiment::RunOutcome& outcome, const experimen
     }
   }
   static_cast<void>(
-      write_to_stream(Stream::error, report::diagnostics_text(run_diagnostics)));  // also stored in the folder
+      write_to_stream(StandardStream::error, report::diagnostics_text(run_diagnostics)));  // also stored in the folder
 }
 
 int run_requested_rows(ExperimentFolder& folder, const experiment::RunRequest& request, const RunFlags& flags,
                        const CommandLine& line) {
   ExperimentProgressPrinter progress(folder.spec().factors);
   const Result<experiment::RunOutcome> outcome =
-      experiment::run_rows(folder, request, runner_options(line), progress.callback());
+      experiment::run_rows(folder, request, make_runner_options(line), progress.make_progress_callback());
   progress.finish();
   if (!outcome) return print_error(outcome.error());
   print_machine_checks(*outcome, folder.spec().checks);
   if (const Status read = folder.reload_run_table(); !read) return print_error(read.error());
   const ExperimentPlan plan = experiment::summarize_plan(folder);
-  const Status written =
-      write_to_stream(Stream::out, flags.as_json ? report::experiment_plan_json(plan) + "\n"
-                                                 : report::experiment_status_text(plan, style_of_stdout(line.colour)));
+  const Status written = write_to_stream(
+      StandardStream::out, flags.as_json ? report::experiment_plan_json(plan) + "\n"
+                                         : report::experiment_status_text(plan, style_of_stdout(line.colour)));
   if (!written) return print_error(written.error());
   if (outcome->was_stopped) {
     return print_error({ErrorCode::io, "stopped before all rows ran", "joulemap experiment resume " + folder.path()});
@@ -70,7 +70,7 @@ int run_requested_rows(ExperimentFolder& folder, const experiment::RunRequest& r
 
 bool has_begun_rows(const ExperimentFolder& folder) {
   return std::any_of(folder.run_table().begin(), folder.run_table().end(),
-                     [](const experiment::RunTableRow& row) { return row.state != RowState::todo; });
+                     [](const experiment::RunTableRow& row) { return row.state != ExperimentRowState::todo; });
 }
 
 int run_experiment(const RunFlags& flags, const CommandLine& line) {
@@ -83,7 +83,7 @@ int run_experiment(const RunFlags& flags, const CommandLine& line) {
                         "joulemap experiment resume " + folder->path()});
   }
   experiment::RunRequest request;
-  request.row_numbers = rows_to_run(*folder, exists && flags.retries_failed_rows, false);
+  request.row_numbers = list_rows_to_run(*folder, exists && flags.retries_failed_rows, false);
   request.retry_failed = flags.retries_failed_rows;
   request.runs_warm_up = !flags.skips_warm_up;
   return run_requested_rows(*folder, request, flags, line);
@@ -93,7 +93,7 @@ int resume_experiment(const RunFlags& flags, const CommandLine& line) {
   Result<ExperimentFolder> folder = ExperimentFolder::open(flags.plan_file);
   if (!folder) return print_error(folder.error());
   experiment::RunRequest request;
-  request.row_numbers = rows_to_run(*folder, true, flags.includes_rows_of_other_machines);
+  request.row_numbers = list_rows_to_run(*folder, true, flags.includes_rows_of_other_machines);
   request.include_unknown_owners = flags.includes_rows_of_other_machines;
   request.runs_warm_up = !flags.skips_warm_up;
   return run_requested_rows(*folder, request, flags, line);
@@ -113,7 +113,7 @@ int run_single_row(const RunFlags& flags, const CommandLine& line) {
         std::find(flags.row_numbers.begin(), flags.row_numbers.end(), number) != flags.row_numbers.end() ||
         std::find(flags.block_numbers.begin(), flags.block_numbers.end(), table[number].planned_row.block_number) !=
             flags.block_numbers.end();
-    if (is_meant && table[number].state != RowState::done) request.row_numbers.push_back(number);
+    if (is_meant && table[number].state != ExperimentRowState::done) request.row_numbers.push_back(number);
   }
   for (const std::size_t row : flags.row_numbers) {
     if (row >= table.size()) {
@@ -154,7 +154,7 @@ Result<ExperimentFolder> open_or_create_experiment(const std::string& plan, cons
                                   fs::absolute(plan).parent_path().string());
 }
 
-experiment::RunnerOptions runner_options(const CommandLine& line) {
+experiment::RunnerOptions make_runner_options(const CommandLine& line) {
   return {line.system_root, line.program_path, line.replay_option};
 }
 

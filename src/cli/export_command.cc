@@ -69,7 +69,8 @@ int export_to_tensorboard(const ExportFlags& flags) {
   if (!view) return print_error(view.error());
   const Result<RunView> by_pass = build_run_view(flags, {attribution::RowLevel::phase}, DistributionLevel::phase);
   if (!by_pass) return print_error(by_pass.error());
-  const auto kind = folder->is_shared() ? report::TensorboardFolder::shared : report::TensorboardFolder::exclusive;
+  const auto kind =
+      folder->is_shared() ? report::TensorboardFolderSharing::shared : report::TensorboardFolderSharing::exclusive;
   const std::string host = view->run.hosts.empty() ? "" : view->run.hosts.front();
   const Result<std::string> file =
       folder->add_file(host, report::tensorboard_file(*view, by_pass->layer_distributions, kind));
@@ -97,7 +98,7 @@ Status check_terminal_output(const report::ExportFormat& format, const ExportFla
 
 int export_to_file(const report::ExportFormat& format, const ExportFlags& flags) {
   if (const Status possible = check_terminal_output(format, flags); !possible) return print_error(possible.error());
-  Result<Output> output = Output::open(flags.output_file, export_input_files(flags));
+  Result<CommandOutput> output = CommandOutput::open(flags.output_file, export_input_files(flags));
   if (!output) return print_error(output.error());
   const Result<RunView> view = build_run_view(flags, exported_levels(format, flags.by));
   if (!view) return print_error(view.error());

@@ -122,15 +122,15 @@ Result<ingest::PowerLog> read_power_logs(const ImportFlags& flags) {
     text->report_damage(log->diagnostics);
     logs.push_back(std::move(*log));
   }
-  return ingest::join_power_logs(std::move(logs));
+  return ingest::merge_power_logs(std::move(logs));
 }
 
-Result<ingest::ImportOptions> import_options(const ImportFlags& flags) {
+Result<ingest::ImportOptions> parse_import_options(const ImportFlags& flags) {
   ingest::ImportOptions options;
   options.output_path = flags.output_file;
   options.command = {"joulemap", "import", flags.format_name};
   options.command.insert(options.command.end(), flags.input_files.begin(), flags.input_files.end());
-  options.command = redacted_arguments(options.command);
+  options.command = redact_arguments(options.command);
   options.trace_offset_ns = std::llround(flags.trace_offset_ms * static_cast<double>(kNanosecondsPerMillisecond));
   options.trace_start_ns = flags.start_ns;
   for (const std::string& mapping : flags.gpu_mappings) {
@@ -174,7 +174,7 @@ std::optional<Error> usage_error(const ImportFlags& flags) {
 constexpr double kReadingProgressShare = 0.5;
 
 Result<ImportResult> import_traces(const ImportFlags& flags, const CommandLine& line) {
-  Result<ingest::ImportOptions> options = import_options(flags);
+  Result<ingest::ImportOptions> options = parse_import_options(flags);
   if (!options) return std::move(options).error();
   Result<ingest::PowerLog> power = read_power_logs(flags);
   if (!power) return std::move(power).error();
@@ -203,10 +203,10 @@ Result<ImportResult> import_traces(const ImportFlags& flags, const CommandLine& 
     ProgressLine progress("importing " + input, line);
     // The trace is read before begin() creates the recording, so that an unreadable trace leaves no file.
     Result<ingest::Trace> trace =
-        inputs_are_steps
-            ? format->read_steps(flags.input_files)
-            : format->read(input, make_partial_progress_callback(progress.callback(), 0, kReadingProgressShare));
-    report_progress(progress.callback(), kReadingProgressShare);
+        inputs_are_steps ? format->read_steps(flags.input_files)
+                         : format->read(input, make_partial_progress_callback(progress.make_progress_callback(), 0,
+                                                                              kReadingProgressShare));
+    report_progress(progress.make_progress_callback(), kReadingProgressShare);
     Status added = trace ? begin() : Status(std::move(trace).error());
     if (added) added = session->add(std::move(*trace), input);
     if (added) continue;
@@ -262,8 +262,8 @@ int run_import(ImportFlags flags, const CommandLine& line) {
     return print_error(distinct.error());
   const Result<ImportResult> result = import_traces(flags, line);
   if (!result) return print_error(result.error());
-  const Status written = flags.as_json ? write_to_stream(Stream::out, report::import_json(*result) + "\n")
-                                       : write_to_stream(Stream::error, report::import_text(*result));
+  const Status written = flags.as_json ? write_to_stream(StandardStream::out, report::import_json(*result) + "\n")
+                                       : write_to_stream(StandardStream::error, report::import_text(*result));
   return written ? kExitSuccess : print_error(written.error());
 }
 

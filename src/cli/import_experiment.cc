@@ -30,9 +30,9 @@ int run_experiment_import(const ExperimentImportOptions& import) {
   if (const Status written = experiment::write_experiment(import.output_folder, *data); !written)
     return print_error(written.error());
   const report::ExperimentImportSummary imported{import.format, import.input_paths, import.output_folder};
-  const Status printed = import.as_json
-                             ? write_to_stream(Stream::out, report::experiment_import_json(*data, imported) + "\n")
-                             : write_to_stream(Stream::error, report::experiment_import_text(*data, imported));
+  const Status printed =
+      import.as_json ? write_to_stream(StandardStream::out, report::experiment_import_json(*data, imported) + "\n")
+                     : write_to_stream(StandardStream::error, report::experiment_import_text(*data, imported));
   return printed ? kExitSuccess : print_error(printed.error());
 }
 

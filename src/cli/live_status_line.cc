@@ -50,7 +50,7 @@ std::unique_ptr<LiveStatusLine> LiveStatusLine::open() {
   return std::unique_ptr<LiveStatusLine>(new LiveStatusLine());
 }
 
-void LiveStatusLine::reserve(unsigned rows) {
+void LiveStatusLine::reserve_last_row(unsigned rows) {
   // If the cursor is in the last row, the line feed scrolls the screen by one row. Then moves the cursor up again.
   if (terminal_row_count_ == 0) write_escape_sequence("\n\x1b[1A");
   write_escape_sequence(set_scroll_region(rows - 1));
@@ -60,9 +60,9 @@ void LiveStatusLine::reserve(unsigned rows) {
 void LiveStatusLine::show(std::string_view text) {
   const winsize size = query_terminal_size();
   if (size.ws_row < kMinTerminalRows || size.ws_col == 0) return;
-  if (size.ws_row != terminal_row_count_) reserve(size.ws_row);
+  if (size.ws_row != terminal_row_count_) reserve_last_row(size.ws_row);
   write_escape_sequence(fmt::format("{}\x1b[{};1H{}{}{}", kSaveCursor, terminal_row_count_, kClearLine,
-                                    report::shortened(text, size.ws_col), kRestoreCursor));
+                                    report::shorten_to_columns(text, size.ws_col), kRestoreCursor));
 }
 
 LiveStatusLine::~LiveStatusLine() {

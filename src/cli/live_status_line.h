@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LiveStatusLine: a status line in the last row of the terminal on stderr, while the measured command writes to the same
-// terminal. The last row is excluded from the scroll region, as apt does, so that neither output overwrites the other.
-// The destructor restores the scroll region. Main thread.
+// LiveStatusLine: a status line in the last row of the terminal on stderr, while the measured command writes to the
+// same terminal. The last row is excluded from the scroll region, as apt does, so that neither output overwrites the
+// other. The destructor restores the scroll region. Main thread.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class LiveStatusLine {
 
  private:
   LiveStatusLine() = default;
-  void reserve(unsigned rows);
+  void reserve_last_row(unsigned rows);
 
   unsigned terminal_row_count_ = 0;  // rows of the terminal when its last row was reserved; 0: not reserved
 };

@@ -40,7 +40,7 @@ const CLI::App* innermost_verb(const CLI::App& app) {
 }
 
 // --sysroot without trailing slashes. "/" becomes "", which means the real machine.
-std::string without_trailing_slashes(std::string directory) {
+std::string remove_trailing_slashes(std::string directory) {
   while (directory.ends_with('/')) directory.pop_back();
   return directory;
 }
@@ -62,7 +62,7 @@ void add_common_options(CLI::App& app, CommandLine& line) {
 void add_sysroot_option(CLI::App& app, CommandLine& line) {
   app.add_option_function<std::string>(
          "--sysroot",
-         [&line](const std::string& directory) { line.system_root.prefix = without_trailing_slashes(directory); },
+         [&line](const std::string& directory) { line.system_root.prefix = remove_trailing_slashes(directory); },
          "read DIR/sys and DIR/proc instead of /sys and /proc for sensors")
       ->group(std::string(kCommonOptionsGroup))
       ->type_name("DIR")
@@ -78,7 +78,7 @@ void add_replay_option(CLI::App& app, CommandLine& line) {
 }
 
 int print_text(std::string_view text) {
-  const Status written = write_to_stream(Stream::out, text);
+  const Status written = write_to_stream(StandardStream::out, text);
   return written ? kExitSuccess : print_error(written.error());
 }
 
@@ -135,7 +135,7 @@ std::vector<std::string> expand_shortcuts(std::vector<std::string> arguments) {
 int run_command_line(std::vector<std::string> arguments) {
   CommandLine line;
   line.program_path = this_program_path();
-  if (Status same = refuse_setuid(line.program_path); !same) return print_error(same.error());
+  if (Status same = check_not_setuid(line.program_path); !same) return print_error(same.error());
   if (Status unused = clear_effective_capabilities(); !unused) return print_error(unused.error());
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   if (dashes != arguments.end()) {

@@ -21,33 +21,34 @@ struct ModelFlags {
   std::string output;
   std::string predictions_file;
   std::string held_out;
-  int folds = predict::kIntervalFolds;
+  int folds = predict::kIntervalFoldCount;
   bool json = false;
 };
 
 int run_fit(const ModelFlags& flags, const CommandLine& line) {
-  Result<Output> output = Output::open(flags.output, measured_table_files(flags.measurement_folders));
+  Result<CommandOutput> output = CommandOutput::open(flags.output, measured_table_files(flags.measurement_folders));
   if (!output) return print_error(output.error());
   const Result<predict::FitTables> tables = read_measured_tables(flags.measurement_folders, flags.device);
   if (!tables) return print_error(tables.error());
   std::optional<ProgressLine> progress(std::in_place, "fitting", line);
-  const Result<predict::DeviceProfile> profile = predict::fit_profile(*tables, progress->callback());
+  const Result<predict::DeviceProfile> profile = predict::fit_profile(*tables, progress->make_progress_callback());
   progress.reset();
   if (!profile) return print_error(profile.error());
   const std::string text = predict::profile_json(*profile) + "\n";
   if (const Status written = output->write(text); !written) return print_error(written.error());
-  const Status printed = write_to_stream(
-      Stream::out, fmt::format("{}: {}, fitted to {} operations and {} network settings; {} kB\n", flags.output,
-                               profile->device, profile->operations, profile->networks, (text.size() + 999) / 1000));
+  const Status printed =
+      write_to_stream(StandardStream::out,
+                      fmt::format("{}: {}, fitted to {} operations and {} network settings; {} kB\n", flags.output,
+                                  profile->device, profile->operations, profile->networks, (text.size() + 999) / 1000));
   return printed ? kExitSuccess : print_error(printed.error());
 }
 
 int run_eval(const ModelFlags& flags, const CommandLine& line) {
   std::vector<std::string> inputs = measured_table_files(flags.measurement_folders);
   for (std::string& file : measured_table_files({flags.held_out})) inputs.push_back(std::move(file));
-  Result<Output> output = Output::open(flags.output, inputs);
+  Result<CommandOutput> output = CommandOutput::open(flags.output, inputs);
   if (!output) return print_error(output.error());
-  Result<Output> predictions = Output::open(flags.predictions_file, inputs);
+  Result<CommandOutput> predictions = CommandOutput::open(flags.predictions_file, inputs);
   if (!predictions) return print_error(predictions.error());
   Result<predict::FitTables> tables = read_measured_tables(flags.measurement_folders, flags.device);
   if (!tables) return print_error(tables.error());
@@ -57,7 +58,8 @@ int run_eval(const ModelFlags& flags, const CommandLine& line) {
     tables->held_out = std::move(*networks);
   }
   std::optional<ProgressLine> progress(std::in_place, "evaluating", line);
-  const Result<predict::Evaluation> evaluation = predict::evaluate(*tables, flags.folds, progress->callback());
+  const Result<predict::Evaluation> evaluation =
+      predict::evaluate(*tables, flags.folds, progress->make_progress_callback());
   progress.reset();
   if (!evaluation) return print_error(evaluation.error());
   if (!flags.predictions_file.empty()) {

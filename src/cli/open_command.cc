@@ -58,13 +58,13 @@ int run_open(const OpenFlags& flags, const CommandLine& line) {
   std::error_code error;
   const std::string absolute = std::filesystem::absolute(page, error);
   const bool started = !flags.skips_browser && start_browser(browser_command(error ? page : absolute));
-  const Status written =
-      write_to_stream(Stream::error, started ? fmt::format("joulemap: {} opens in the browser\n", page)
-                                     : flags.skips_browser
-                                         ? fmt::format("joulemap: wrote {}\n", page)
-                                         : fmt::format("joulemap: wrote {}; no browser was found: open it on a machine "
-                                                       "with one, it needs no other file\n",
-                                                       page));
+  const Status written = write_to_stream(
+      StandardStream::error, started ? fmt::format("joulemap: {} opens in the browser\n", page)
+                             : flags.skips_browser
+                                 ? fmt::format("joulemap: wrote {}\n", page)
+                                 : fmt::format("joulemap: wrote {}; no browser was found: open it on a machine "
+                                               "with one, it needs no other file\n",
+                                               page));
   return written ? kExitSuccess : print_error(written.error());
 }
 

@@ -23,10 +23,10 @@ Status check_not_a_recording(const std::string& path) {
 
 }  // namespace
 
-Status write_to_stream(Stream stream, std::string_view text) {
+Status write_to_stream(StandardStream stream, std::string_view text) {
   const std::string printable_text = printable_lines(text);
-  return stream == Stream::out ? write_fully(STDOUT_FILENO, printable_text, "stdout")
-                               : write_fully(STDERR_FILENO, printable_text, "stderr");
+  return stream == StandardStream::out ? write_fully(STDOUT_FILENO, printable_text, "stdout")
+                                       : write_fully(STDERR_FILENO, printable_text, "stderr");
 }
 
 std::vector<std::string> add_part_folders(std::span<const std::string> inputs) {
@@ -37,26 +37,26 @@ std::vector<std::string> add_part_folders(std::span<const std::string> inputs) {
   return inputs_and_parts;
 }
 
-Result<Output> Output::open(const std::string& path, std::span<const std::string> inputs) {
-  if (path.empty()) return Output(std::nullopt);
+Result<CommandOutput> CommandOutput::open(const std::string& path, std::span<const std::string> inputs) {
+  if (path.empty()) return CommandOutput(std::nullopt);
   Result<OutputFile> file = OutputFile::open(path, add_part_folders(inputs));
   if (!file) return std::move(file).error();
   if (Status free = check_not_a_recording(path); !free) return std::move(free).error();
-  return Output(std::move(*file));
+  return CommandOutput(std::move(*file));
 }
 
 void replace_status_line(std::string_view text) {
   static_cast<void>(write_fully(STDERR_FILENO, "\r\x1b[K" + printable_lines(text), "stderr"));
 }
 
-Status Output::write(std::string_view text) { return write_bytes(printable_lines(text)); }
+Status CommandOutput::write(std::string_view text) { return write_bytes(printable_lines(text)); }
 
-Status Output::write_bytes(std::string_view bytes) {
+Status CommandOutput::write_bytes(std::string_view bytes) {
   return atomic_file_ ? atomic_file_->replace_content(bytes) : write_fully(STDOUT_FILENO, bytes, "stdout");
 }
 
 Status write_to_file_or_stdout(const std::string& path, std::string_view text, std::span<const std::string> inputs) {
-  Result<Output> output = Output::open(path, inputs);
+  Result<CommandOutput> output = CommandOutput::open(path, inputs);
   if (!output) return std::move(output).error();
   return output->write(text);
 }

@@ -45,7 +45,7 @@ Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const
                                const AttributionFlags& flags, const CommandLine& line) {
   std::vector<std::string> inputs = recordings;
   if (!flags.kernel_library_file.empty()) inputs.push_back(flags.kernel_library_file);
-  Result<Output> output = Output::open(path, inputs);
+  Result<CommandOutput> output = CommandOutput::open(path, inputs);
   if (!output) return std::move(output).error();
   Result<AttributionOptions> options = parse_attribution_options(flags);
   if (!options) return std::move(options).error();
@@ -58,7 +58,7 @@ Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const
                                 true};
   wanted.excluded_domains = std::move(options->excluded_domains);
   ProgressLine progress("analyzing " + recordings.front(), line);
-  wanted.on_progress = progress.callback();
+  wanted.on_progress = progress.make_progress_callback();
   Result<RunView> view = attribution::build_run_view(recordings, wanted);
   if (!view) return std::move(view).error();
   view->run.diagnostics.add_all(options->diagnostics);

@@ -112,7 +112,7 @@ Status check_plot_path(const std::string& path) {
 
 Result<PlotFile> PlotFile::open(const std::string& path, std::span<const std::string> inputs) {
   if (Status possible = check_plot_path(path); !possible) return std::move(possible).error();
-  Result<Output> output = Output::open(path, inputs);
+  Result<CommandOutput> output = CommandOutput::open(path, inputs);
   if (!output) return std::move(output).error();
   return PlotFile(path.empty() ? "svg" : plot_file_format(path), std::move(*output));
 }

@@ -21,9 +21,9 @@ class PlotFile {
   Status write(std::string_view svg);
 
  private:
-  PlotFile(std::string kind, Output output) : file_format_(std::move(kind)), output_file_(std::move(output)) {}
+  PlotFile(std::string kind, CommandOutput output) : file_format_(std::move(kind)), output_file_(std::move(output)) {}
   std::string file_format_;
-  Output output_file_;
+  CommandOutput output_file_;
 };
 
 }  // namespace joulemap::cli

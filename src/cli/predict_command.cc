@@ -141,8 +141,8 @@ int run_predict(PredictFlags flags, const CommandLine& line) {
   if (flags.model_file.empty()) {
     return print_error({ErrorCode::usage, "predict needs a model", "joulemap predict model.onnx, or - for stdin"});
   }
-  Result<Output> output =
-      Output::open(flags.output_file, std::vector{flags.model_file, flags.device_flags.profile_file});
+  Result<CommandOutput> output =
+      CommandOutput::open(flags.output_file, std::vector{flags.model_file, flags.device_flags.profile_file});
   if (!output) return print_error(output.error());
   const Result<predict::PredictionReport> report = make_prediction_report(flags);
   if (!report) return print_error(report.error());
@@ -153,7 +153,8 @@ int run_predict(PredictFlags flags, const CommandLine& line) {
   const Status written = output->write(text);
   if (!written) return print_error(written.error());
   if (const std::string warning = predict::lower_bound_warning(report->prediction); !warning.empty()) {
-    const Status warned = write_to_stream(Stream::error, fmt::format("joulemap: warning: {}\n", printable(warning)));
+    const Status warned =
+        write_to_stream(StandardStream::error, fmt::format("joulemap: warning: {}\n", printable(warning)));
     if (!warned) return print_error(warned.error());
   }
   if (report->prediction.is_total_sound) return kExitSuccess;

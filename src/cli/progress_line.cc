@@ -12,7 +12,7 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::int64_t kTimeBeforeShown_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kShowDelay_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kRedrawInterval_ns = kNanosecondsPerSecond / 4;
 constexpr std::size_t kMaxProgressLineWidth = 79;  // a longer line would wrap, and only its last row would be cleared
 
@@ -25,17 +25,17 @@ ProgressLine::~ProgressLine() {
   if (last_drawn_ns_ != 0) replace_status_line("");
 }
 
-ProgressCallback ProgressLine::callback() {
+ProgressCallback ProgressLine::make_progress_callback() {
   if (!is_shown_) return {};
   return [this](double share) { show(share); };
 }
 
 void ProgressLine::show(double share) {
   const std::int64_t now_ns = monotonic_ns();
-  if (now_ns - began_ns_ < kTimeBeforeShown_ns || now_ns - last_drawn_ns_ < kRedrawInterval_ns) return;
+  if (now_ns - began_ns_ < kShowDelay_ns || now_ns - last_drawn_ns_ < kRedrawInterval_ns) return;
   last_drawn_ns_ = now_ns;
   const std::string text = report::progress_text(activity_, share, seconds(now_ns - began_ns_));
-  replace_status_line(report::shortened(text, kMaxProgressLineWidth));
+  replace_status_line(report::shorten_to_columns(text, kMaxProgressLineWidth));
 }
 
 }  // namespace joulemap::cli

@@ -23,7 +23,7 @@ class ProgressLine {
 
   // Callback to which the task passes the share that is done, 0 to 1. `this` must outlive it. Empty function if nothing
   // is shown.
-  ProgressCallback callback();
+  ProgressCallback make_progress_callback();
 
  private:
   void show(double share);

@@ -154,13 +154,13 @@ std::string describe_replaced_file(const std::string& file) {
 Status print_record_result(const RecordResult& result, const RecordFlags& flags, const std::string& replaced_file_text,
                            const CommandLine& line) {
   // The output of the command may end without a newline.
-  if (flags.as_json) return write_to_stream(Stream::out, "\n" + report::record_json(result) + "\n");
+  if (flags.as_json) return write_to_stream(StandardStream::out, "\n" + report::record_json(result) + "\n");
   if (line.quiet) return Done{};
   const report::TextStyle style = style_of_stderr(line.colour);
   std::string text = make_record_summary(result, style);
   if (text.empty() || line.is_verbose) text += report::record_text(result);
   if (result.file_bytes > 0) text += replaced_file_text;
-  return write_to_stream(Stream::error, text + report::record_diagnostics_text(result));
+  return write_to_stream(StandardStream::error, text + report::record_diagnostics_text(result));
 }
 
 int run_record(const RecordFlags& flags, const CommandLine& line) {
@@ -191,7 +191,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   options.keep_arguments = flags.keep_arguments;
   if (flags.announces_recording) {
     options.on_recording_begun = [](std::span<const std::string> variables) {
-      return write_to_stream(Stream::out, report::recording_json(variables) + "\n");
+      return write_to_stream(StandardStream::out, report::recording_variables_json(variables) + "\n");
     };
   }
   options.read_framework_traces = ingest::read_framework_traces;
@@ -200,7 +200,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   options.environment_facts = session::describe_environment(line.system_root);
   // Without stored calibrations, the analysis uses the nominal values of the channels.
   if (const auto known = recording::load_calibrations(calibration_path())) {
-    options.channel_calibrations = recording::calibrations_for_channels(*known, meter->channels());
+    options.channel_calibrations = recording::find_calibrations_for_channels(*known, meter->channels());
   }
   Diagnostics capture_notes;
   if (flags.trace_mode != "off") {
@@ -208,7 +208,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
     if (!files) {
       capture_notes.add({"no_capture", 1, files.error().message, files.error().remedy});
     } else {
-      CaptureEnvironment capture = capture_environment(*files, flags.trace_mode);
+      CaptureEnvironment capture = make_capture_environment(*files, flags.trace_mode);
       options.command_variables = std::move(capture.variables);
       capture_notes = std::move(capture.diagnostics);
       if (flags.dithers_launches) request_dithering(options);
@@ -217,9 +217,10 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   }
   options.setup_diagnostics = capture_notes;
   // With --sysroot or --replay the sensors are not those of this machine: the kernel library is not used.
-  const bool is_real = line.system_root.is_real() && line.replay_option.empty() && has_known_gpu(meter->channels());
+  const bool is_this_machine =
+      line.system_root.is_this_machine() && line.replay_option.empty() && has_known_gpu(meter->channels());
   const std::string library = kernel_library_path();
-  if (is_real && flags.trace_mode != "off") {
+  if (is_this_machine && flags.trace_mode != "off") {
     options.find_known_powers = [&](const std::string& folder, Diagnostics& diagnostics) {
       return read_library_kernel_powers(library, folder, diagnostics);
     };
@@ -231,7 +232,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   live.reset();
   if (!result) return print_error(result.error());
   const bool is_joined = result->file_bytes > 0;  // otherwise the parts stay in their folder
-  if (is_real && is_joined && !flags.skips_library_update && flags.trace_mode != "off")
+  if (is_this_machine && is_joined && !flags.skips_library_update && flags.trace_mode != "off")
     update_kernel_library(library, *result);
   note_unavailable_sensors(meter->sensors(), !flags.sensor_filter.empty(), result->diagnostics);
   const Status written = print_record_result(*result, flags, replaced_file_text, line);

@@ -71,7 +71,7 @@ Result<std::string> make_disclosure(const ReportResult& result, const ReportFlag
   if (!disclosure) return std::move(disclosure).error();
   if (!disclosure->missing_members.empty()) {
     const Status warned = write_to_stream(
-        Stream::error,
+        StandardStream::error,
         fmt::format("joulemap: incomplete: {} also requires {}\njoulemap: -> add them with --into FILE\n",
                     flags.disclosure_format, fmt::join(disclosure->missing_members, ", ")));
     if (!warned) return warned.error();
@@ -108,7 +108,7 @@ std::vector<std::string> report_input_files(const ReportFlags& flags) {
 
 int write_report_plot(const ReportFlags& flags) {
   const report::PlotQuery query{
-      .plot = report::find_plot(flags.plot_name).value_or(report::Plot::timeline),
+      .plot = report::find_plot(flags.plot_name).value_or(report::PlotKind::timeline),
       .by = flags.by,
       .name_filter = flags.name_filter,
       .max_items = flags.shown_row_count,
@@ -126,7 +126,7 @@ int write_report_plot(const ReportFlags& flags) {
                                 true,
                                 {}};
   wanted.excluded_domains = std::move(attribution_options->excluded_domains);
-  if (query.plot == report::Plot::lines) wanted.limits.layer_points = kMaxPointsPerLine;
+  if (query.plot == report::PlotKind::lines) wanted.limits.layer_points = kMaxPointsPerLine;
   if (report::plotted_distribution_level(query) == "phase") wanted.limits.distribution_level = DistributionLevel::phase;
   if (!flags.name_filter.empty())
     wanted.limits.distributions = kMaxPlottedLayers;  // layers that match may have little energy
@@ -179,13 +179,13 @@ int run_report(ReportFlags flags, const CommandLine& line) {
         write_page(flags.recording_files, flags.html_file, flags.attribution_options, line);
     if (notes && !line.quiet) {
       if (const Status written =
-              write_to_stream(Stream::error, fmt::format("joulemap: wrote {}\n", printable(flags.html_file)));
+              write_to_stream(StandardStream::error, fmt::format("joulemap: wrote {}\n", printable(flags.html_file)));
           !written)
         return print_error(written.error());
     }
     return notes ? strict_exit_code(kExitSuccess, flags.is_strict, *notes) : print_error(notes.error());
   }
-  Result<Output> output = Output::open(flags.output_file, report_input_files(flags));
+  Result<CommandOutput> output = CommandOutput::open(flags.output_file, report_input_files(flags));
   if (!output) return print_error(output.error());
   Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
   if (!attribution_options) return print_error(attribution_options.error());
@@ -209,7 +209,7 @@ int run_report(ReportFlags flags, const CommandLine& line) {
   return written ? strict_exit_code(kExitSuccess, flags.is_strict, notes) : print_error(written.error());
 }
 
-void add_view_flags(CLI::App& verb, ReportFlags& flags) {
+void add_display_flags(CLI::App& verb, ReportFlags& flags) {
   const std::map<std::string, report::SortBy> orders = {
       {"energy", report::SortBy::energy}, {"time", report::SortBy::time}, {"power", report::SortBy::power},
       {"count", report::SortBy::count},   {"name", report::SortBy::name}, {"order", report::SortBy::order}};
@@ -293,7 +293,7 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
       ->check(word_choice_validator({"domain", "phase", "layer", "module", "op", "tensor", "function", "region",
                                      "kernel", "step", "epoch", "rank", "stack", "request", "token"}));
   add_attribution_flags(verb, flags->attribution_options);
-  add_view_flags(verb, *flags);
+  add_display_flags(verb, *flags);
   verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.report/1)");
   add_output_format_flags(verb, *flags);
   verb.add_option("-o,--output", flags->output_file, "write to FILE")->type_name("FILE");

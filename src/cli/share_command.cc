@@ -42,7 +42,7 @@ int share_recording(const ShareFlags& flags) {
                                        shared->dropped_bytes};
   const std::string text =
       flags.as_json ? report::shared_recording_json(result) + "\n" : report::shared_recording_text(result);
-  const Status written = write_to_stream(Stream::out, text);
+  const Status written = write_to_stream(StandardStream::out, text);
   return written ? kExitSuccess : print_error(written.error());
 }
 

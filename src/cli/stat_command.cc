@@ -57,18 +57,19 @@ int exit_code_of(const StatResult& result) {
 }
 
 // Prints the result when the command has ended. Failures are printed, but joulemap still exits with the command's code.
-void print_stat_result(const StatFlags& flags, const StatResult& result, Output& output) {
+void print_stat_result(const StatFlags& flags, const StatResult& result, CommandOutput& output) {
   const std::string text = flags.as_json ? report::stat_json(result) + "\n" : report::stat_text(result);
   if (!flags.output_file.empty()) {
     const Status written = output.write(text);
     if (written) return;
     print_error(written.error());  // such as a full disk: print the result to stderr instead
-    static_cast<void>(write_to_stream(Stream::error, text));
+    static_cast<void>(write_to_stream(StandardStream::error, text));
     return;
   }
   // The output of the command may end without a newline.
-  const Status written = flags.as_json ? write_to_stream(Stream::out, flags.command_words.empty() ? text : "\n" + text)
-                                       : write_to_stream(Stream::error, text);
+  const Status written = flags.as_json
+                             ? write_to_stream(StandardStream::out, flags.command_words.empty() ? text : "\n" + text)
+                             : write_to_stream(StandardStream::error, text);
   if (!written) print_error(written.error());
 }
 
@@ -82,14 +83,15 @@ session::StatOptions stat_options(const StatFlags& flags) {
   options.keep_intervals = flags.as_json;
   options.on_interval = [](const StatInterval& interval) {
     // Ignores errors: a closed stderr must not stop the measurement.
-    static_cast<void>(write_to_stream(Stream::error, report::stat_interval_text(interval, interval.from_s == 0)));
+    static_cast<void>(
+        write_to_stream(StandardStream::error, report::stat_interval_text(interval, interval.from_s == 0)));
   };
   return options;
 }
 
 int run_stat(const StatFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return print_error(*error);
-  Result<Output> output = Output::open(flags.output_file, std::vector{line.replay_option});
+  Result<CommandOutput> output = CommandOutput::open(flags.output_file, std::vector{line.replay_option});
   if (!output) return print_error(output.error());
   sampling::SensorOptions sensors{.root = line.system_root,
                                   .sensors = flags.sensor_filter,
@@ -106,7 +108,7 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
   Result<StatResult> result = session::measure_command(*meter, stat_options(flags));
   if (!result) return print_error(result.error());
   note_unavailable_sensors(meter->sensors(), !flags.sensor_filter.empty(), result->diagnostics);
-  if (!flags.keep_arguments) result->command = redacted_arguments(result->command);
+  if (!flags.keep_arguments) result->command = redact_arguments(result->command);
   result->summary = report::summarize_runs(result->runs, result->interval);
   print_stat_result(flags, *result, *output);
   Diagnostics all_diagnostics = result->diagnostics;

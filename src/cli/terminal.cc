@@ -23,14 +23,14 @@ std::string_view terminal_environment_variable(const char* name) {
 }
 
 // Unicode if the locale is UTF-8. The first of LC_ALL, LC_CTYPE and LANG that is set decides, as in the C library.
-report::Characters locale_character_set() {
+report::CharacterSet locale_character_set() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const std::string_view locale = terminal_environment_variable(name);
     if (locale.empty()) continue;
     const bool utf8 = locale.find("UTF-8") != locale.npos || locale.find("utf8") != locale.npos;
-    return utf8 ? report::Characters::unicode : report::Characters::ascii;
+    return utf8 ? report::CharacterSet::unicode : report::CharacterSet::ascii;
   }
-  return report::Characters::ascii;
+  return report::CharacterSet::ascii;
 }
 
 std::optional<std::size_t> terminal_columns(int fd) {

@@ -38,7 +38,7 @@ int verify_bundle(const VerifyFlags& flags) {
     result.error = computed.error().message;
   }
   const std::string text = flags.as_json ? report::verification_json(result) + "\n" : report::verification_text(result);
-  if (const Status printed = write_to_stream(Stream::out, text); !printed) return print_error(printed.error());
+  if (const Status printed = write_to_stream(StandardStream::out, text); !printed) return print_error(printed.error());
   return result.is_valid() ? kExitSuccess : kExitFailure;
 }
 

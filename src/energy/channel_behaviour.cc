@@ -21,8 +21,8 @@ constexpr double kMaxSlipFraction = 0.05;
 ChannelBehaviour::ChannelBehaviour(const Channel& channel)
     : channel_(channel),
       accumulator_(channel),
-      update_clock_(channel.kind == ChannelKind::counter ? UpdateTimeEstimator::EqualValues::imply_no_update
-                                                         : UpdateTimeEstimator::EqualValues::are_inconclusive) {}
+      update_clock_(channel.kind == ChannelKind::counter ? UpdateTimeEstimator::EqualValueMeaning::no_update
+                                                         : UpdateTimeEstimator::EqualValueMeaning::inconclusive) {}
 
 void ChannelBehaviour::observe(const Reading& reading) {
   if (reading.code != ReadCode::ok) return;

@@ -23,7 +23,8 @@ class ChannelBehaviour {
 
   struct UpdateTiming {
     double period_s = 0;
-    double spread_s = 0;  // regular: half width of the interval that contains the period; else sd of the intervals
+    double period_uncertainty_s =
+        0;  // regular: half width of the interval that contains the period; else sd of the intervals
     bool is_regular = false;
   };
   // None when fewer than two intervals between changes were seen.

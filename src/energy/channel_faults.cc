@@ -59,10 +59,10 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
              subject),
          "joulemap was stopped or got no CPU time"});
   }
-  if (energy.stopped_update_s > 0) {
+  if (energy.frozen_tail_s > 0) {
     diagnostics.add({"counter_frozen", 1,
                      fmt::format("{} did not change in the last {:.3g} s; the energy of that time is missing", subject,
-                                 energy.stopped_update_s),
+                                 energy.frozen_tail_s),
                      ""});
   } else if (energy.missing_reason == "frozen") {
     diagnostics.add({"counter_frozen", 1, fmt::format("{} never changed: its energy is unknown", subject),
@@ -85,15 +85,15 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
                                  "around it, and the interval covers the observed range of power",
                                  channel.domain, energy.interpolated_s),
                      "joulemap was stopped or got no CPU time, or the sensor failed"});
-  } else if (energy.pauses_s > 0) {
+  } else if (energy.total_pause_s > 0) {
     diagnostics.add(
         {"readings_paused", energy.pause_count,
          fmt::format(
              "{} was not read for {:.3g} s; its counter covers that time, but not when in it the energy was used",
-             channel.domain, energy.pauses_s),
+             channel.domain, energy.total_pause_s),
          "joulemap was stopped or got no CPU time, or the sensor failed"});
   }
-  const double other_missing_s = energy.missing_s - energy.stopped_update_s - energy.interpolated_s;
+  const double other_missing_s = energy.missing_s - energy.frozen_tail_s - energy.interpolated_s;
   if (energy.joules && other_missing_s > 0.05) {
     diagnostics.add(
         {"energy_missing", 1,

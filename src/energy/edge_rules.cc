@@ -21,7 +21,7 @@ bool is_slowly_updating_counter(const Channel& channel) {
   return has_counter_updates(channel) && channel.refresh_s >= kMinSlowUpdatePeriod_s;
 }
 
-double unobserved_half_width_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w) {
+double max_edge_error_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w) {
   const double most_j = std::min(to.joules, from.joules + most_w * seconds(edge.time_ns - from.time_ns));
   const double least_j = std::max(from.joules, to.joules - most_w * seconds(to.time_ns - edge.time_ns));
   return std::max({most_j - edge.joules, edge.joules - least_j, 0.0});
@@ -55,18 +55,19 @@ void UpdatePeriodEstimate::add_interval(const CounterUpdate& previous, const Cou
   const std::int64_t time_error_ns = (step.time_ns - step.earliest_ns) + (previous.time_ns - previous.earliest_ns);
   if (time_error_ns * 2 > interval_ns) return;
   const std::int64_t known_ns = period_ns().value_or(interval_ns);
-  if (interval_ns > known_ns + known_ns / 2) return;              // reads missed an update in this interval
-  if (interval_ns * 2 < known_ns) sum_ns_ = interval_count_ = 0;  // reads missed an update in each earlier interval
-  sum_ns_ += interval_ns;
+  if (interval_ns > known_ns + known_ns / 2) return;  // reads missed an update in this interval
+  if (interval_ns * 2 < known_ns)
+    interval_sum_ns_ = interval_count_ = 0;  // reads missed an update in each earlier interval
+  interval_sum_ns_ += interval_ns;
   ++interval_count_;
 }
 
 std::optional<std::int64_t> UpdatePeriodEstimate::period_ns() const {
   if (interval_count_ == 0) return std::nullopt;
-  return sum_ns_ / interval_count_;
+  return interval_sum_ns_ / interval_count_;
 }
 
-double typical_update_j(const EnergyTally& tally, std::optional<std::int64_t> refresh_ns) {
+double typical_update_energy_j(const EnergyTally& tally, std::optional<std::int64_t> refresh_ns) {
   if (tally.update_count == 0) return 0;
   const double per_change_j = tally.joules / static_cast<double>(tally.update_count);
   const double seen_s = seconds(tally.last_ns - tally.first_ns - tally.unknown_energy_ns);

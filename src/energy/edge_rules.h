@@ -60,7 +60,7 @@ bool has_counter_updates(const Channel& channel);
 bool is_slowly_updating_counter(const Channel& channel);
 
 // Maximum error of `edge.joules`, in J, when the power between the points `from` and `to` stays between 0 and `most_w`.
-double unobserved_half_width_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w);
+double max_edge_error_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w);
 
 // Why a counter without an update for `elapsed_s` yields no energy: the code of a failed last read, otherwise "frozen"
 // or "too-short".
@@ -85,19 +85,19 @@ class UpdatePeriodEstimate {
  public:
   UpdatePeriodEstimate() = default;
   explicit UpdatePeriodEstimate(std::optional<std::int64_t> known_ns)
-      : sum_ns_(known_ns.value_or(0)), interval_count_(known_ns ? 1 : 0) {}
+      : interval_sum_ns_(known_ns.value_or(0)), interval_count_(known_ns ? 1 : 0) {}
 
   void add_interval(const CounterUpdate& previous, const CounterUpdate& step) noexcept;
   bool is_known() const { return interval_count_ > 0; }
   std::optional<std::int64_t> period_ns() const;
 
  private:
-  std::int64_t sum_ns_ = 0;
+  std::int64_t interval_sum_ns_ = 0;
   std::int64_t interval_count_ = 0;
 };
 
 // Energy of one counter update: the mean energy per observed change or, if the update period is known, mean power times
 // that period, whichever is smaller (a change may cover several updates). 0 without updates.
-double typical_update_j(const EnergyTally& tally, std::optional<std::int64_t> refresh_ns);
+double typical_update_energy_j(const EnergyTally& tally, std::optional<std::int64_t> refresh_ns);
 
 }  // namespace joulemap

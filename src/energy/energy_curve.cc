@@ -33,17 +33,17 @@ EnergyCurve::EnergyCurve(const Channel& channel, Retention retention, std::optio
       lag_ns_(is_slowly_updating_counter(channel) && channel.domain_class == DomainClass::gpu ? kUsualCounterLag_ns
                                                                                               : 0),
       accumulator_(channel),
-      refresh_(known_refresh_ns ? known_refresh_ns : declared_refresh_ns(channel)),
+      update_period_estimate_(known_refresh_ns ? known_refresh_ns : declared_refresh_ns(channel)),
       read_pauses_(channel) {
   if (retention == Retention::latest) points_.reserve(2 * kLatestPoints);
   if (!is_slowly_updating_counter(channel)) return;
   const double declared_ns = channel.refresh_s * static_cast<double>(kNanosecondsPerSecond);
-  update_clock_.emplace(UpdateTimeEstimator::EqualValues::imply_no_update, kNvmlLatchDelay_ns);
+  update_clock_.emplace(UpdateTimeEstimator::EqualValueMeaning::no_update, kNvmlLatchDelay_ns);
   update_clock_->suggest_period(declared_ns, kDeclaredPeriodTolerance * declared_ns);
 }
 
 std::int64_t EnergyCurve::refresh_ns() const {
-  return refresh_.period_ns().value_or(seconds_to_ns(channel_.refresh_s));
+  return update_period_estimate_.period_ns().value_or(seconds_to_ns(channel_.refresh_s));
 }
 
 void EnergyCurve::suggest_period(double period_ns, double tolerance_ns) noexcept {
@@ -80,7 +80,7 @@ void EnergyCurve::observe(const Reading& reading) noexcept {
   } else if (now.update_count != before.update_count) {
     observe_update(previous, reading);
   } else {
-    points_.back().last_shown_ns = reading.before_ns;
+    points_.back().last_read_with_value_ns = reading.before_ns;
   }
   refine_recent_points(reading.before_ns);
 }
@@ -89,24 +89,24 @@ void EnergyCurve::observe(const Reading& reading) noexcept {
 // were earlier, the second reading would show a later update.
 void EnergyCurve::observe_update(const std::optional<CounterUpdate>& previous, const Reading& reading) noexcept {
   const CounterUpdate& step = *accumulator_.last_update();
-  if (previous) refresh_.add_interval(*previous, step);
+  if (previous) update_period_estimate_.add_interval(*previous, step);
   const std::int64_t unread_ns = step.time_ns - step.earliest_ns;
   const std::int64_t half_ns = std::min(unread_ns, refresh_ns()) / 2;
   // Without an observed update period, the declared one may be wrong: the update may lie anywhere between the readings.
-  const std::int64_t time_error_ns = refresh_.is_known() ? half_ns : unread_ns - half_ns;
+  const std::int64_t time_error_ns = update_period_estimate_.is_known() ? half_ns : unread_ns - half_ns;
   add({step.time_ns - half_ns, step.joules, time_error_ns, reading.before_ns, 0,
        accumulator_.tally().unknown_energy_ns});
   points_.back().read_error_ns = read_error_ns(reading);
-  if (starts_at_first_reading_ && !first_time_is_computed_ && !update_clock_) set_first_point_time();
+  if (starts_at_first_reading_ && !is_first_time_computed_ && !update_clock_) set_first_point_time();
 }
 
 // Sets the time of the first point: its value dates from the update before the first observed one.
 void EnergyCurve::set_first_point_time() noexcept {
-  if (!refresh_.is_known() || points_.size() < 2) return;
+  if (!update_period_estimate_.is_known() || points_.size() < 2) return;
   CurvePoint& first = points_.front();
   first.time_ns = std::min(first.read_ns, points_[1].time_ns - refresh_ns());
   first.time_error_ns = points_[1].time_error_ns;
-  first_time_is_computed_ = true;
+  is_first_time_computed_ = true;
 }
 
 void EnergyCurve::add(CurvePoint next) noexcept {
@@ -158,7 +158,7 @@ std::int64_t EnergyCurve::update_time_of_point(std::size_t index) const {
   // one too early.
   update_ns += std::max(std::int64_t{0}, (near_ns - update_ns) / period_ns) * period_ns;
   if (update_ns <= point.read_ns - unsure_ns) return update_ns;
-  if (point.last_shown_ns > update_ns + unsure_ns) return update_ns;
+  if (point.last_read_with_value_ns > update_ns + unsure_ns) return update_ns;
   const bool changed_soon =
       index + 1 < points_.size() && points_[index + 1].read_ns < update_ns + period_ns - unsure_ns;
   if (changed_soon) return update_ns - period_ns;
@@ -186,7 +186,8 @@ double EnergyCurve::interpolated_energy_j(std::size_t after, std::int64_t time_n
   const std::optional<double> profiled_j = power_profile_.energy_in_span_j({from.time_ns, to.time_ns});
   double share = fraction_of_span(time_ns, from.time_ns, to.time_ns);
   if (profiled_j && *profiled_j > 0) {
-    const double until_j = power_profile_.cumulative_j(time_ns) - power_profile_.cumulative_j(from.time_ns);
+    const double until_j =
+        power_profile_.cumulative_energy_j(time_ns) - power_profile_.cumulative_energy_j(from.time_ns);
     share = std::clamp(until_j / *profiled_j, 0.0, 1.0);
   }
   return from.joules + share * (to.joules - from.joules);
@@ -204,7 +205,8 @@ double EnergyCurve::extrapolated_energy_j(std::int64_t time_ns) const {
     return last.joules + scale * *profiled_j;
   }
   // Without a known update period the time of a counter's first point is a guess and yields no power.
-  const std::size_t first = has_counter_updates(channel_) && starts_at_first_reading_ && !refresh_.is_known() ? 1 : 0;
+  const std::size_t first =
+      has_counter_updates(channel_) && starts_at_first_reading_ && !update_period_estimate_.is_known() ? 1 : 0;
   if (points_.size() < first + 2) return last.joules;
   std::size_t index = points_.size() - 2;
   while (index > first && last.time_ns - points_[index].time_ns < kLatestPowerWindow_ns) --index;
@@ -277,13 +279,14 @@ double EnergyCurve::edge_half_width_j(std::size_t after, const EnergyPoint& edge
   const double most_w = max_power_around_w(after);
   const double share = fraction_of_span(edge.time_ns, from.time_ns, to.time_ns);
   const double blur_s = (1 - share) * seconds(from.time_error_ns) + share * seconds(to.time_error_ns);
-  double half_width_j = unobserved_half_width_j(from, to, edge, most_w);
+  double half_width_j = max_edge_error_j(from, to, edge, most_w);
   if (power_profile_.energy_in_span_j({from.time_ns, to.time_ns})) {
     const double moved_j = kPowerHistoryRelativeError * std::min(edge.joules - from.joules, to.joules - edge.joules);
     half_width_j = std::min(half_width_j, moved_j + most_w * kPowerHistoryPeriod_s);
   }
   // Without a known update period, the age of a counter's first value is unknown.
-  const bool is_guess = after == 1 && starts_at_first_reading_ && has_counter_updates(channel_) && !refresh_.is_known();
+  const bool is_guess =
+      after == 1 && starts_at_first_reading_ && has_counter_updates(channel_) && !update_period_estimate_.is_known();
   if (is_guess) half_width_j = std::max(half_width_j, kEdgeErrorInIncrements * (to.joules - from.joules));
   half_width_j += std::min(most_w / kMaxUnobservedPowerRatio * blur_s, to.joules - from.joules);
   // The values of the two points may have been taken earlier or later during their reads, but not beyond the energy of
@@ -306,21 +309,21 @@ bool EnergyCurve::has_stopped_updating(std::int64_t time_ns) const {
   return seconds(time_ns - last.time_ns) > longest_s;
 }
 
-std::optional<WindowEdgeEnergy> EnergyCurve::edge_at(std::int64_t time_ns) const {
+std::optional<WindowEdgeEnergy> EnergyCurve::edge_energy_at(std::int64_t time_ns) const {
   if (points_.empty()) return std::nullopt;
   const std::size_t after = first_point_after(time_ns + lag_ns_);
-  if (after == 0) return starts_at_first_reading_ ? std::optional(edge_before_first(time_ns)) : std::nullopt;
-  return after == points_.size() ? edge_after_last(time_ns) : edge_between(time_ns, after);
+  if (after == 0) return starts_at_first_reading_ ? std::optional(edge_energy_before_first(time_ns)) : std::nullopt;
+  return after == points_.size() ? edge_energy_after_last(time_ns) : edge_energy_between(time_ns, after);
 }
 
-WindowEdgeEnergy EnergyCurve::edge_before_first(std::int64_t time_ns) const {
+WindowEdgeEnergy EnergyCurve::edge_energy_before_first(std::int64_t time_ns) const {
   WindowEdgeEnergy edge{.time_ns = time_ns, .is_settled = true, .previous_point_ns = time_ns};
   edge.cumulative_energy.joules = points_.front().joules;
   edge.nearest_point_gap_s = seconds(points_.front().time_ns - lag_ns_ - time_ns);
   return edge;
 }
 
-WindowEdgeEnergy EnergyCurve::edge_between(std::int64_t time_ns, std::size_t after) const {
+WindowEdgeEnergy EnergyCurve::edge_energy_between(std::int64_t time_ns, std::size_t after) const {
   const std::int64_t shown_ns = time_ns + lag_ns_;
   const double joules = interpolated_energy_j(after, shown_ns);
   const CurvePoint& from = points_[after - 1];
@@ -329,21 +332,21 @@ WindowEdgeEnergy EnergyCurve::edge_between(std::int64_t time_ns, std::size_t aft
           .cumulative_energy = {joules, edge_half_width_j(after, {shown_ns, joules})},
           .is_settled = true,
           .previous_point_ns = from.time_ns,
-          .in_first_update_period = after == 1 && starts_at_first_reading_ && has_counter_updates(channel_),
+          .is_in_first_update_period = after == 1 && starts_at_first_reading_ && has_counter_updates(channel_),
           .trapezoid_error_before_j2 = from.trapezoid_error_j2,
           .trapezoid_error_after_j2 = to.trapezoid_error_j2,
           .unknown_energy_before_ns = from.unknown_energy_ns,
           .unknown_energy_after_ns = to.unknown_energy_ns};
 }
 
-WindowEdgeEnergy EnergyCurve::edge_after_last(std::int64_t time_ns) const {
+WindowEdgeEnergy EnergyCurve::edge_energy_after_last(std::int64_t time_ns) const {
   const CurvePoint& last = points_.back();
   const std::int64_t shown_ns = time_ns + lag_ns_;
   WindowEdgeEnergy edge{
       .time_ns = time_ns,
       .cumulative_energy = {last.joules, 0},
       .previous_point_ns = last.time_ns,
-      .in_first_update_period = points_.size() == 1 && starts_at_first_reading_ && has_counter_updates(channel_),
+      .is_in_first_update_period = points_.size() == 1 && starts_at_first_reading_ && has_counter_updates(channel_),
       .trapezoid_error_before_j2 = last.trapezoid_error_j2,
       .trapezoid_error_after_j2 = last.trapezoid_error_j2,
       .unknown_energy_before_ns = last.unknown_energy_ns,
@@ -353,7 +356,8 @@ WindowEdgeEnergy EnergyCurve::edge_after_last(std::int64_t time_ns) const {
     return edge;
   }
   edge.cumulative_energy.joules = extrapolated_energy_j(shown_ns);
-  const double step_j = has_counter_updates(channel_) ? typical_update_j(tally(), refresh_.period_ns()) : 0;
+  const double step_j =
+      has_counter_updates(channel_) ? typical_update_energy_j(tally(), update_period_estimate_.period_ns()) : 0;
   edge.cumulative_energy.half_width_j = edge.cumulative_energy.joules - last.joules + kEdgeErrorInIncrements * step_j;
   return edge;
 }
@@ -367,7 +371,7 @@ void EnergyCurve::bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, dou
     const double inside_s = seconds(std::min(pause.end_ns, span.end_ns) - std::max(pause.begin_ns, span.begin_ns));
     if (inside_s <= 0) return;
     ++energy.pause_count;
-    energy.pauses_s += inside_s;
+    energy.total_pause_s += inside_s;
     if (!is_gauge) return;
     energy.interpolated_s += inside_s;
     const double bridge_w =
@@ -377,11 +381,11 @@ void EnergyCurve::bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, dou
 }
 
 ChannelEnergy EnergyCurve::energy_between(std::int64_t begin_ns, std::int64_t end_ns) const {
-  const std::optional<WindowEdgeEnergy> begin = edge_at(begin_ns);
-  const std::optional<WindowEdgeEnergy> end = edge_at(end_ns);
+  const std::optional<WindowEdgeEnergy> begin = edge_energy_at(begin_ns);
+  const std::optional<WindowEdgeEnergy> end = edge_energy_at(end_ns);
   // Between the first reading and the first update, the age of the first value is unknown.
-  const bool is_guess =
-      begin && end && begin->in_first_update_period && end->in_first_update_period && !refresh_.is_known();
+  const bool is_guess = begin && end && begin->is_in_first_update_period && end->is_in_first_update_period &&
+                        !update_period_estimate_.is_known();
   if (begin && end && !is_guess) return energy_between(*begin, *end, {});
   ChannelEnergy energy{.channel = channel_, .tally = tally()};
   const double still_s = end ? seconds(std::max(tally().last_ns, end_ns) - end->previous_point_ns) : 0;
@@ -417,7 +421,7 @@ ChannelEnergy EnergyCurve::energy_between(const WindowEdgeEnergy& begin, const W
     return energy;
   }
   const bool is_frozen = has_counter_updates(channel_) && !failed && end.nearest_point_gap_s > 0;
-  energy.stopped_update_s = is_frozen ? std::clamp(still_s, 0.0, std::min(end.nearest_point_gap_s, elapsed_s)) : 0;
+  energy.frozen_tail_s = is_frozen ? std::clamp(still_s, 0.0, std::min(end.nearest_point_gap_s, elapsed_s)) : 0;
   energy.joules = std::max(end.cumulative_energy.joules - begin.cumulative_energy.joules, 0.0);
   energy.tally.trapezoid_error_j =
       std::sqrt(std::max(end.trapezoid_error_after_j2 - begin.trapezoid_error_before_j2, 0.0));

@@ -9,8 +9,8 @@
 //
 // The share is computed from the energy of the history when the history covers both points, else from time. A point of
 // a counter is an update: it happened between the two readings around it, at most one update period before the second.
-// For a slow counter with regular updates an UpdateTimeEstimator provides the time. It is most accurate after later updates
-// have been seen, so such points stay open for 20 s. Counter and history cover energy up to kUsualCounterLag_ns
+// For a slow counter with regular updates an UpdateTimeEstimator provides the time. It is most accurate after later
+// updates have been seen, so such points stay open for 20 s. Counter and history cover energy up to kUsualCounterLag_ns
 // earlier. A point of a gauge or an estimate is a reading. An edge is settled once the point after it is known.
 #pragma once
 
@@ -31,11 +31,11 @@ namespace joulemap {
 // The energy at one time and how well it is known.
 struct WindowEdgeEnergy {
   std::int64_t time_ns = 0;
-  EdgeEnergy cumulative_energy;         // energy since the first reading
-  bool is_settled = false;              // false: extrapolated from the last point
-  std::int64_t previous_point_ns = 0;   // time of the preceding point
-  bool in_first_update_period = false;  // between the first reading of a counter and its first observed update
-  double nearest_point_gap_s = 0;       // time without information between the edge and the nearest point
+  EdgeEnergy cumulative_energy;            // energy since the first reading
+  bool is_settled = false;                 // false: extrapolated from the last point
+  std::int64_t previous_point_ns = 0;      // time of the preceding point
+  bool is_in_first_update_period = false;  // between the first reading of a counter and its first observed update
+  double nearest_point_gap_s = 0;          // time without information between the edge and the nearest point
   // At the points before and after the edge: squared integration error of a gauge so far, and time so far whose energy
   // is unknown (EnergyTally::unknown_energy_ns).
   double trapezoid_error_before_j2 = 0;
@@ -65,17 +65,17 @@ class EnergyCurve {
   // Passes on the period of another value of the same device (UpdateTimeEstimator::suggest_period).
   void suggest_period(double period_ns, double tolerance_ns) noexcept;
   // Keeps the points around a time that will be queried, even when the curve is thinned.
-  void retain_around(std::int64_t time_ns) { retained_times_ns_.push_back(time_ns); }
+  void retain_points_around(std::int64_t time_ns) { retained_times_ns_.push_back(time_ns); }
 
   // None when the retained past does not reach back that far, or there is no good reading yet.
-  std::optional<WindowEdgeEnergy> edge_at(std::int64_t time_ns) const;
+  std::optional<WindowEdgeEnergy> edge_energy_at(std::int64_t time_ns) const;
   // The energy between two times or edges, with the tally of faults since `at_begin` (the first form: since the first
   // reading). Without energy, `reason` is "frozen", "too-short" (no update yet), or the code of a failed read.
   ChannelEnergy energy_between(std::int64_t begin_ns, std::int64_t end_ns) const;
   ChannelEnergy energy_between(const WindowEdgeEnergy& begin, const WindowEdgeEnergy& end,
                                const EnergyTally& at_begin) const;
 
-  // Same energy as edge_at, without its error; 0 without readings.
+  // Same energy as edge_energy_at, without its error; 0 without readings.
   double joules_at(std::int64_t time_ns) const { return joules_at(time_ns, lag_ns_); }
   // The same for a counter lag of `lag_ns`.
   double joules_at(std::int64_t time_ns, std::int64_t lag_ns) const;
@@ -97,7 +97,7 @@ class EnergyCurve {
   const UpdateTimeEstimator* clock() const { return update_clock_ ? &*update_clock_ : nullptr; }
   // Update period of the counter: observed, otherwise declared by its sensor.
   std::int64_t refresh_ns() const;
-  bool is_refresh_known() const { return refresh_.is_known(); }
+  bool is_refresh_known() const { return update_period_estimate_.is_known(); }
 
  private:
   struct CurvePoint {
@@ -107,8 +107,8 @@ class EnergyCurve {
     std::int64_t read_ns = 0;        // start of the first read that showed this value
     double trapezoid_error_j2 = 0;
     std::int64_t unknown_energy_ns = 0;
-    std::int64_t last_shown_ns = 0;  // start of the last read that showed this value
-    std::int64_t read_error_ns = 0;  // half of the duration of the read; 0 if the clock accounts for it
+    std::int64_t last_read_with_value_ns = 0;  // start of the last read that showed this value
+    std::int64_t read_error_ns = 0;            // half of the duration of the read; 0 if the clock accounts for it
 
     operator EnergyPoint() const { return {time_ns, joules}; }
   };
@@ -128,23 +128,23 @@ class EnergyCurve {
   double edge_half_width_j(std::size_t after, const EnergyPoint& edge) const;
   bool has_stopped_updating(std::int64_t time_ns) const;
   // time_ns of the following functions is the time of the edge, without the lag.
-  WindowEdgeEnergy edge_before_first(std::int64_t time_ns) const;
-  WindowEdgeEnergy edge_between(std::int64_t time_ns, std::size_t after) const;
-  WindowEdgeEnergy edge_after_last(std::int64_t time_ns) const;
+  WindowEdgeEnergy edge_energy_before_first(std::int64_t time_ns) const;
+  WindowEdgeEnergy edge_energy_between(std::int64_t time_ns, std::size_t after) const;
+  WindowEdgeEnergy edge_energy_after_last(std::int64_t time_ns) const;
   void bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, double& half_width_j) const;
 
   Channel channel_;
   Retention retention_;
   std::int64_t lag_ns_;
   EnergyAccumulator accumulator_;
-  UpdatePeriodEstimate refresh_;
+  UpdatePeriodEstimate update_period_estimate_;
   std::optional<UpdateTimeEstimator> update_clock_;  // update times of a slow counter
   PowerProfile power_profile_;
   ReadPauses read_pauses_;
   std::vector<CurvePoint> points_;
   std::size_t final_point_count_ = 0;    // number of leading points that are final
   bool starts_at_first_reading_ = true;  // the first point is the first reading
-  bool first_time_is_computed_ = false;  // the time of the first point was computed from the first update
+  bool is_first_time_computed_ = false;  // the time of the first point was computed from the first update
   double min_gauge_w_ = 0;               // of a gauge: range of its values
   double max_gauge_w_ = 0;
   std::vector<std::int64_t> retained_times_ns_;

@@ -57,8 +57,8 @@ void add_readings(EnergyCurve& curve, const SteppedCounter& machine, std::int64_
 }
 
 ChannelEnergy between(const EnergyCurve& curve, std::int64_t begin_ns, std::int64_t end_ns) {
-  const auto begin = curve.edge_at(begin_ns);
-  const auto end = curve.edge_at(end_ns);
+  const auto begin = curve.edge_energy_at(begin_ns);
+  const auto end = curve.edge_energy_at(end_ns);
   EXPECT_TRUE(begin && end);
   return curve.energy_between(*begin, *end, {});
 }
@@ -152,12 +152,12 @@ TEST(EnergyCurve, SettlesAnEdgeWithTheFirstPointAfterIt) {
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   add_readings(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
   const std::int64_t edge_ns = 2 * kSecond_ns;
-  EXPECT_FALSE(curve.edge_at(edge_ns)->is_settled);
+  EXPECT_FALSE(curve.edge_energy_at(edge_ns)->is_settled);
   EXPECT_EQ(curve.count_points_after(edge_ns), 0u);
-  const double carried_j = curve.edge_at(edge_ns)->cumulative_energy.joules;
+  const double carried_j = curve.edge_energy_at(edge_ns)->cumulative_energy.joules;
   add_readings(curve, machine, edge_ns, edge_ns + 10 * kMillisecond_ns, 5 * kMillisecond_ns);
-  EXPECT_TRUE(curve.edge_at(edge_ns)->is_settled);
-  EXPECT_NEAR(curve.edge_at(edge_ns)->cumulative_energy.joules, carried_j, 0.1);
+  EXPECT_TRUE(curve.edge_energy_at(edge_ns)->is_settled);
+  EXPECT_NEAR(curve.edge_energy_at(edge_ns)->cumulative_energy.joules, carried_j, 0.1);
 }
 
 TEST(EnergyCurve, AStoredEdgeServesAWindowOfHours) {
@@ -165,11 +165,11 @@ TEST(EnergyCurve, AStoredEdgeServesAWindowOfHours) {
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   add_readings(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
   const std::int64_t begin_ns = 2 * kSecond_ns - 50 * kMillisecond_ns;
-  const WindowEdgeEnergy begin = *curve.edge_at(begin_ns);
+  const WindowEdgeEnergy begin = *curve.edge_energy_at(begin_ns);
   const std::int64_t end_ns = 4000 * kSecond_ns;
   add_readings(curve, machine, 2 * kSecond_ns, end_ns + kSecond_ns, 50 * kMillisecond_ns);
-  EXPECT_FALSE(curve.edge_at(begin_ns));  // the retained past does not reach back that far
-  const ChannelEnergy energy = curve.energy_between(begin, *curve.edge_at(end_ns), {});
+  EXPECT_FALSE(curve.edge_energy_at(begin_ns));  // the retained past does not reach back that far
+  const ChannelEnergy energy = curve.energy_between(begin, *curve.edge_energy_at(end_ns), {});
   EXPECT_NEAR(*energy.joules, machine.energy_j(end_ns) - machine.energy_j(begin_ns), 1.0);
 }
 
@@ -208,7 +208,7 @@ TEST(EnergyCurve, HasNoEnergyForAFrozenCounter) {
 
   const ChannelEnergy across = between(curve, kSecond_ns + 500 * kMillisecond_ns, 4 * kSecond_ns);
   EXPECT_NEAR(*across.joules, 50.0, 0.5);  // valid energy is retained
-  EXPECT_NEAR(across.stopped_update_s, 2.0, 0.01);
+  EXPECT_NEAR(across.frozen_tail_s, 2.0, 0.01);
   EXPECT_GT(*across.joules + across.uncertainty_j, 250.0);
 }
 
@@ -243,7 +243,7 @@ TEST(EnergyCurve, AWindowReportsFaultsSinceItsBeginning) {
   curve.observe({0, 2 * kSecond_ns, 2 * kSecond_ns, ReadCode::torn});
   add_readings(curve, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
   const ChannelEnergy energy =
-      curve.energy_between(*curve.edge_at(2 * kSecond_ns), *curve.edge_at(2 * kSecond_ns + 1), at_begin);
+      curve.energy_between(*curve.edge_energy_at(2 * kSecond_ns), *curve.edge_energy_at(2 * kSecond_ns + 1), at_begin);
   EXPECT_EQ(energy.tally.failure_counts[static_cast<std::size_t>(ReadCode::garbage)], 0u);
   EXPECT_EQ(energy.tally.failure_counts[static_cast<std::size_t>(ReadCode::torn)], 1u);
 }
@@ -284,7 +284,7 @@ TEST(EnergyCurve, ReadTimesBetweenUpdatesDoNotMoveTheUpdates) {
 TEST(EnergyCurve, AnEdgeBeforeTheFirstReadingIsMissingTime) {
   const SteppedCounter machine;
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  EXPECT_FALSE(curve.edge_at(kSecond_ns));
+  EXPECT_FALSE(curve.edge_energy_at(kSecond_ns));
   add_readings(curve, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
   const ChannelEnergy energy = between(curve, kSecond_ns, 3 * kSecond_ns - 50 * kMillisecond_ns);
   EXPECT_NEAR(energy.missing_s, 1.0, 0.01);

@@ -193,7 +193,7 @@ TEST(EnergyCurveWindows, ReportsEnergyUntilTheCounterFroze) {
       measure({.frozen_from_ns = kStart_ns + 2'000 * kWindowMs}, kStart_ns, kStart_ns + 5'000 * kWindowMs);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 200.0, 0.5);
-  EXPECT_NEAR(energy.stopped_update_s, 3.0, 0.05);
+  EXPECT_NEAR(energy.frozen_tail_s, 3.0, 0.05);
   EXPECT_GT(energy.uncertainty_j, 250.0);  // the interval covers the missing three seconds
 }
 

@@ -36,7 +36,7 @@ EnergyCurves::EnergyCurves(std::span<const Channel> channels, EnergyCurve::Reten
     for (std::size_t curve = 0; curve < curves_.size(); ++curve) {
       const Channel& counter = curves_[curve].channel();
       if (has_counter_updates(counter) && counter.device == channels[i].device)
-        channel_roles_[i].counter_curves.push_back(curve);
+        channel_roles_[i].counter_curve_indices.push_back(curve);
     }
   }
 }
@@ -54,8 +54,8 @@ const EnergyCurve* EnergyCurves::curve_of(std::size_t channel) const {
   return &curves_[*channel_roles_[channel].curve_index];
 }
 
-void EnergyCurves::retain_around(std::int64_t time_ns) {
-  for (EnergyCurve& curve : curves_) curve.retain_around(time_ns);
+void EnergyCurves::retain_points_around(std::int64_t time_ns) {
+  for (EnergyCurve& curve : curves_) curve.retain_points_around(time_ns);
 }
 
 void EnergyCurves::observe(const Sample& sample) noexcept {
@@ -65,7 +65,7 @@ void EnergyCurves::observe(const Sample& sample) noexcept {
   const bool is_good = reading.code == ReadCode::ok;
   if (is_good) {
     const PowerPoint point{reading.time_ns(), static_cast<double>(reading.raw) * raw_scales_[sample.channel]};
-    for (const std::size_t curve : role.counter_curves) curves_[curve].add_power_history(point);
+    for (const std::size_t curve : role.counter_curve_indices) curves_[curve].add_power_history(point);
   }
   if (!role.curve_index) return;
   EnergyCurve& curve = curves_[*role.curve_index];
@@ -75,7 +75,7 @@ void EnergyCurves::observe(const Sample& sample) noexcept {
     const std::int64_t now = (reading.time_ns() - *device.origin_ns) / kPeriodSharingInterval_ns;
     if (now > device.current_slot) {
       device.period_of_previous_slot = device.period_of_latest_slot;
-      device.period_of_latest_slot = {now, device.clock.shared_period()};
+      device.period_of_latest_slot = {now, device.clock.shareable_period()};
       device.current_slot = now;
     }
     device.clock.observe(reading.before_ns, reading.after_ns, reading.raw);
@@ -89,8 +89,8 @@ void EnergyCurves::suggest_period(EnergyCurve& curve, std::int64_t time_ns) {
   if (device == power_update_timings_.end() || !device->second.origin_ns) return;
   const std::int64_t wanted =
       (time_ns - *device->second.origin_ns - kPeriodSharingDelay_ns) / kPeriodSharingInterval_ns;
-  const PowerUpdateTiming::KnownPeriod& latest = device->second.period_of_latest_slot;
-  const PowerUpdateTiming::KnownPeriod& known =
+  const PowerUpdateTiming::KnownUpdatePeriod& latest = device->second.period_of_latest_slot;
+  const PowerUpdateTiming::KnownUpdatePeriod& known =
       latest.slot_index <= wanted ? latest : device->second.period_of_previous_slot;
   if (known.period) curve.suggest_period(known.period->period_ns, known.period->tolerance_ns);
 }

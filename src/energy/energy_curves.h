@@ -30,7 +30,7 @@ class EnergyCurves {
   EnergyCurves(std::span<const Channel> channels, const EnergyCurves& earlier);
 
   void observe(const Sample& sample) noexcept;
-  void retain_around(std::int64_t time_ns);
+  void retain_points_around(std::int64_t time_ns);
 
   // Null for a channel that measures neither energy nor power.
   const EnergyCurve* curve_of(std::size_t channel) const;
@@ -40,13 +40,13 @@ class EnergyCurves {
   // Update clock of a device's power gauge. Counters receive the period that was known at the end of an earlier time
   // slot, so that the result does not depend on which channel's samples come first.
   struct PowerUpdateTiming {
-    UpdateTimeEstimator clock{UpdateTimeEstimator::EqualValues::are_inconclusive};
-    struct KnownPeriod {
+    UpdateTimeEstimator clock{UpdateTimeEstimator::EqualValueMeaning::inconclusive};
+    struct KnownUpdatePeriod {
       std::int64_t slot_index = INT64_MIN;  // index of the time slot
       std::optional<UpdatePeriod> period;
     };
-    KnownPeriod period_of_latest_slot;
-    KnownPeriod period_of_previous_slot;
+    KnownUpdatePeriod period_of_latest_slot;
+    KnownUpdatePeriod period_of_previous_slot;
     std::optional<std::int64_t> origin_ns;  // begin of slot 0: the first reading
     std::int64_t current_slot = INT64_MIN;
   };
@@ -54,7 +54,8 @@ class EnergyCurves {
 
   struct ChannelRole {
     std::optional<std::size_t> curve_index;
-    std::vector<std::size_t> counter_curves;  // of a power history: indices of the curves of its device's counters
+    std::vector<std::size_t>
+        counter_curve_indices;  // of a power history: indices of the curves of its device's counters
     bool is_device_update_clock = false;
   };
   std::vector<ChannelRole> channel_roles_;  // by channel

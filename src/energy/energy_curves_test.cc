@@ -169,7 +169,7 @@ TEST(EnergyCurves, ACounterBridgesAPauseAndReportsIt) {
   EXPECT_NEAR(energy.joules.value(), 7800, 1);
   EXPECT_EQ(energy.missing_s, 0);
   EXPECT_LT(energy.uncertainty_j, 20);
-  EXPECT_NEAR(energy.pauses_s, 60, 1e-6);
+  EXPECT_NEAR(energy.total_pause_s, 60, 1e-6);
   EXPECT_TRUE(describe_faults(energy).contains("readings_paused"));
 }
 
@@ -181,8 +181,8 @@ TEST(EnergyCurves, ARunOfDaysPreservesItsEdgesAndEnergy) {
   const auto joules_at = [](std::int64_t at_ms) { return 0.1 * static_cast<double>(at_ms); };  // 100 W
   constexpr std::int64_t kBegin_ms = 5'021;
   constexpr std::int64_t kEnd_ms = 48 * 3'600'000 + 33;
-  curve.retain_around(kBegin_ms * kMillisecond_ns);
-  curve.retain_around(kEnd_ms * kMillisecond_ns);
+  curve.retain_points_around(kBegin_ms * kMillisecond_ns);
+  curve.retain_points_around(kEnd_ms * kMillisecond_ns);
   for (std::int64_t at_ms = 0; at_ms <= kEnd_ms + 1000; at_ms += 50)
     curve.observe({static_cast<std::uint64_t>(joules_at(at_ms) * 1e6), at_ms * kMillisecond_ns, at_ms * kMillisecond_ns,
                    ReadCode::ok});

@@ -17,7 +17,7 @@ namespace {
 constexpr double kMaxSensorDisagreement = 0.05;
 
 // Preference among the channels of a domain; the smallest is used.
-int channel_preference(const ChannelEnergy& energy) {
+int channel_preference_rank(const ChannelEnergy& energy) {
   if (!energy.joules) return 4;
   const int estimated = energy.channel.provenance == Provenance::estimated ? 2 : 0;
   const int gauge = energy.channel.kind == ChannelKind::gauge ? 1 : 0;
@@ -92,8 +92,9 @@ DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double el
     const bool estimate = energy.channel.provenance == Provenance::estimated;
     (estimate && is_superseded_estimate(energy, channels) ? superseded : ranked).push_back(&energy);
   }
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto* a, const auto* b) { return channel_preference(*a) < channel_preference(*b); });
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto* a, const auto* b) {
+    return channel_preference_rank(*a) < channel_preference_rank(*b);
+  });
   if (check_estimates) ranked.insert(ranked.end(), superseded.begin(), superseded.end());
 
   // Rows follow the order in which the sensors list their domains; the first channel of a domain in `ranked` is its

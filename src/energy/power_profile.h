@@ -21,7 +21,7 @@ class PowerProfile {
   // Energy of the span in J according to the history; none when the history does not cover it.
   std::optional<double> energy_in_span_j(TimeSpan span) const;
   // Cumulative energy of the history at a time; meaningful where energy_in_span_j() covers it.
-  double cumulative_j(std::int64_t time_ns) const { return at(time_ns).joules; }
+  double cumulative_energy_j(std::int64_t time_ns) const { return at(time_ns).joules; }
 
   bool empty() const { return cumulative_points_.empty(); }
 

@@ -34,8 +34,8 @@ ReadPauses::ReadPauses(const Channel& channel)
 // latest_times_ns_ is a sliding window. Each interval between readings is at its centre exactly once, with all its
 // neighbours.
 void ReadPauses::add_reading(std::int64_t time_ns) noexcept {
-  if (is_pause(kNeighbours) && pauses_.size() < kMaxStoredPauses) {
-    pauses_.push_back({latest_times_ns_[kNeighbours], latest_times_ns_[kNeighbours + 1]});
+  if (is_pause(kNeighboursPerSide) && pauses_.size() < kMaxStoredPauses) {
+    pauses_.push_back({latest_times_ns_[kNeighboursPerSide], latest_times_ns_[kNeighboursPerSide + 1]});
   }
   std::copy(latest_times_ns_.begin() + 1, latest_times_ns_.end(), latest_times_ns_.begin());
   latest_times_ns_.back() = time_ns;
@@ -47,8 +47,8 @@ bool ReadPauses::is_pause(std::size_t interval) const noexcept {
   const auto length_ns = [&](std::size_t i) { return latest_times_ns_[i + 1] - latest_times_ns_[i]; };
   if (interval < first || interval >= kIntervalCount || length_ns(interval) < min_pause_ns_) return false;
   std::int64_t longest_ns = 0;
-  const std::size_t begin = std::max(first, interval - std::min(interval, kNeighbours));
-  const std::size_t end = std::min(kIntervalCount, interval + kNeighbours + 1);
+  const std::size_t begin = std::max(first, interval - std::min(interval, kNeighboursPerSide));
+  const std::size_t end = std::min(kIntervalCount, interval + kNeighboursPerSide + 1);
   for (std::size_t i = begin; i < end; ++i) {
     if (i != interval) longest_ns = std::max(longest_ns, length_ns(i));
   }

@@ -26,14 +26,14 @@ class ReadPauses {
   template <class Use>
   void for_each_pause(const Use& use) const {
     for (const TimeSpan& pause : pauses_) use(pause);
-    for (std::size_t i = kNeighbours; i < kIntervalCount; ++i) {
+    for (std::size_t i = kNeighboursPerSide; i < kIntervalCount; ++i) {
       if (is_pause(i)) use(TimeSpan{latest_times_ns_[i], latest_times_ns_[i + 1]});
     }
   }
 
  private:
-  static constexpr std::size_t kNeighbours = 3;                       // neighbouring intervals on each side
-  static constexpr std::size_t kIntervalCount = 2 * kNeighbours + 1;  // intervals between the latest readings
+  static constexpr std::size_t kNeighboursPerSide = 3;                       // neighbouring intervals on each side
+  static constexpr std::size_t kIntervalCount = 2 * kNeighboursPerSide + 1;  // intervals between the latest readings
 
   bool is_pause(std::size_t interval) const noexcept;
 

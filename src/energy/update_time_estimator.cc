@@ -60,7 +60,7 @@ void UpdateTimeEstimator::observe(std::int64_t before_ns, std::int64_t read_end_
     unchanged_since_ns_ = after_ns;
     observe_change({relative(previous.before_ns) - max_jitter_ns_, relative(after_ns) + max_jitter_ns_});
     period_at_last_change_ = period_;
-  } else if (equal_values_ == EqualValues::imply_no_update) {
+  } else if (equal_value_meaning_ == EqualValueMeaning::no_update) {
     observe_unchanged({relative(unchanged_since_ns_) + max_jitter_ns_, relative(before_ns) - max_jitter_ns_});
   }
 }
@@ -77,32 +77,36 @@ void UpdateTimeEstimator::suggest_period(double period_ns, double tolerance_ns) 
   }
   period_at_last_change_ = period_ = suggested;
   // A change that was located to less than a period during the search is a known update.
-  if (narrowest_change_ && narrowest_change_->width() < period_->low) set_anchor(*narrowest_change_);
-  last_change_.reset();
-  narrowest_change_.reset();
+  if (narrowest_change_interval_ && narrowest_change_interval_->width() < period_->low)
+    set_anchor(*narrowest_change_interval_);
+  last_change_interval_.reset();
+  narrowest_change_interval_.reset();
 }
 
 UpdateTimeEstimator::NsInterval UpdateTimeEstimator::update_interval_after(double updates) const {
-  if (updates >= 0) return {known_update_->low + updates * period_->low, known_update_->high + updates * period_->high};
-  return {known_update_->low + updates * period_->high, known_update_->high + updates * period_->low};
+  if (updates >= 0)
+    return {known_update_interval_->low + updates * period_->low,
+            known_update_interval_->high + updates * period_->high};
+  return {known_update_interval_->low + updates * period_->high, known_update_interval_->high + updates * period_->low};
 }
 
-double UpdateTimeEstimator::periods_until(double time) const {
-  return std::round((time - known_update_->midpoint()) / period_->midpoint());
+double UpdateTimeEstimator::count_periods_until(double time) const {
+  return std::round((time - known_update_interval_->midpoint()) / period_->midpoint());
 }
 
 // Consecutive changes are one update period apart, or several if reads missed updates, so a first estimate may be too
 // long. A later change that arrives too early counts as an irregular update (slip); several slips restart the search
 // for the period.
 void UpdateTimeEstimator::search_period(NsInterval moments) noexcept {
-  const std::optional<NsInterval> previous = last_change_;
-  last_change_ = moments;
-  if (!narrowest_change_ || moments.width() <= narrowest_change_->width()) narrowest_change_ = moments;
+  const std::optional<NsInterval> previous = last_change_interval_;
+  last_change_interval_ = moments;
+  if (!narrowest_change_interval_ || moments.width() <= narrowest_change_interval_->width())
+    narrowest_change_interval_ = moments;
   if (!previous) return;
   const NsInterval guess{moments.low - previous->high, moments.high - previous->low};
   if (guess.low < kMinUpdatePeriod_ns || guess.width() / 2 > kMaxFirstPeriodError * guess.midpoint()) return;
   NsInterval agreed = guess;
-  if (equal_values_ == EqualValues::are_inconclusive) {
+  if (equal_value_meaning_ == EqualValueMeaning::inconclusive) {
     if (!candidate_period_) {
       candidate_period_ = guess;
       return;
@@ -118,24 +122,24 @@ void UpdateTimeEstimator::search_period(NsInterval moments) noexcept {
   }
   period_ = agreed;
   candidate_period_.reset();
-  last_change_.reset();
-  narrowest_change_.reset();
+  last_change_interval_.reset();
+  narrowest_change_interval_.reset();
   set_anchor(moments);
 }
 
 void UpdateTimeEstimator::set_anchor(NsInterval update) noexcept {
-  known_update_ = update;
-  anchor_update_ = update;
-  updates_from_anchor_ = 0;
+  known_update_interval_ = update;
+  anchor_update_interval_ = update;
+  update_count_from_anchor_ = 0;
 }
 
 void UpdateTimeEstimator::handle_update_slip() noexcept {
   ++irregular_update_count_;
-  known_update_.reset();
+  known_update_interval_.reset();
   period_ = period_at_last_change_;  // unchanged values since the last change have narrowed the period wrongly
   // Several slips show that reads do not return the value at their start. What was derived from that is wrong, too.
   const bool resets_latch =
-      max_latch_delay_ns_ < kLatchedDuringWholeRead && irregular_update_count_ == kSlipsUntilLatchReset;
+      max_latch_delay_ns_ < kUnboundedLatchDelay_ns && irregular_update_count_ == kSlipsUntilLatchReset;
   recent_slip_count_ += kSlipWeight;
   if (recent_slip_count_ < kSlipWeight * kSlipsUntilPeriodReset && !resets_latch) return;
   recent_slip_count_ = 0;
@@ -148,11 +152,11 @@ void UpdateTimeEstimator::observe_change(NsInterval moments) noexcept {
     return;
   }
   if (moments.width() >= period_->low) return;  // such a long interval always contains an update
-  if (!known_update_) {
+  if (!known_update_interval_) {
     set_anchor(moments);
     return;
   }
-  const double nearest = periods_until(moments.midpoint());
+  const double nearest = count_periods_until(moments.midpoint());
   if (update_interval_after(nearest).width() >= period_->low) {  // the known update is too old to identify this one
     set_anchor(moments);
     return;
@@ -177,14 +181,14 @@ void UpdateTimeEstimator::observe_change(NsInterval moments) noexcept {
 }
 
 void UpdateTimeEstimator::observe_unchanged(NsInterval moments) noexcept {
-  if (!period_ || !known_update_ || moments.empty()) return;
+  if (!period_ || !known_update_interval_ || moments.empty()) return;
   if (moments.width() >= period_->high) {
     handle_update_slip();
     return;
   }
   // A span without an update may cut off the end of one update's interval and the start of the next one's.
-  const double first = periods_until(moments.low) - 1;
-  const double last = periods_until(moments.high) + 1;
+  const double first = count_periods_until(moments.low) - 1;
+  const double last = count_periods_until(moments.high) + 1;
   double moved = 0;
   for (double n = first; n <= last; ++n) {
     NsInterval update = update_interval_after(n - moved);
@@ -198,26 +202,26 @@ void UpdateTimeEstimator::observe_unchanged(NsInterval moments) noexcept {
     if (cuts_beginning) update.low = moments.high;
     if (cuts_end) update.high = moments.low;
     narrow_known_update(n - moved, update);
-    if (!period_ || !known_update_) return;
+    if (!period_ || !known_update_interval_) return;
     moved = n;
   }
 }
 
 void UpdateTimeEstimator::narrow_known_update(double updates, NsInterval update) noexcept {
-  known_update_ = update;
-  updates_from_anchor_ += updates;
+  known_update_interval_ = update;
+  update_count_from_anchor_ += updates;
   if (recent_slip_count_ > 0) --recent_slip_count_;
   narrow_period();
-  if (!known_update_) return;
-  const bool anchor_is_coarse = anchor_update_.width() > 2 * known_update_->width();
-  if (anchor_is_coarse || updates_from_anchor_ >= kMaxUpdatesFromAnchor || updates_from_anchor_ < 0)
-    set_anchor(*known_update_);
+  if (!known_update_interval_) return;
+  const bool anchor_is_coarse = anchor_update_interval_.width() > 2 * known_update_interval_->width();
+  if (anchor_is_coarse || update_count_from_anchor_ >= kMaxUpdatesFromAnchor || update_count_from_anchor_ < 0)
+    set_anchor(*known_update_interval_);
 }
 
 void UpdateTimeEstimator::narrow_period() noexcept {
-  if (updates_from_anchor_ < 1) return;
-  const NsInterval seen{(known_update_->low - anchor_update_.high) / updates_from_anchor_,
-                        (known_update_->high - anchor_update_.low) / updates_from_anchor_};
+  if (update_count_from_anchor_ < 1) return;
+  const NsInterval seen{(known_update_interval_->low - anchor_update_interval_.high) / update_count_from_anchor_,
+                        (known_update_interval_->high - anchor_update_interval_.low) / update_count_from_anchor_};
   NsInterval both{std::max(seen.low, period_->low), std::min(seen.high, period_->high)};
   const double drift_ns = kMaxClockDrift * period_->midpoint();
   if (both.low > both.high + 2 * drift_ns) {
@@ -229,12 +233,12 @@ void UpdateTimeEstimator::narrow_period() noexcept {
 }
 
 bool UpdateTimeEstimator::is_locked() const {
-  return period_ && known_update_ && known_update_->width() < period_->low / 2 &&
+  return period_ && known_update_interval_ && known_update_interval_->width() < period_->low / 2 &&
          period_->width() / 2 <= kMaxFirstPeriodError * period_->midpoint();
 }
 
 // Under load the power values of a GPU sometimes update late; a clock with slips therefore shares no period.
-std::optional<UpdatePeriod> UpdateTimeEstimator::shared_period() const {
+std::optional<UpdatePeriod> UpdateTimeEstimator::shareable_period() const {
   if (!is_locked() || irregular_update_count_ > 0 || period_uncertainty_ns() > kMaxSharedPeriodError * period_ns())
     return std::nullopt;
   return UpdatePeriod{period_ns(), period_uncertainty_ns() + kPeriodDifferenceTolerance * period_ns()};
@@ -242,10 +246,10 @@ std::optional<UpdatePeriod> UpdateTimeEstimator::shared_period() const {
 
 std::int64_t UpdateTimeEstimator::known_update_half_width_ns() const {
   JOULEMAP_CHECK(is_locked(), "the half width of an UpdateTimeEstimator that is not locked");
-  return static_cast<std::int64_t>(known_update_->width() / 2 + max_jitter_ns_);
+  return static_cast<std::int64_t>(known_update_interval_->width() / 2 + max_jitter_ns_);
 }
 
-UpdateInterval UpdateTimeEstimator::update_interval_at(double updates) const {
+UpdateInterval UpdateTimeEstimator::interval_of_update_index(double updates) const {
   const NsInterval update = update_interval_after(updates);
   return {origin_ns_ + static_cast<std::int64_t>(std::floor(update.low - max_jitter_ns_)),
           origin_ns_ + static_cast<std::int64_t>(std::ceil(update.high + max_jitter_ns_))};
@@ -253,21 +257,21 @@ UpdateInterval UpdateTimeEstimator::update_interval_at(double updates) const {
 
 double UpdateTimeEstimator::first_update_index_after(std::int64_t time_ns) const {
   JOULEMAP_CHECK(is_locked(), "a step of an UpdateTimeEstimator that is not locked");
-  // latest_ns grows linearly before and after known_update_, so rounding is off by one update at most. A search from
-  // known_update_ would not end: in a damaged recording, time_ns may be years away.
-  const double ahead_ns = static_cast<double>(time_ns - origin_ns_) - max_jitter_ns_ - known_update_->high;
+  // latest_ns grows linearly before and after known_update_interval_, so rounding is off by one update at most. A
+  // search from known_update_interval_ would not end: in a damaged recording, time_ns may be years away.
+  const double ahead_ns = static_cast<double>(time_ns - origin_ns_) - max_jitter_ns_ - known_update_interval_->high;
   double updates = std::floor(ahead_ns / (ahead_ns >= 0 ? period_->high : period_->low));
-  if (update_interval_at(updates).latest_ns > time_ns) --updates;
-  if (update_interval_at(updates).latest_ns <= time_ns) ++updates;
+  if (interval_of_update_index(updates).latest_ns > time_ns) --updates;
+  if (interval_of_update_index(updates).latest_ns <= time_ns) ++updates;
   return updates;
 }
 
 UpdateInterval UpdateTimeEstimator::next_update_after(std::int64_t time_ns) const {
-  return update_interval_at(first_update_index_after(time_ns));
+  return interval_of_update_index(first_update_index_after(time_ns));
 }
 
 UpdateInterval UpdateTimeEstimator::last_update_before(std::int64_t time_ns) const {
-  return update_interval_at(first_update_index_after(time_ns) - 1);
+  return interval_of_update_index(first_update_index_after(time_ns) - 1);
 }
 
 }  // namespace joulemap

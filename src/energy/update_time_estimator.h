@@ -36,7 +36,7 @@ struct UpdatePeriod {
 };
 
 // A read may return the value of any moment of its duration.
-inline constexpr std::int64_t kLatchedDuringWholeRead = INT64_MAX / 2;
+inline constexpr std::int64_t kUnboundedLatchDelay_ns = INT64_MAX / 2;
 // NVML's energy counter on an H200 (driver 580) returns the value at the start of the call, however long it takes. Of
 // 2,700 back-to-back calls, idle and loaded, those that began before an update returned the old value, those after it
 // the new one.
@@ -44,17 +44,17 @@ inline constexpr std::int64_t kNvmlLatchDelay_ns = kNanosecondsPerMillisecond;
 
 class UpdateTimeEstimator {
  public:
-  enum class EqualValues : std::uint8_t {
-    imply_no_update,   // a monotonic counter
-    are_inconclusive,  // a gauge: an update may repeat the value
+  enum class EqualValueMeaning : std::uint8_t {
+    no_update,     // a monotonic counter
+    inconclusive,  // a gauge: an update may repeat the value
   };
 
   // `latched_within_ns`: a read returns the value of a moment within this time after its start. If that is wrong,
   // updates slip, and after three slips the clock assumes any moment of the whole read instead.
-  explicit UpdateTimeEstimator(EqualValues equal_values, std::int64_t latched_within_ns = kLatchedDuringWholeRead)
-      : equal_values_(equal_values),
+  explicit UpdateTimeEstimator(EqualValueMeaning equal_values, std::int64_t latched_within_ns = kUnboundedLatchDelay_ns)
+      : equal_value_meaning_(equal_values),
         max_latch_delay_ns_(latched_within_ns),
-        max_jitter_ns_(equal_values == EqualValues::imply_no_update ? kCounterJitter_ns : kGaugeJitter_ns) {}
+        max_jitter_ns_(equal_values == EqualValueMeaning::no_update ? kCounterJitter_ns : kGaugeJitter_ns) {}
 
   void observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept;
 
@@ -71,7 +71,7 @@ class UpdateTimeEstimator {
 
   // Period to suggest to the clock of another value that the same firmware updates. None until it is known well, and
   // after any slip.
-  std::optional<UpdatePeriod> shared_period() const;
+  std::optional<UpdatePeriod> shareable_period() const;
 
   // The following functions require is_locked(). Half width of the interval of the last update that reads located.
   std::int64_t known_update_half_width_ns() const;
@@ -100,7 +100,7 @@ class UpdateTimeEstimator {
   };
 
   NsInterval update_interval_after(double updates) const;  // interval of the known update, shifted by that many periods
-  double periods_until(double time) const;                 // number of periods from the known update, rounded
+  double count_periods_until(double time) const;           // number of periods from the known update, rounded
   void observe_change(NsInterval moments) noexcept;
   void observe_unchanged(NsInterval moments) noexcept;
   void search_period(NsInterval moments) noexcept;
@@ -108,27 +108,28 @@ class UpdateTimeEstimator {
   void narrow_known_update(double updates, NsInterval update) noexcept;
   void narrow_period() noexcept;
   void handle_update_slip() noexcept;
-  UpdateInterval update_interval_at(double updates) const;
+  UpdateInterval interval_of_update_index(double updates) const;
   double first_update_index_after(std::int64_t time_ns) const;
 
-  EqualValues equal_values_;
+  EqualValueMeaning equal_value_meaning_;
   std::int64_t max_latch_delay_ns_;
   double max_jitter_ns_;  // maximum deviation of an update from its regular time
 
   std::optional<RawReading> last_read_;
   std::int64_t last_read_end_ns_ = 0;
-  std::int64_t unchanged_since_ns_ = 0;    // end of the first read that returned the current value
-  std::optional<NsInterval> last_change_;  // interval of the last change, while searching for the period
-  std::optional<NsInterval> narrowest_change_;
+  std::int64_t unchanged_since_ns_ = 0;             // end of the first read that returned the current value
+  std::optional<NsInterval> last_change_interval_;  // interval of the last change, while searching for the period
+  std::optional<NsInterval> narrowest_change_interval_;
   std::optional<NsInterval> candidate_period_;  // for the period, until a second interval confirms it
   std::optional<NsInterval> period_;
   std::optional<NsInterval> period_at_last_change_;  // period_ at the last change of the value
 
   // Times are relative to origin_ns_, where doubles are exact enough.
   std::int64_t origin_ns_ = 0;
-  std::optional<NsInterval> known_update_;  // interval of one known update, without jitter
-  NsInterval anchor_update_;  // interval of an earlier update, updates_from_anchor_ before it: gives the period
-  double updates_from_anchor_ = 0;
+  std::optional<NsInterval> known_update_interval_;  // interval of one known update, without jitter
+  NsInterval
+      anchor_update_interval_;  // interval of an earlier update, update_count_from_anchor_ before it: gives the period
+  double update_count_from_anchor_ = 0;
 
   std::uint64_t irregular_update_count_ = 0;
   int recent_slip_count_ = 0;

@@ -89,7 +89,7 @@ void expect_true_updates_inside(const UpdatingCounter& counter, const UpdateTime
 
 TEST(UpdateTimeEstimator, HasNoPeriodBeforeTwoUpdates) {
   UpdatingCounter counter(1);
-  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::imply_no_update);
+  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
   EXPECT_FALSE(clock.has_period());
   read_densely(counter, clock, kStart_ns, 120 * kMs, [] { return 3 * kMs; });
   EXPECT_FALSE(clock.is_locked());
@@ -98,7 +98,7 @@ TEST(UpdateTimeEstimator, HasNoPeriodBeforeTwoUpdates) {
 TEST(UpdateTimeEstimator, LocksOntoADenselyReadCounterAfterTwoUpdates) {
   UpdatingCounter counter(2);
   counter.phase_ns = 37e6;
-  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::imply_no_update);
+  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
   const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 250 * kMs, [] { return 3 * kMs; });
   expect_true_updates_inside(counter, clock, now_ns);
   EXPECT_NEAR(clock.period_ns(), 100e6, clock.period_uncertainty_ns());
@@ -108,7 +108,7 @@ TEST(UpdateTimeEstimator, LocksOntoADenselyReadCounterAfterTwoUpdates) {
 TEST(UpdateTimeEstimator, PredictsAnUpdateACenturyAway) {
   UpdatingCounter counter(2);
   counter.phase_ns = 37e6;
-  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::imply_no_update);
+  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
   const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 250 * kMs, [] { return 3 * kMs; });
   expect_true_updates_inside(counter, clock, now_ns);
   ASSERT_TRUE(clock.is_locked());
@@ -121,7 +121,7 @@ TEST(UpdateTimeEstimator, PredictsAnUpdateACenturyAway) {
 
 TEST(UpdateTimeEstimator, HasNoPeriodWhenEveryReadIsNew) {
   UpdatingCounter counter(3);
-  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::imply_no_update);
+  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
   for (std::int64_t i = 0; i < 50; ++i) counter.read(clock, kStart_ns + i * 1000 * kMs, 3 * kMs);
   EXPECT_FALSE(clock.has_period());
   EXPECT_EQ(clock.irregular_update_count(), 0u);
@@ -135,7 +135,7 @@ TEST(UpdateTimeEstimator, CoversTrueUpdatesWithinTwoMillisecondsByThreeMilliseco
     counter.period_ns = 100e6 * (1 + 1e-4 * static_cast<double>(counter.random_below(200) - 100) / 100);
     counter.phase_ns = static_cast<double>(counter.random_below(100 * kMs));
     counter.jitter_ns = static_cast<double>(counter.random_below(90'000));
-    UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::imply_no_update);
+    UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
     std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 420 * kMs, [] { return 3 * kMs; });
     for (int visit = 0; visit < 60; ++visit) {
       expect_true_updates_inside(counter, clock, now_ns);
@@ -157,7 +157,7 @@ TEST(UpdateTimeEstimator, ToleratesReadsOfUpToThirtyMilliseconds) {
     UpdatingCounter counter(seed);
     counter.period_ns = 100e6 * (1 + 1e-4);
     counter.phase_ns = static_cast<double>(counter.random_below(100 * kMs));
-    UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::imply_no_update);
+    UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
     const auto takes_ns = [&] {
       return counter.random_below(20) == 0 ? 15 * kMs + counter.random_below(15 * kMs) : 3 * kMs;
     };
@@ -174,7 +174,7 @@ TEST(UpdateTimeEstimator, CountsAMissedUpdateAsIrregularAndRelocks) {
     UpdatingCounter counter(seed);
     counter.phase_ns = static_cast<double>(counter.random_below(100 * kMs));
     counter.is_update_missed = [](std::int64_t number) { return number % 20 == 10; };
-    UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::imply_no_update);
+    UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
     const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 4800 * kMs, [] { return 2 * kMs; });
     EXPECT_GE(clock.irregular_update_count(), 2u);
     expect_true_updates_inside(counter, clock, now_ns);
@@ -190,7 +190,7 @@ TEST(UpdateTimeEstimator, FindsThePeriodOfAGaugeThatRepeatsItsValues) {
     counter.is_update_missed = [&](std::int64_t number) {
       return number % 3 == 0;
     };  // an update that repeats the value
-    UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::are_inconclusive);
+    UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::inconclusive);
     const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 3000 * kMs, [] { return kMs / 100; });
     expect_true_updates_inside(counter, clock, now_ns);
     EXPECT_NEAR(clock.period_ns(), 100e6, 1e6);
@@ -200,7 +200,7 @@ TEST(UpdateTimeEstimator, FindsThePeriodOfAGaugeThatRepeatsItsValues) {
 TEST(UpdateTimeEstimator, LocksOntoACardThatUpdatesEveryTwentyMilliseconds) {
   UpdatingCounter counter(5);
   counter.period_ns = 20e6;
-  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::imply_no_update);
+  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
   const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 500 * kMs, [] { return kMs / 100; });
   expect_true_updates_inside(counter, clock, now_ns);
   EXPECT_NEAR(clock.period_ns(), 20e6, 1e5);
@@ -209,7 +209,7 @@ TEST(UpdateTimeEstimator, LocksOntoACardThatUpdatesEveryTwentyMilliseconds) {
 TEST(UpdateTimeEstimator, FindsThePhaseByPairsOfReadsWithASuggestedPeriod) {
   UpdatingCounter counter(6);
   counter.phase_ns = 61e6;
-  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::imply_no_update);
+  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
   clock.suggest_period(100e6, 1e5);
   std::int64_t now_ns = kStart_ns;
   for (int pair = 0; pair < 20 && !clock.is_locked(); ++pair) {
@@ -221,7 +221,7 @@ TEST(UpdateTimeEstimator, FindsThePhaseByPairsOfReadsWithASuggestedPeriod) {
 
 TEST(UpdateTimeEstimator, FindsANewPeriodWhenTheDeviceChangesIt) {
   UpdatingCounter counter(7);
-  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::imply_no_update);
+  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
   std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 1000 * kMs, [] { return kMs; });
   counter.period_ns = 61e6;
   now_ns = read_densely(counter, clock, now_ns, 2000 * kMs, [] { return kMs; });
@@ -231,8 +231,8 @@ TEST(UpdateTimeEstimator, FindsANewPeriodWhenTheDeviceChangesIt) {
 
 TEST(UpdateTimeEstimator, EarlyLatchingNarrowsUpdates) {
   UpdatingCounter counter(41);
-  UpdateTimeEstimator whole(UpdateTimeEstimator::EqualValues::imply_no_update);
-  UpdateTimeEstimator early(UpdateTimeEstimator::EqualValues::imply_no_update, kMs);
+  UpdateTimeEstimator whole(UpdateTimeEstimator::EqualValueMeaning::no_update);
+  UpdateTimeEstimator early(UpdateTimeEstimator::EqualValueMeaning::no_update, kMs);
   std::int64_t now_ns = kStart_ns;
   while (now_ns < kStart_ns + 5000 * kMs) {
     const std::int64_t takes_ns = 3 * kMs;
@@ -248,7 +248,7 @@ TEST(UpdateTimeEstimator, EarlyLatchingNarrowsUpdates) {
 
 TEST(UpdateTimeEstimator, UsesTheWholeReadWhenEarlyLatchingIsWrong) {
   UpdatingCounter counter(43);
-  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::imply_no_update, kMs / 2);
+  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update, kMs / 2);
   std::int64_t now_ns = kStart_ns;
   while (now_ns < kStart_ns + 30'000 * kMs) now_ns = counter.read(clock, now_ns, 5 * kMs) + 1 * kMs;
   EXPECT_GE(clock.irregular_update_count(), 3u);
@@ -258,7 +258,7 @@ TEST(UpdateTimeEstimator, UsesTheWholeReadWhenEarlyLatchingIsWrong) {
 TEST(UpdateTimeEstimator, ASuggestedPeriodLocksOntoTheLastChange) {
   UpdatingCounter counter(47);
   counter.phase_ns = 50e6;
-  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::imply_no_update);
+  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
   std::int64_t now_ns = kStart_ns;
   while (now_ns < kStart_ns + 70 * kMs) now_ns = counter.read(clock, now_ns, 3 * kMs) + 5 * kMs;
   EXPECT_FALSE(clock.is_locked());
@@ -268,7 +268,7 @@ TEST(UpdateTimeEstimator, ASuggestedPeriodLocksOntoTheLastChange) {
 
 TEST(UpdateTimeEstimator, IgnoresASuggestedPeriodThatDoesNotFit) {
   UpdatingCounter counter(53);
-  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValues::imply_no_update);
+  UpdateTimeEstimator clock(UpdateTimeEstimator::EqualValueMeaning::no_update);
   const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 2000 * kMs, [] { return 3 * kMs; });
   clock.suggest_period(120e6, 1e5);
   expect_true_updates_inside(counter, clock, now_ns);

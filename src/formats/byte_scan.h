@@ -5,7 +5,7 @@
 // simdjson does not. json_cursor.h, built on this file, reads PyTorch traces at least as fast as simdjson On-Demand 3.0
 // on the same blocks (0 to 40 % faster on a busy machine), so one parser suffices. Pure; any thread.
 //
-// kScanPadding zero bytes must follow every text.
+// kScanPadding_bytes zero bytes must follow every text.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace joulemap::formats {
 
-inline constexpr std::size_t kScanPadding = 64;
+inline constexpr std::size_t kScanPadding_bytes = 64;
 
 inline std::uint64_t load_8_bytes(const char* at) {
   std::uint64_t word = 0;
@@ -30,9 +30,9 @@ inline std::uint64_t load_8_bytes(const char* at) {
 
 #ifdef __SSE2__
 
-inline constexpr std::ptrdiff_t kScanWidth = 16;
+inline constexpr std::ptrdiff_t kScanWidth_bytes = 16;
 
-// Bit mask of the quotes and backslashes among the next kScanWidth bytes.
+// Bit mask of the quotes and backslashes among the next kScanWidth_bytes bytes.
 inline std::uint32_t quote_or_backslash_mask(const char* at) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
   const __m128i quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
@@ -40,7 +40,8 @@ inline std::uint32_t quote_or_backslash_mask(const char* at) {
   return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_or_si128(quotes, escapes)));
 }
 
-// Bit mask of the brackets and quotes among the next kScanWidth bytes. '[' and '{', ']' and '}' differ by the bit 0x20.
+// Bit mask of the brackets and quotes among the next kScanWidth_bytes bytes. '[' and '{', ']' and '}' differ by the bit
+// 0x20.
 inline std::uint32_t quote_or_bracket_mask(const char* at) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
   const __m128i folded = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
@@ -52,17 +53,17 @@ inline std::uint32_t quote_or_bracket_mask(const char* at) {
 
 #else
 
-inline constexpr std::ptrdiff_t kScanWidth = 8;
+inline constexpr std::ptrdiff_t kScanWidth_bytes = 8;
 
 inline std::uint32_t quote_or_backslash_mask(const char* at) {
   std::uint32_t mask = 0;
-  for (int i = 0; i < kScanWidth; ++i) mask |= static_cast<std::uint32_t>(at[i] == '"' || at[i] == '\\') << i;
+  for (int i = 0; i < kScanWidth_bytes; ++i) mask |= static_cast<std::uint32_t>(at[i] == '"' || at[i] == '\\') << i;
   return mask;
 }
 
 inline std::uint32_t quote_or_bracket_mask(const char* at) {
   std::uint32_t mask = 0;
-  for (int i = 0; i < kScanWidth; ++i) {
+  for (int i = 0; i < kScanWidth_bytes; ++i) {
     const int folded = at[i] | 0x20;
     mask |= static_cast<std::uint32_t>(folded == '{' || folded == '}' || at[i] == '"') << i;
   }
@@ -74,7 +75,7 @@ inline std::uint32_t quote_or_bracket_mask(const char* at) {
 // Bit mask of the quotes, backslashes and brackets among the next 64 bytes.
 inline std::uint64_t structural_character_mask_64(const char* at) {
   std::uint64_t mask = 0;
-  for (int i = 0; i < 64; i += kScanWidth) {
+  for (int i = 0; i < 64; i += kScanWidth_bytes) {
     mask |= std::uint64_t{quote_or_bracket_mask(at + i) | quote_or_backslash_mask(at + i)} << i;
   }
   return mask;
@@ -87,7 +88,7 @@ inline const char* find_quote_or_backslash(const char* at, const char* end) {
       at += std::countr_zero(mask);
       return at < end ? at : end;
     }
-    at += kScanWidth;
+    at += kScanWidth_bytes;
   }
   return end;
 }
@@ -99,7 +100,7 @@ inline const char* find_quote_or_bracket(const char* at, const char* end) {
       at += std::countr_zero(mask);
       return at < end ? at : end;
     }
-    at += kScanWidth;
+    at += kScanWidth_bytes;
   }
   return end;
 }

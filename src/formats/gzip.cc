@@ -76,11 +76,11 @@ Status MaybeGzipFile::refill_input() {
 
 Result<std::size_t> MaybeGzipFile::read(std::span<char> out) {
   if (stream_state_ != StreamState::reading) return std::size_t{0};
-  return inflater_ == nullptr ? read_plain(out) : read_compressed(out);
+  return inflater_ == nullptr ? read_uncompressed(out) : read_compressed(out);
 }
 
 // Copies the bytes that open() read to detect gzip, then reads the file directly into `out`.
-Result<std::size_t> MaybeGzipFile::read_plain(std::span<char> out) {
+Result<std::size_t> MaybeGzipFile::read_uncompressed(std::span<char> out) {
   const std::size_t known = std::min(out.size(), unread_input_.size() - unread_offset_);
   std::memcpy(out.data(), unread_input_.data() + unread_offset_, known);
   unread_offset_ += known;

@@ -46,7 +46,7 @@ class MaybeGzipFile {
 
   Status refill_input();
   bool begin_gzip_member();
-  Result<std::size_t> read_plain(std::span<char> out);
+  Result<std::size_t> read_uncompressed(std::span<char> out);
   Result<std::size_t> read_compressed(std::span<char> out);
 
   std::string path_;

@@ -49,14 +49,16 @@ class JsonCursor {
   JOULEMAP_ALWAYS_INLINE bool next_member(std::string_view& key) {
     if (!next('}')) return false;
     if (*at_ != '"') return fail();
-    key = string(JsonRole::key).raw;
+    key = string(JsonStringRole::key).raw;
     skip_space();
     if (failed_ || *at_ != ':') return fail();
     ++at_;
     return true;
   }
   JOULEMAP_ALWAYS_INLINE bool next_element() { return next(']'); }  // like next_member(), for an array
-  JOULEMAP_ALWAYS_INLINE JsonText text() { return peek() == '"' ? string(JsonRole::value) : (fail(), JsonText()); }
+  JOULEMAP_ALWAYS_INLINE JsonText text() {
+    return peek() == '"' ? string(JsonStringRole::value) : (fail(), JsonText());
+  }
 
   // Reads a number, also from within quotes, and drops its fraction. Returns false and skips any other value.
   JOULEMAP_ALWAYS_INLINE bool integer(std::int64_t& value) {
@@ -71,13 +73,13 @@ class JsonCursor {
   // Like integer(), but the number times 1000, exactly: three decimals are kept, further ones dropped.
   JOULEMAP_ALWAYS_INLINE bool thousandths(std::int64_t& value) {
     skip_space();
-    return move_to(read_thousandths(at_, end_, is_lenient_), value);
+    return move_to(parse_json_thousandths(at_, end_, is_lenient_), value);
   }
 
   JOULEMAP_ALWAYS_INLINE void skip() {
     skip_space();
     if (*at_ == '"') {
-      string(JsonRole::value);
+      string(JsonStringRole::value);
     } else if (*at_ == '{' || *at_ == '[') {
       ++at_;
       leave();
@@ -131,7 +133,7 @@ class JsonCursor {
     is_before_first_element_ = false;
     return true;
   }
-  JOULEMAP_ALWAYS_INLINE JsonText string(JsonRole role) {
+  JOULEMAP_ALWAYS_INLINE JsonText string(JsonStringRole role) {
     const char* const begin = at_ + 1;
     const char* const stop = find_quote_or_backslash(begin, end_);
     if (!is_lenient_ && *stop == '"' && is_json_token_end(stop[1])) {

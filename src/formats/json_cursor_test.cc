@@ -13,7 +13,7 @@ namespace {
 class PaddedText {
  public:
   explicit PaddedText(std::string text) : size_(text.size()), text_(std::move(text)) {
-    text_.append(kScanPadding, '\0');
+    text_.append(kScanPadding_bytes, '\0');
   }
   JsonCursor cursor(QuoteRule rule = QuoteRule::strict) const {
     return JsonCursor(text_.data(), text_.data() + size_, rule);

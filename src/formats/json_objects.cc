@@ -61,14 +61,14 @@ class JsonFieldsHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>,
   }
   // During StartArray() and EndArray(), RapidJSON's stream position is that of the bracket.
   bool StartArray() {
-    if (is_value_stored()) array_begin_ = stream_.Tell();
+    if (is_value_stored()) array_begin_offset_ = stream_.Tell();
     ++skipped_depth_;
     return true;
   }
   bool EndArray(rapidjson::SizeType) {
     --skipped_depth_;
     if (is_value_stored())
-      fields_.set_array(field_path_, text_.substr(array_begin_, stream_.Tell() + 1 - array_begin_));
+      fields_.set_array(field_path_, text_.substr(array_begin_offset_, stream_.Tell() + 1 - array_begin_offset_));
     return true;
   }
 
@@ -84,7 +84,7 @@ class JsonFieldsHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>,
   JsonFields& fields_;
   std::string_view text_;
   const rapidjson::MemoryStream& stream_;
-  std::size_t array_begin_ = 0;
+  std::size_t array_begin_offset_ = 0;
   std::string field_path_;
   std::size_t prefix_length_ = 0;  // length of the part of field_path_ that belongs to the enclosing objects
   std::vector<std::size_t> outer_prefix_lengths_;  // prefixes of the open objects

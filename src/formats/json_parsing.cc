@@ -27,10 +27,10 @@ bool can_begin_json_value(char byte) {
 }
 
 // Guesses from the following text whether this quote ends the string: nothing else distinguishes an unescaped quote.
-bool can_end_json_string(const char* quote, JsonRole role) {
+bool can_end_json_string(const char* quote, JsonStringRole role) {
   const char* next = skip_space(quote + 1);
-  if (*next == ':') return role != JsonRole::value;
-  if (role == JsonRole::key) return false;
+  if (*next == ':') return role != JsonStringRole::value;
+  if (role == JsonStringRole::key) return false;
   if (*next == '}' || *next == ']') return true;
   if (*next != ',') return false;
   next = skip_space(next + 1);
@@ -98,7 +98,7 @@ JsonPosition skip_past_closing_bracket_slowly(const char* at, const char* end, b
     if (at == end) return {end, true};
     if (*at == '"') {
       const JsonTextEnd text =
-          find_json_string_end(find_quote_or_backslash(at + 1, end), end, is_lenient, JsonRole::either);
+          find_json_string_end(find_quote_or_backslash(at + 1, end), end, is_lenient, JsonStringRole::either);
       if (text.position.failed) return text.position;
       at = text.position.at;
       continue;
@@ -111,7 +111,7 @@ JsonPosition skip_past_closing_bracket_slowly(const char* at, const char* end, b
 
 }  // namespace
 
-JsonTextEnd find_json_string_end(const char* stop, const char* end, bool is_lenient, JsonRole role) {
+JsonTextEnd find_json_string_end(const char* stop, const char* end, bool is_lenient, JsonStringRole role) {
   bool escaped = false;
   while (stop < end) {
     if (*stop == '\\') {
@@ -133,7 +133,7 @@ JsonNumber parse_json_number_slowly(const char* at, const char* end, bool is_len
   if (*at == '"') {
     const char* const begin = at + 1;
     number.position =
-        find_json_string_end(find_quote_or_backslash(begin, end), end, is_lenient, JsonRole::value).position;
+        find_json_string_end(find_quote_or_backslash(begin, end), end, is_lenient, JsonStringRole::value).position;
     if (!number.position.failed) word = {begin, number.position.at - 1};
   } else if (*at == '{' || *at == '[') {
     number.position = skip_past_closing_bracket(at + 1, end, is_lenient);
@@ -150,7 +150,7 @@ JsonNumber parse_json_number_slowly(const char* at, const char* end, bool is_len
   return number;
 }
 
-JsonNumber read_thousandths(const char* at, const char* end, bool is_lenient) {
+JsonNumber parse_json_thousandths(const char* at, const char* end, bool is_lenient) {
   constexpr std::array<std::uint32_t, 9> kPowers = {1,       10,        100,        1'000,      10'000,
                                                     100'000, 1'000'000, 10'000'000, 100'000'000};
   const char* const begin = at;

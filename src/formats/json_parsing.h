@@ -30,17 +30,17 @@ struct JsonNumber {
   std::int64_t integer_value = 0;
 };
 
-enum class JsonRole : std::uint8_t { key, value, either };
+enum class JsonStringRole : std::uint8_t { key, value, either };
 
 // Finds the end of a string. `stop`: its first quote or backslash after the opening quote.
-JsonTextEnd find_json_string_end(const char* stop, const char* end, bool is_lenient, JsonRole role);
+JsonTextEnd find_json_string_end(const char* stop, const char* end, bool is_lenient, JsonStringRole role);
 
 // The number times 10^power, truncated to an integer; also reads numbers in quotes. Skips any other value.
 JsonNumber parse_json_number_slowly(const char* at, const char* end, bool is_lenient, int power);
 
 // The number times 1000, as parse_json_number_slowly() with power 3. Fast for up to 16 digits before and three after
 // the decimal point, as profilers write times.
-JsonNumber read_thousandths(const char* at, const char* end, bool is_lenient);
+JsonNumber parse_json_thousandths(const char* at, const char* end, bool is_lenient);
 
 // Skips a word: a number, true, nan.
 JsonPosition skip_json_word(const char* at, const char* end, bool is_lenient);

@@ -69,7 +69,8 @@ Result<SqliteDatabase> SqliteDatabase::open(const std::string& path) {
   const int code = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<sqlite3, Closer> database(opened);
   if (code != SQLITE_OK) return not_a_database_error(path, opened);
-  return check_opened(std::move(database), path, static_cast<std::uint64_t>(std::max<off_t>(status.st_size, 0)));
+  return check_opened_database(std::move(database), path,
+                               static_cast<std::uint64_t>(std::max<off_t>(status.st_size, 0)));
 }
 
 Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
@@ -86,12 +87,12 @@ Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
                           SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) != SQLITE_OK) {
     return not_a_database_error("bytes", opened);
   }
-  return check_opened(std::move(database), "bytes", bytes.size());
+  return check_opened_database(std::move(database), "bytes", bytes.size());
 }
 
 // Opening a database does not read it. The query here is the first access and fails if the file is not a database.
-Result<SqliteDatabase> SqliteDatabase::check_opened(std::unique_ptr<sqlite3, Closer> database, std::string_view name,
-                                                    std::uint64_t bytes) {
+Result<SqliteDatabase> SqliteDatabase::check_opened_database(std::unique_ptr<sqlite3, Closer> database,
+                                                             std::string_view name, std::uint64_t bytes) {
   sqlite3_limit(database.get(), SQLITE_LIMIT_LENGTH, kMaxSqliteValueBytes);
   sqlite3_db_config(database.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(database.get(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);

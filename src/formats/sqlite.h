@@ -70,8 +70,8 @@ class SqliteDatabase {
     void operator()(sqlite3* database) const;
   };
 
-  static Result<SqliteDatabase> check_opened(std::unique_ptr<sqlite3, Closer> database, std::string_view name,
-                                             std::uint64_t bytes);
+  static Result<SqliteDatabase> check_opened_database(std::unique_ptr<sqlite3, Closer> database, std::string_view name,
+                                                      std::uint64_t bytes);
   SqliteRows run_query(const std::string& sql, std::string_view argument) const;
 
   std::unique_ptr<sqlite3, Closer> database_;

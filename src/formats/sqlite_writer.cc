@@ -17,17 +17,17 @@ SqliteWriter::SqliteWriter() {
   sqlite3* opened = nullptr;
   const int code = sqlite3_open_v2(":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   database_.reset(opened);
-  if (code != SQLITE_OK) note_failure();
+  if (code != SQLITE_OK) store_first_failure();
   run_statement("BEGIN");
 }
 
-void SqliteWriter::note_failure() {
+void SqliteWriter::store_first_failure() {
   if (first_failure_.empty()) first_failure_ = database_ ? sqlite3_errmsg(database_.get()) : "out of memory";
 }
 
 void SqliteWriter::run_statement(const std::string& sql) {
   if (!first_failure_.empty()) return;
-  if (sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) note_failure();
+  if (sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) store_first_failure();
 }
 
 void SqliteWriter::begin_table(std::string_view name, std::initializer_list<std::string_view> columns) {
@@ -42,7 +42,7 @@ void SqliteWriter::begin_table(std::string_view name, std::initializer_list<std:
   if (!first_failure_.empty()) return;
   const std::string sql = fmt::format("INSERT INTO {} VALUES ({})", name, parameters);
   sqlite3_stmt* statement = nullptr;
-  if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) note_failure();
+  if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) store_first_failure();
   insert_statement_.reset(statement);
 }
 
@@ -63,9 +63,9 @@ void SqliteWriter::add_row(std::initializer_list<SqliteValue> values) {
     } else {
       code = sqlite3_bind_null(insert_statement_.get(), parameter);
     }
-    if (code != SQLITE_OK) note_failure();
+    if (code != SQLITE_OK) store_first_failure();
   }
-  if (sqlite3_step(insert_statement_.get()) != SQLITE_DONE) note_failure();
+  if (sqlite3_step(insert_statement_.get()) != SQLITE_DONE) store_first_failure();
   sqlite3_reset(insert_statement_.get());
 }
 
@@ -75,7 +75,7 @@ Result<std::string> SqliteWriter::take_bytes() && {
   sqlite3_int64 size = 0;
   unsigned char* const file = first_failure_.empty() ? sqlite3_serialize(database_.get(), "main", &size, 0) : nullptr;
   if (file == nullptr) {
-    note_failure();
+    store_first_failure();
     return Error{ErrorCode::io, fmt::format("cannot create the database: {}", first_failure_), {}};
   }
   std::string copy(reinterpret_cast<const char*>(file), static_cast<std::size_t>(size));

@@ -63,7 +63,7 @@ class SqliteWriter {
     void operator()(sqlite3_stmt* statement) const;
   };
   void run_statement(const std::string& sql);
-  void note_failure();
+  void store_first_failure();
 
   std::unique_ptr<sqlite3, Closer> database_;
   std::unique_ptr<sqlite3_stmt, Closer> insert_statement_;

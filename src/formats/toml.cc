@@ -88,7 +88,7 @@ DocumentValue to_document_value(const toml::node& node) {
 
 // Returns the end of a string that opens at `begin`: behind its closing quotes, or the end of the line if they are
 // missing.
-std::size_t find_end_of_string(std::string_view toml, std::size_t begin) {
+std::size_t find_toml_string_end(std::string_view toml, std::size_t begin) {
   const char quote = toml[begin];
   const std::string closing(toml.substr(begin, 3) == std::string(3, quote) ? 3 : 1, quote);
   for (std::size_t i = begin + closing.size(); i < toml.size(); ++i) {
@@ -115,7 +115,7 @@ std::optional<std::size_t> find_stray_non_ascii_line(std::string_view toml) {
     if (static_cast<unsigned char>(toml[i]) >= 0x80) return line;
     std::size_t next = i + 1;
     if (toml[i] == '#') next = std::min(toml.find('\n', i), toml.size());
-    if (toml[i] == '"' || toml[i] == '\'') next = find_end_of_string(toml, i);
+    if (toml[i] == '"' || toml[i] == '\'') next = find_toml_string_end(toml, i);
     line += static_cast<std::size_t>(std::count(toml.begin() + static_cast<std::ptrdiff_t>(i),
                                                 toml.begin() + static_cast<std::ptrdiff_t>(next), '\n'));
     i = next;
@@ -131,7 +131,7 @@ std::size_t max_dotted_key_length(std::string_view toml) {
   for (std::size_t i = 0; i < toml.size();) {
     std::size_t next = i + 1;
     if (toml[i] == '#') next = std::min(toml.find('\n', i), toml.size());
-    if (toml[i] == '"' || toml[i] == '\'') next = find_end_of_string(toml, i);
+    if (toml[i] == '"' || toml[i] == '\'') next = find_toml_string_end(toml, i);
     if (toml[i] == '.') longest = std::max(longest, ++names);
     if (std::string_view("\n=[]{},#").find(toml[i]) != std::string_view::npos) names = 1;
     i = next;

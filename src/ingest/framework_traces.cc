@@ -29,7 +29,7 @@ constexpr std::size_t kMaxNote = std::size_t{1} << 26;
 
 // Returns the mode ("train" or "inference") to add to the coarse scope of a trace; empty if the scope has one. A
 // function that was compiled as a whole has none: operations of a backward pass show that it trains.
-std::string mode_scope_to_add(const TraceSidecar& note, const OpTimes& traced) {
+std::string find_missing_mode_scope(const TraceSidecar& note, const OpTimes& traced) {
   for (const auto& [kind, name] : note.coarse_scope) {
     if (kind == ScopeKind::mode) return {};
   }
@@ -44,7 +44,8 @@ class FrameworkOpTimeSums {
   void add(const TraceSidecar& note, const OpTimes& traced) {
     std::uint32_t coarse_scope = 0;
     for (const auto& [kind, name] : note.coarse_scope) coarse_scope = find_or_add_scope(coarse_scope, kind, name);
-    const std::uint32_t within = find_or_add_scope(coarse_scope, ScopeKind::mode, mode_scope_to_add(note, traced));
+    const std::uint32_t within =
+        find_or_add_scope(coarse_scope, ScopeKind::mode, find_missing_mode_scope(note, traced));
     for (const OpTime& share : traced.op_times) {
       std::uint32_t scope = find_or_add_scope(within, ScopeKind::phase, share.scope.phase);
       scope = find_or_add_scope(scope, ScopeKind::module, share.scope.module);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kPowerSamplesPerFlush = 16'384;
 
-std::set<std::string> domain_names_of_power(const PowerLog& power) {
+std::set<std::string> collect_power_domain_names(const PowerLog& power) {
   std::set<std::string> domains;
   for (const Channel& channel : power.channels) {
     if (measures_energy_or_power(channel)) domains.insert(channel.domain);
@@ -40,12 +40,12 @@ ImportSession::ImportSession(ImportOptions options, PowerLog power, recording::P
     : options_(std::move(options)), power_log_(std::move(power)), recording_folder_(std::move(folder)) {
   for (const Sample& sample : power_log_.samples) {
     const std::int64_t time_ns = sample.reading.time_ns();
-    first_power_ns_ = std::min(first_power_ns_.value_or(time_ns), time_ns);
+    first_power_sample_ns_ = std::min(first_power_sample_ns_.value_or(time_ns), time_ns);
   }
   std::stable_sort(power_log_.samples.begin(), power_log_.samples.end(),
                    [](const Sample& a, const Sample& b) { return a.reading.time_ns() < b.reading.time_ns(); });
   // Clears `part_of` where the log lacks the parent domain, so that the energy of the domain is added to the total.
-  const std::set<std::string> domains = domain_names_of_power(power_log_);
+  const std::set<std::string> domains = collect_power_domain_names(power_log_);
   for (Channel& channel : power_log_.channels) {
     if (!domains.contains(channel.part_of)) channel.part_of.clear();
   }
@@ -76,17 +76,17 @@ RecordingSource ImportSession::make_trace_source(const Trace* trace) const {
 // Where a trace or profile without absolute times begins: at --start, else with the power log, plus --offset-ms.
 std::int64_t ImportSession::assumed_start_ns(const std::string& name) {
   if (options_.trace_start_ns) return options_.trace_offset_ns + *options_.trace_start_ns;
-  if (!first_power_ns_) return options_.trace_offset_ns;
+  if (!first_power_sample_ns_) return options_.trace_offset_ns;
   if (options_.trace_offset_ns == 0) {
     import_diagnostics_.add(
         {"clock_not_known", 1,
          fmt::format("{} has no start time: joulemap assumes that it starts with the power log", name),
          "set --start UNIX_NS, or --offset-ms relative to the power log"});
   }
-  return options_.trace_offset_ns + *first_power_ns_;
+  return options_.trace_offset_ns + *first_power_sample_ns_;
 }
 
-void ImportSession::set_clock(Trace& trace, const std::string& name) {
+void ImportSession::shift_to_unix_time(Trace& trace, const std::string& name) {
   shift_trace_times(trace, trace.clock == TraceClock::since_start ? assumed_start_ns(name) : options_.trace_offset_ns);
 }
 
@@ -124,7 +124,7 @@ Status ImportSession::add(Trace trace, const std::string& name) {
     import_diagnostics_.add({"no_events", 1, fmt::format("{} contains no events", name),
                              "check that the profiler ran and finished writing"});
   }
-  set_clock(trace, name);
+  shift_to_unix_time(trace, name);
   map_gpus_to_devices(trace);
   Result<recording::RecordingWriter> writer = recording_folder_.open_part_for_source(make_trace_source(&trace));
   if (!writer) return std::move(writer).error();
@@ -141,7 +141,7 @@ Status ImportSession::add(Trace trace, const std::string& name) {
   end.diagnostics = trace.diagnostics;
   end.diagnostics.add_all(scoped.diagnostics);
   import_result_.diagnostics.add_all(end.diagnostics);
-  Status written = writer->finish(std::move(end), recording::Durability::until_joined);
+  Status written = writer->finish(std::move(end), recording::Durability::not_synced);
   if (status && !written) status = std::move(written);
   if (scoped.end_ns > scoped.begin_ns) extend_traced_span({scoped.begin_ns, scoped.end_ns});
   import_result_.events += trace.read_event_count;
@@ -197,12 +197,12 @@ Status ImportSession::add(const FunctionProfile& profile, const std::string& nam
        "times are not in a recording",
        "import it with --pattern for cumulative times"});
   import_result_.diagnostics.add_all(end.diagnostics);
-  Status written = writer->finish(std::move(end), recording::Durability::until_joined);
+  Status written = writer->finish(std::move(end), recording::Durability::not_synced);
   ++trace_count_;
   return status ? std::move(written) : std::move(status);
 }
 
-std::optional<ImportSession::TimeSpan_ns> ImportSession::span_of_domain(const std::string& domain) const {
+std::optional<ImportSession::TimeSpan_ns> ImportSession::find_domain_span(const std::string& domain) const {
   std::optional<TimeSpan_ns> span;
   for (const Sample& sample : power_log_.samples) {
     const Channel& channel = power_log_.channels[sample.channel];
@@ -229,8 +229,8 @@ void ImportSession::exclude_domains(const std::vector<std::string>& domains) {
 ImportSession::TimeSpan_ns ImportSession::intersect_traces_and_power() {
   std::optional<TimeSpan_ns> common_span = traced_span_;
   std::vector<std::string> elsewhere;
-  for (const std::string& domain : domain_names_of_power(power_log_)) {
-    const std::optional<TimeSpan_ns> span = span_of_domain(domain);
+  for (const std::string& domain : collect_power_domain_names(power_log_)) {
+    const std::optional<TimeSpan_ns> span = find_domain_span(domain);
     if (!span) continue;
     const TimeSpan_ns limits = common_span.value_or(*span);
     const TimeSpan_ns common{std::max(limits.begin_ns, span->begin_ns), std::min(limits.end_ns, span->end_ns)};
@@ -290,7 +290,7 @@ Status ImportSession::write_recorder_part() {
   Status status = Done{};
   for (const Sample& sample : power_log_.samples) {
     writer->add(sample);
-    if (writer->pending() < kPowerSamplesPerFlush) continue;
+    if (writer->pending_item_count() < kPowerSamplesPerFlush) continue;
     Status written = writer->flush();
     if (status && !written) status = std::move(written);
   }
@@ -298,7 +298,7 @@ Status ImportSession::write_recorder_part() {
   RecordingEnd end;
   end.diagnostics = import_diagnostics_;
   import_result_.diagnostics.add_all(import_diagnostics_);
-  Status written = writer->finish(std::move(end), recording::Durability::until_joined);
+  Status written = writer->finish(std::move(end), recording::Durability::not_synced);
   return status ? std::move(written) : std::move(status);
 }
 

@@ -65,12 +65,12 @@ class ImportSession {
 
   RecordingSource make_trace_source(const Trace* trace) const;
   std::int64_t assumed_start_ns(const std::string& name);
-  void set_clock(Trace& trace, const std::string& name);
+  void shift_to_unix_time(Trace& trace, const std::string& name);
   void map_gpus_to_devices(Trace& trace);
   void report_unused_mappings();
   void extend_traced_span(TimeSpan_ns span);
   TimeSpan_ns intersect_traces_and_power();
-  std::optional<TimeSpan_ns> span_of_domain(const std::string& domain) const;
+  std::optional<TimeSpan_ns> find_domain_span(const std::string& domain) const;
   void exclude_domains(const std::vector<std::string>& domains);
   Status write_recorder_part();
 
@@ -79,9 +79,9 @@ class ImportSession {
   recording::PartFolder recording_folder_;
   std::set<std::pair<std::optional<std::size_t>, std::uint32_t>> used_mappings_;  // keys of options_.gpu_mappings
   std::size_t trace_count_ = 0;
-  std::optional<TimeSpan_ns> traced_span_;      // from the first to the last event of all traces
-  std::optional<std::int64_t> first_power_ns_;  // first power sample, Unix ns
-  Diagnostics import_diagnostics_;              // without the diagnostics of the traces
+  std::optional<TimeSpan_ns> traced_span_;             // from the first to the last event of all traces
+  std::optional<std::int64_t> first_power_sample_ns_;  // first power sample, Unix ns
+  Diagnostics import_diagnostics_;                     // without the diagnostics of the traces
   ImportResult import_result_;
 };
 

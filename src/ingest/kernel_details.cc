@@ -33,7 +33,7 @@ constexpr std::array kCopyDirectionSpellings = {CopyDirectionSpelling{"HostToDev
 
 }  // namespace
 
-std::string_view copy_direction(std::int64_t cupti_kind) {
+std::string_view copy_direction_name(std::int64_t cupti_kind) {
   const bool is_known = cupti_kind > 0 && cupti_kind < static_cast<std::int64_t>(kCopyDirections.size());
   return kCopyDirections[is_known ? static_cast<std::size_t>(cupti_kind) : 0];
 }

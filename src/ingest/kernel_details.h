@@ -24,7 +24,7 @@ std::uint64_t parse_byte_count(std::string_view details);
 inline constexpr std::string_view kFillClassName = "fill";
 inline constexpr std::string_view kGraphClassName = "graph";
 // Name of a CUpti_ActivityMemcpyKind: 1 gives "HtoD"; other numbers than CUPTI's give "unknown direction".
-std::string_view copy_direction(std::int64_t cupti_kind);
+std::string_view copy_direction_name(std::int64_t cupti_kind);
 // "MemcpyH2D", "MEMCPYHtoD", "MemcpyHostToDevice" give "HtoD"; other texts give "unknown direction".
 std::string_view parse_copy_direction(std::string_view text);
 

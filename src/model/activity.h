@@ -50,11 +50,11 @@ struct Scope {
 
 struct ScopeTally {
   std::uint32_t scope = 0;
-  std::uint64_t count = 0;             // number of times a thread entered the scope
-  std::uint64_t sampled_count = 0;     // part of `count` in sampled steps, whose operations are recorded, too
-  std::int64_t wall_ns = 0;            // exclusive wall time of threads in this scope
-  std::int64_t cpu_ns = 0;             // CPU time of these threads in this scope
-  std::int64_t helper_threads_ns = 0;  // CPU time of untracked threads meanwhile, such as OpenMP workers
+  std::uint64_t count = 0;                 // number of times a thread entered the scope
+  std::uint64_t sampled_count = 0;         // part of `count` in sampled steps, whose operations are recorded, too
+  std::int64_t wall_ns = 0;                // exclusive wall time of threads in this scope
+  std::int64_t cpu_ns = 0;                 // CPU time of these threads in this scope
+  std::int64_t helper_threads_cpu_ns = 0;  // CPU time of untracked threads meanwhile, such as OpenMP workers
 };
 
 // Time of a finer scope within a coarse one, measured by the framework's own profiler in some sampled steps. Only the
@@ -133,7 +133,7 @@ struct StepRecord {
   std::int64_t end_ns = 0;
   std::uint64_t kernel_sequence_hash = 0;  // 0: unknown, because not all kernels were traced or fit into memory
   std::uint64_t kernels = 0;               // number launched by the step
-  std::int64_t gpu_ns = 0;                 // summed duration of its kernels
+  std::int64_t summed_kernel_ns = 0;       // summed duration of its kernels
   bool is_traced = false;                  // its kernels were traced
   bool has_kernel_records = false;         // Activity::kernels contains each of its kernels
 };

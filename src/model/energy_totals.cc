@@ -26,7 +26,7 @@ void add_domain_energy(std::optional<EnergySum<kProvenance>>& sum, const DomainE
 }
 
 template <Provenance kProvenance>
-std::optional<EnergyWithProvenance> energy_with_provenance(const std::optional<EnergySum<kProvenance>>& sum) {
+std::optional<EnergyWithProvenance> make_energy_with_provenance(const std::optional<EnergySum<kProvenance>>& sum) {
   if (!sum) return std::nullopt;
   const std::optional<double> mean_w = sum->power ? std::optional(sum->power->value()) : std::nullopt;
   return EnergyWithProvenance{kProvenance, sum->energy.value(), sum->uncertainty_j, mean_w, sum->domains};
@@ -59,12 +59,12 @@ EnergyTotals total_energy(std::span<const DomainEnergy> rows, const std::set<std
 }
 
 std::optional<EnergyWithProvenance> energy_by_provenance(const EnergyTotals& totals, Provenance provenance) {
-  return provenance == Provenance::measured ? energy_with_provenance(totals.measured)
-                                            : energy_with_provenance(totals.estimated);
+  return provenance == Provenance::measured ? make_energy_with_provenance(totals.measured)
+                                            : make_energy_with_provenance(totals.estimated);
 }
 
 std::optional<EnergyWithProvenance> preferred_energy(const EnergyTotals& totals) {
-  return totals.measured ? energy_with_provenance(totals.measured) : energy_with_provenance(totals.estimated);
+  return totals.measured ? make_energy_with_provenance(totals.measured) : make_energy_with_provenance(totals.estimated);
 }
 
 std::optional<EnergyWithProvenance> energy_if_complete(const EnergyTotals& totals) {
@@ -88,7 +88,7 @@ std::optional<double> preferred_power(const PowerTotals& totals) {
   return power_by_provenance(totals, totals.measured ? Provenance::measured : Provenance::estimated);
 }
 
-std::optional<PowerAndReference> comparable_power(const PowerTotals& power, const PowerTotals& reference) {
+std::optional<PowerAndReference> choose_comparable_power(const PowerTotals& power, const PowerTotals& reference) {
   if (power.measured && reference.measured)
     return PowerAndReference{power.measured->value(), reference.measured->value()};
   if (!power.estimated || !reference.estimated) return std::nullopt;

@@ -95,7 +95,7 @@ struct PowerAndReference {
   double reference_w = 0;
 };
 // Measured if both are, else estimated if both are, else none.
-std::optional<PowerAndReference> comparable_power(const PowerTotals& power, const PowerTotals& reference);
+std::optional<PowerAndReference> choose_comparable_power(const PowerTotals& power, const PowerTotals& reference);
 
 // Plain numbers of a sum, for serialization; none without a sum.
 template <Provenance kProvenance>

@@ -98,9 +98,9 @@ TEST(PowerTotals, AreComparedWithinOneProvenance) {
   const PowerTotals measured{MeasuredWatts(10), {}};
   const PowerTotals estimated{{}, EstimatedWatts(90)};
   const PowerTotals both{MeasuredWatts(20), EstimatedWatts(80)};
-  EXPECT_FALSE(comparable_power(measured, estimated));
-  EXPECT_EQ(comparable_power(both, measured)->power_w, 20);
-  EXPECT_EQ(comparable_power(both, estimated)->power_w, 80);
+  EXPECT_FALSE(choose_comparable_power(measured, estimated));
+  EXPECT_EQ(choose_comparable_power(both, measured)->power_w, 20);
+  EXPECT_EQ(choose_comparable_power(both, estimated)->power_w, 80);
   EXPECT_EQ(preferred_power(both), 20);
   EXPECT_EQ(preferred_power(estimated), 90);
 }

@@ -59,8 +59,8 @@ struct RowSeries {
 };
 inline constexpr std::size_t kMaxSeriesSlices = 300;
 
-enum class RowState { todo, running, done, failed };
-constexpr std::string_view name_of(RowState state) {
+enum class ExperimentRowState { todo, running, done, failed };
+constexpr std::string_view name_of(ExperimentRowState state) {
   return std::array<std::string_view, 4>{"todo", "running", "done", "failed"}[static_cast<std::size_t>(state)];
 }
 
@@ -71,7 +71,7 @@ struct ExperimentRow {
   std::vector<std::size_t> levels;  // one index into each factor's levels
   std::size_t block = 0;            // index of its repetition of all cells
   std::string node;                 // host that ran it; empty when unknown
-  RowState state = RowState::todo;
+  ExperimentRowState state = ExperimentRowState::todo;
   std::uint32_t attempts = 0;
   std::optional<int> exit_code;
   std::optional<std::int64_t> start_unix_ns;  // rows are in execution order by this, or by `number` when it is unknown

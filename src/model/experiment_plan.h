@@ -46,7 +46,7 @@ struct ExperimentPlanRow {
   std::size_t number = 0;
   std::size_t block = 0;
   std::vector<std::size_t> levels;
-  RowState state = RowState::todo;
+  ExperimentRowState state = ExperimentRowState::todo;
   std::uint32_t attempts = 0;
   std::string node;
   std::optional<double> elapsed_s;
@@ -76,7 +76,7 @@ struct ExperimentPlan {
   std::vector<ExperimentJob> jobs;
   Diagnostics diagnostics;
 
-  std::size_t count(RowState state) const {
+  std::size_t count(ExperimentRowState state) const {
     std::size_t rows_in_state = 0;
     for (const ExperimentPlanRow& row : rows) rows_in_state += row.state == state ? 1 : 0;
     return rows_in_state;

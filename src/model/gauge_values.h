@@ -49,12 +49,12 @@ class GaugeAccumulator {
     value *= kGauges[gauge].factor;
     sums_[gauge] += value * weight;
     weights_[gauge] += weight;
-    highest_[gauge] = std::max(highest_[gauge].value_or(value), value);
+    highest_values_[gauge] = std::max(highest_values_[gauge].value_or(value), value);
   }
   GaugeValues values() const {
     GaugeValues values;
     for (std::size_t i = 0; i < kGauges.size(); ++i) {
-      if (!kGauges[i].is_mean) values[i] = highest_[i];
+      if (!kGauges[i].is_mean) values[i] = highest_values_[i];
       if (kGauges[i].is_mean && weights_[i] > 0) values[i] = sums_[i] / weights_[i];
     }
     return values;
@@ -63,7 +63,7 @@ class GaugeAccumulator {
  private:
   std::array<double, kGauges.size()> sums_{};
   std::array<double, kGauges.size()> weights_{};
-  GaugeValues highest_{};
+  GaugeValues highest_values_{};
 };
 
 }  // namespace joulemap

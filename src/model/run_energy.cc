@@ -27,7 +27,7 @@ std::optional<EnergyWithProvenance> energy_without_probing(const ReportResult& r
   return energy;
 }
 
-std::vector<std::string> domains_not_included(const ReportResult& result) {
+std::vector<std::string> list_domains_not_included(const ReportResult& result) {
   std::vector<std::string> names = result.totals.domains_without_value;
   for (const DomainEnergy& domain : result.domains) {
     if (is_outside_totals(domain)) names.push_back(domain.name);

@@ -19,6 +19,6 @@ std::optional<EnergyWithProvenance> energy_without_probing(const ReportResult& r
 inline bool is_outside_totals(const DomainEnergy& domain) { return !domain.is_counted && domain.part_of.empty(); }
 
 // The domains whose energy no sum contains: those without a value, and those of is_outside_totals().
-std::vector<std::string> domains_not_included(const ReportResult& result);
+std::vector<std::string> list_domains_not_included(const ReportResult& result);
 
 }  // namespace joulemap

@@ -27,21 +27,21 @@ std::string sections_page_begin(std::string_view title, std::string_view paragra
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
       "<title>{} · Joulemap</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n<h1>{}</h1>\n<p>{}</p>\n",
-      kContentSecurityPolicy, escaped_html(title), static_page_css(), kSectionsStyle, escaped_html(title),
-      escaped_html(paragraph));
+      kContentSecurityPolicy, escape_html(title), static_page_css(), kSectionsStyle, escape_html(title),
+      escape_html(paragraph));
 }
 
 std::string html_table(const report::TextTable& table) {
-  std::string out = fmt::format("<table><caption>{}</caption><thead><tr>", escaped_html(table.caption));
+  std::string out = fmt::format("<table><caption>{}</caption><thead><tr>", escape_html(table.caption));
   for (std::size_t i = 0; i < table.column_headers.size(); ++i) {
     out += fmt::format("<th scope=\"col\"{}>{}</th>", table.is_number[i] ? " class=\"n\"" : "",
-                       escaped_html(table.column_headers[i]));
+                       escape_html(table.column_headers[i]));
   }
   out += "</tr></thead><tbody>\n";
   for (const std::vector<std::string>& row : table.rows) {
     out += "<tr>";
     for (std::size_t i = 0; i < row.size(); ++i) {
-      out += fmt::format("<td{}>{}</td>", table.is_number[i] ? " class=\"n\"" : "", escaped_html(row[i]));
+      out += fmt::format("<td{}>{}</td>", table.is_number[i] ? " class=\"n\"" : "", escape_html(row[i]));
     }
     out += "</tr>\n";
   }
@@ -50,14 +50,14 @@ std::string html_table(const report::TextTable& table) {
 
 std::string html_section(std::string_view id, std::string_view title, const std::string& content) {
   if (content.empty()) return "";
-  return fmt::format("<section id=\"{}\"><h2>{}</h2>\n{}</section>\n", id, escaped_html(title), content);
+  return fmt::format("<section id=\"{}\"><h2>{}</h2>\n{}</section>\n", id, escape_html(title), content);
 }
 
 std::string table_section(std::string_view id, std::string_view title, const report::TextTable& table) {
   return table.rows.empty() ? "" : html_section(id, title, html_table(table));
 }
 
-std::string inline_svg(const std::string& svg) {
+std::string strip_xml_declaration(const std::string& svg) {
   const std::size_t begin = svg.find("<svg");  // HTML must not contain an XML declaration
   return begin == std::string::npos ? "" : svg.substr(begin) + "\n";
 }

@@ -20,6 +20,6 @@ std::string html_section(std::string_view id, std::string_view title, const std:
 std::string html_table(const report::TextTable& table);
 std::string table_section(std::string_view id, std::string_view title, const report::TextTable& table);
 // An SVG for embedding, without its XML declaration; empty for an empty SVG.
-std::string inline_svg(const std::string& svg);
+std::string strip_xml_declaration(const std::string& svg);
 
 }  // namespace joulemap::page

@@ -18,14 +18,15 @@ namespace {
 
 using formats::JsonWriter;
 
-constexpr int kShownDigits = 6;
+constexpr int kShownSignificantDigits = 6;
 constexpr std::size_t kMaxKernelNameColumns = 72;
 constexpr double kMinDrawnBranchFraction = 5e-4;  // branches below this fraction of the attributed energy are not drawn
 
-// Rounds to kShownDigits significant digits, slightly more than the page shows, to make the JSON shorter.
+// Rounds to kShownSignificantDigits significant digits, slightly more than the page shows, to make the JSON shorter.
 double round_to_shown_digits(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
-  const double scale = std::pow(10, kShownDigits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))));
+  const double scale =
+      std::pow(10, kShownSignificantDigits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))));
   return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
 }
 

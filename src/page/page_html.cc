@@ -34,7 +34,7 @@ std::string assemble_page(const PageParts& parts, const PageBundle& bundle) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
       "<title>{} · Joulemap</title>\n<style>{}</style>\n</head>\n<body>\n",
-      kContentSecurityPolicy, escaped_html(parts.title), has_script ? bundle.style : static_page_css());
+      kContentSecurityPolicy, escape_html(parts.title), has_script ? bundle.style : static_page_css());
   if (!has_script) return page + "<main id=\"page\">\n" + parts.noscript_html + "</main>\n</body>\n</html>\n";
   page += fmt::format("<main id=\"page\"><noscript><style>{}</style>{}</noscript></main>\n", static_page_css(),
                       parts.noscript_html);
@@ -46,7 +46,7 @@ std::string assemble_page(const PageParts& parts, const PageBundle& bundle) {
 
 }  // namespace
 
-std::string escaped_html(std::string_view text) {
+std::string escape_html(std::string_view text) {
   std::string escaped;
   escaped.reserve(text.size());
   for (const char character : text) {
@@ -95,7 +95,7 @@ std::string page_html(const RunView& view, const PageBundle& bundle) {
 std::string diff_html(const RunDifference& difference, const PageBundle& bundle) {
   const std::string title = join_with_spaces(difference.a.inputs) + " → " + join_with_spaces(difference.b.inputs);
   const std::string text = report::diff_text(difference, 0, {});
-  return assemble_page({title, report::diff_json(difference), "<pre>" + escaped_html(text) + "</pre>\n"}, bundle);
+  return assemble_page({title, report::diff_json(difference), "<pre>" + escape_html(text) + "</pre>\n"}, bundle);
 }
 
 }  // namespace joulemap::page

@@ -20,7 +20,7 @@ std::string page_html(const RunView& view, const PageBundle& bundle = page_bundl
 std::string diff_html(const RunDifference& difference, const PageBundle& bundle = page_bundle());
 
 // Escapes text for use between tags and in attributes.
-std::string escaped_html(std::string_view text);
+std::string escape_html(std::string_view text);
 // Escapes JSON for a script element: the result contains no "</script>", whatever its strings contain.
 std::string escape_json_for_script(std::string_view json);
 

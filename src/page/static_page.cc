@@ -36,17 +36,17 @@ std::string static_page_table_row(std::initializer_list<std::string> texts) {
 
 std::string static_page_table(std::string_view caption, std::initializer_list<std::string_view> column_headers,
                               const std::string& rows) {
-  std::string table = fmt::format("<table><caption>{}</caption><thead><tr>", escaped_html(caption));
+  std::string table = fmt::format("<table><caption>{}</caption><thead><tr>", escape_html(caption));
   for (const std::string_view head : column_headers) table += fmt::format("<th scope=\"col\">{}</th>", head);
   return table + "</tr></thead><tbody>\n" + rows + "</tbody></table>\n";
 }
 
-std::string findings_list(const std::optional<Advice>& advice) {
+std::string findings_list_html(const std::optional<Advice>& advice) {
   if (!advice || advice->findings.empty()) return {};
   std::string items;
   for (const Finding& finding : advice->findings) {
-    items += fmt::format("<li>{}: {}. Try: {}</li>\n", escaped_html(finding.title),
-                         escaped_html(report::finding_saving_text(finding, *advice)), escaped_html(finding.change));
+    items += fmt::format("<li>{}: {}. Try: {}</li>\n", escape_html(finding.title),
+                         escape_html(report::finding_saving_text(finding, *advice)), escape_html(finding.change));
   }
   return "<h2>What to change</h2>\n<ol>\n" + items + "</ol>\n";
 }
@@ -71,15 +71,15 @@ std::string summary_section(const RunView& view) {
   if (run.probe) add("probing", run.probe->energy_j, "J");
   std::string domains;
   for (const DomainEnergy& domain : run.domains) {
-    domains += static_page_table_row({escaped_html(domain.name), number_with_unit(domain.joules, "J"),
+    domains += static_page_table_row({escape_html(domain.name), number_with_unit(domain.joules, "J"),
                                       number_with_unit(domain.uncertainty_j, "J"), number_with_unit(domain.mean_w, "W"),
                                       domain.provenance ? std::string(to_string(*domain.provenance)) : "",
                                       domain.is_counted ? "yes" : "no"});
   }
   std::string answer;
-  for (const std::string& sentence : report::run_summary_sentences(view)) answer += escaped_html(sentence) + " ";
-  return fmt::format("<section id=\"summary\"><h1>{}</h1>\n<p>{}</p>\n{}", escaped_html(command), answer,
-                     findings_list(view.advice)) +
+  for (const std::string& sentence : report::run_summary_sentences(view)) answer += escape_html(sentence) + " ";
+  return fmt::format("<section id=\"summary\"><h1>{}</h1>\n<p>{}</p>\n{}", escape_html(command), answer,
+                     findings_list_html(view.advice)) +
          static_page_table("Summary", {"", ""}, rows) +
          static_page_table("Energy by domain", {"Domain", "Energy", "&#177;", "Mean power", "", "Counted"}, domains) +
          "</section>\n";
@@ -96,9 +96,9 @@ std::string level_section(const LevelView& level) {
     const std::string interval = row.low_j && row.high_j ? fmt::format("{} to {} J", report::format_number(*row.low_j),
                                                                        report::format_number(*row.high_j))
                                                          : "–";
-    rows += static_page_table_row({escaped_html(name), escaped_html(row.device), number_with_unit(row.energy_j, "J"),
+    rows += static_page_table_row({escape_html(name), escape_html(row.device), number_with_unit(row.energy_j, "J"),
                                    interval, number_with_unit(row.time_s, "s"),
-                                   row.count ? fmt::format("{}", *row.count) : "–", escaped_html(row.basis)});
+                                   row.count ? fmt::format("{}", *row.count) : "–", escape_html(row.basis)});
   }
   if (shown < level.rows.size()) {
     double rest_j = 0;
@@ -111,7 +111,7 @@ std::string level_section(const LevelView& level) {
   const bool is_left_over = level.unattributed_j && std::abs(*level.unattributed_j) < least_j;
   rows += static_page_table_row(
       {"not attributed", "", is_left_over ? "0 J" : number_with_unit(level.unattributed_j, "J"), "", "", "", ""});
-  return fmt::format("<section id=\"by-{0}\"><h2>By {0}</h2>\n", escaped_html(level.by)) +
+  return fmt::format("<section id=\"by-{0}\"><h2>By {0}</h2>\n", escape_html(level.by)) +
          static_page_table("Energy by " + level.by, {"Name", "Device", "Energy", "Interval", "Time", "Calls", "Basis"},
                            rows) +
          "</section>\n";
@@ -127,8 +127,8 @@ std::string notes_section(const RunView& view) {
   }
   std::string list = "<section id=\"notes\"><h2>Notes on the data</h2>\n<ul>\n";
   for (const Diagnostic& note : all.list()) {
-    list += fmt::format("<li>{} <code>{}</code> {}</li>\n", escaped_html(note.message), escaped_html(note.code),
-                        escaped_html(note.remedy));
+    list += fmt::format("<li>{} <code>{}</code> {}</li>\n", escape_html(note.message), escape_html(note.code),
+                        escape_html(note.remedy));
   }
   if (all.empty()) list += "<li>No faults were found in the data.</li>\n";
   return list + "</ul></section>\n";
@@ -155,10 +155,10 @@ std::string_view static_page_css() {
 std::string static_page(const RunView& view) {
   std::string page = summary_section(view);
   page += plot_section("timeline", "Power over time", report::timeline_svg(view));
-  page += plot_section("flame", "Flame graph", report::flame_svg(view, {report::Plot::flame, {}, {}, {}}));
+  page += plot_section("flame", "Flame graph", report::flame_svg(view, {report::PlotKind::flame, {}, {}, {}}));
   for (const LevelView& level : view.levels) page += level_section(level);
   page += plot_section("violins", "Variation between steps",
-                       report::distributions_svg(view, {report::Plot::violin, {}, {}, {}}));
+                       report::distributions_svg(view, {report::PlotKind::violin, {}, {}, {}}));
   page += plot_section("loss", "Loss against energy", report::loss_svg(view));
   return page + notes_section(view);
 }

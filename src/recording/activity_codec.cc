@@ -149,7 +149,7 @@ void write_scope_tallies(WireWriter& out, const std::vector<ScopeTally>& tallies
   const bool are_wall_and_cpu_equal =
       std::ranges::equal(tallies, tallies, {}, &ScopeTally::wall_ns, &ScopeTally::cpu_ns);
   are_wall_and_cpu_equal ? out.write_raw(walls.bytes()) : write_time_column(out, tallies, &ScopeTally::cpu_ns, shift);
-  write_time_column(out, tallies, &ScopeTally::helper_threads_ns, shift);
+  write_time_column(out, tallies, &ScopeTally::helper_threads_cpu_ns, shift);
 }
 
 void read_scope_tallies(WireReader& in, std::vector<ScopeTally>& tallies, unsigned shift) {
@@ -157,7 +157,7 @@ void read_scope_tallies(WireReader& in, std::vector<ScopeTally>& tallies, unsign
   read_id_column(in, tallies, &ScopeTally::scope);
   read_count_column(in, tallies, &ScopeTally::count);
   read_count_column(in, tallies, &ScopeTally::sampled_count);
-  for (const auto member : {&ScopeTally::wall_ns, &ScopeTally::cpu_ns, &ScopeTally::helper_threads_ns}) {
+  for (const auto member : {&ScopeTally::wall_ns, &ScopeTally::cpu_ns, &ScopeTally::helper_threads_cpu_ns}) {
     read_time_column(in, tallies, member, shift);
   }
 }
@@ -187,7 +187,7 @@ void write_step_records(WireWriter& out, const std::vector<StepRecord>& steps, u
   write_id_column(out, steps, &StepRecord::kernel_sequence_hash);
   write_id_column(out, steps, &StepRecord::kernels);
   write_time_column(out, steps, &StepRecord::number, 0);
-  for (const auto member : {&StepRecord::begin_ns, &StepRecord::end_ns, &StepRecord::gpu_ns}) {
+  for (const auto member : {&StepRecord::begin_ns, &StepRecord::end_ns, &StepRecord::summed_kernel_ns}) {
     write_time_column(out, steps, member, shift);
   }
 }
@@ -202,7 +202,7 @@ void read_step_records(WireReader& in, std::vector<StepRecord>& steps, unsigned 
   read_count_column(in, steps, &StepRecord::kernel_sequence_hash);
   read_count_column(in, steps, &StepRecord::kernels);
   read_time_column(in, steps, &StepRecord::number, 0);
-  for (const auto member : {&StepRecord::begin_ns, &StepRecord::end_ns, &StepRecord::gpu_ns}) {
+  for (const auto member : {&StepRecord::begin_ns, &StepRecord::end_ns, &StepRecord::summed_kernel_ns}) {
     read_time_column(in, steps, member, shift);
   }
 }
@@ -305,11 +305,11 @@ bool has_plausible_times(std::int64_t from_ns, std::int64_t to_ns) {
 bool has_plausible_times(const Activity& activity) {
   const auto tally_is = [](const ScopeTally& tally) {
     return has_plausible_times(0, tally.wall_ns) && has_plausible_times(0, tally.cpu_ns) &&
-           has_plausible_times(0, tally.helper_threads_ns);
+           has_plausible_times(0, tally.helper_threads_cpu_ns);
   };
   const auto sum_is = [](const KernelTally& tally) { return has_plausible_times(0, tally.time_ns); };
   const auto step_is = [](const StepRecord& step) {
-    return has_plausible_times(step.begin_ns, step.end_ns) && has_plausible_times(0, step.gpu_ns);
+    return has_plausible_times(step.begin_ns, step.end_ns) && has_plausible_times(0, step.summed_kernel_ns);
   };
   const auto kernel_is = [](const Kernel& kernel) { return has_plausible_times(kernel.start_ns, kernel.end_ns); };
   const auto share_is = [](const ScopeShare& share) { return has_plausible_times(0, share.time_ns); };

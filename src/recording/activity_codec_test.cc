@@ -60,7 +60,7 @@ TEST(ActivityCodec, RoundTripsAllFields) {
   EXPECT_EQ(back.classes[0].grid, activity.classes[0].grid);
   EXPECT_EQ(back.classes[1].kind, KernelKind::copy);
   EXPECT_EQ(back.queues[0].stream, 7u);
-  EXPECT_EQ(back.scope_tallies[0].helper_threads_ns, 96'000);
+  EXPECT_EQ(back.scope_tallies[0].helper_threads_cpu_ns, 96'000);
   EXPECT_EQ(back.scope_tallies[0].sampled_count, 3u);
   EXPECT_EQ(back.kernel_tallies[0].time_ns, 3'200'000);
   ASSERT_EQ(back.waits.size(), 2u);

@@ -24,7 +24,7 @@ void move_rows(std::vector<Row>& from, std::vector<Row>& to, std::size_t most) {
 }
 
 template <class Named>
-void move_named_rows(std::vector<Named>& from, std::vector<Named>& to, std::size_t& bytes) {
+void move_rows_within_byte_limit(std::vector<Named>& from, std::vector<Named>& to, std::size_t& bytes) {
   std::size_t rows = 0;
   for (; rows < from.size() && bytes < kMaxWrittenNameBytesPerChunk; ++rows)
     bytes += kFixedFieldBytes + from[rows].name.size();
@@ -32,7 +32,7 @@ void move_named_rows(std::vector<Named>& from, std::vector<Named>& to, std::size
 }
 
 template <class Named>
-std::size_t encoded_name_bytes(const std::vector<Named>& rows) {
+std::size_t estimate_name_bytes(const std::vector<Named>& rows) {
   std::size_t bytes = 0;
   for (const Named& row : rows) bytes += kFixedFieldBytes + row.name.size();
   return bytes;
@@ -46,7 +46,7 @@ bool fits_into_one_chunk(const Activity& activity) {
       activity.kernels.size() <= kMaxWrittenRowsPerChunk && activity.shares.size() <= kMaxWrittenRowsPerChunk &&
       activity.waits.size() <= kMaxWrittenRowsPerChunk && activity.queues.size() <= kMaxWrittenQueuesPerChunk;
   return rows_fit &&
-         encoded_name_bytes(activity.scopes) + encoded_name_bytes(activity.classes) < kMaxWrittenNameBytesPerChunk;
+         estimate_name_bytes(activity.scopes) + estimate_name_bytes(activity.classes) < kMaxWrittenNameBytesPerChunk;
 }
 
 }  // namespace
@@ -62,8 +62,8 @@ std::vector<Activity> split_activity(Activity activity) {
     part.begin_ns = activity.begin_ns;
     part.end_ns = activity.end_ns;
     std::size_t name_bytes = 0;
-    move_named_rows(activity.scopes, part.scopes, name_bytes);
-    move_named_rows(activity.classes, part.classes, name_bytes);
+    move_rows_within_byte_limit(activity.scopes, part.scopes, name_bytes);
+    move_rows_within_byte_limit(activity.classes, part.classes, name_bytes);
     move_rows(activity.queues, part.queues, kMaxWrittenQueuesPerChunk);
     move_rows(activity.scope_tallies, part.scope_tallies, kMaxWrittenRowsPerChunk);
     move_rows(activity.kernel_tallies, part.kernel_tallies, kMaxWrittenRowsPerChunk);

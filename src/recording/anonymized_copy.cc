@@ -47,7 +47,7 @@ std::optional<DecodedSource> decode_source_of_chunk(const ScannedChunk& chunk) {
 
 class AnonymizedCopyWriter {
  public:
-  AnonymizedCopyWriter(Anonymizer& names, ChunkFile& out) : anonymizer_(names), copy_(out) {}
+  AnonymizedCopyWriter(Anonymizer& names, ChunkFile& out) : anonymizer_(names), anonymized_file_(out) {}
 
   Status add_chunk(const ScannedChunk& chunk);
   const AnonymizedCopySummary& summary() const { return summary_; }
@@ -65,7 +65,7 @@ class AnonymizedCopyWriter {
   Diagnostics anonymize_diagnostics(const Diagnostics& given) const;
 
   Anonymizer& anonymizer_;
-  ChunkFile& copy_;
+  ChunkFile& anonymized_file_;
   AnonymizedCopySummary summary_;
   std::map<std::string, std::size_t> tenant_numbers_;  // their numbers
 };
@@ -75,7 +75,7 @@ Status AnonymizedCopyWriter::add_chunk(const ScannedChunk& chunk) {
   if (header.has_type(ChunkType::samples) ||
       header.has_type(ChunkType::kernel_powers)) {  // contain no names of machines or users
     ++summary_.chunks;
-    return copy_.append(renumber_chunk_source(header, header.source, chunk.stored_payload));
+    return anonymized_file_.append(renumber_chunk_source(header, header.source, chunk.stored_payload));
   }
   const std::optional<std::string> payload = decompress_payload(header, chunk.stored_payload);
   const auto payloads = payload ? anonymize_payload(header, *payload) : std::nullopt;
@@ -86,7 +86,7 @@ Status AnonymizedCopyWriter::add_chunk(const ScannedChunk& chunk) {
   for (const std::string& each : *payloads) {
     ++summary_.chunks;
     const auto type = static_cast<ChunkType>(header.type);
-    if (Status written = copy_.append(make_chunk(type, header.source, each)); !written) return written;
+    if (Status written = anonymized_file_.append(make_chunk(type, header.source, each)); !written) return written;
   }
   return Done{};
 }

@@ -118,10 +118,10 @@ RecordingSource Anonymizer::anonymize_source(const RecordingSource& source) {
 
 std::vector<std::string> Anonymizer::anonymize_command(const std::vector<std::string>& words) const {
   std::vector<std::string> shared;
-  for (const std::string& word : redacted_arguments(words)) {
+  for (const std::string& word : redact_arguments(words)) {
     const std::size_t scheme = word.find("://");
     if (scheme != std::string::npos) {
-      shared.push_back(word.substr(0, scheme + 3) + std::string(kRedacted));
+      shared.push_back(word.substr(0, scheme + 3) + std::string(kRedactionPlaceholder));
       continue;
     }
     // A plain word with folders, "src/bob/train.py", counts as a path, too.

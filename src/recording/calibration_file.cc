@@ -20,7 +20,7 @@ class CalibrationVisitor final : public RecordingVisitor {
   void on_calibration(std::uint32_t /*source*/, const ChannelCalibration& known) override {
     calibrations_.push_back(known);
   }
-  std::vector<ChannelCalibration> take() { return std::move(calibrations_); }
+  std::vector<ChannelCalibration> take_calibrations() { return std::move(calibrations_); }
 
  private:
   std::vector<ChannelCalibration> calibrations_;
@@ -37,7 +37,7 @@ Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& pat
   CalibrationVisitor collector;
   Result<RecordingSummary> read = read_recording(path, collector);
   if (!read) return std::move(read).error();
-  return collector.take();
+  return collector.take_calibrations();
 }
 
 Status merge_into_calibration_file(const std::string& path, std::span<const ChannelCalibration> findings) {
@@ -59,8 +59,8 @@ Status merge_into_calibration_file(const std::string& path, std::span<const Chan
   });
 }
 
-std::vector<ChannelCalibration> calibrations_for_channels(std::span<const ChannelCalibration> known,
-                                                          std::span<const Channel> channels) {
+std::vector<ChannelCalibration> find_calibrations_for_channels(std::span<const ChannelCalibration> known,
+                                                               std::span<const Channel> channels) {
   std::vector<ChannelCalibration> chosen;
   for (const ChannelCalibration& entry : known) {
     const bool wanted = std::any_of(channels.begin(), channels.end(), [&](const Channel& channel) {

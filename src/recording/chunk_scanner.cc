@@ -28,14 +28,14 @@ Result<std::optional<ScannedChunk>> ChunkScanner::next() {
       search_offset_ = **candidate + kChunkHeaderSize + (*chunk)->header.stored_size;
       return chunk;
     }
-    Result<std::uint64_t> after = offset_after_broken_chunk(**candidate);
+    Result<std::uint64_t> after = find_offset_after_broken_chunk(**candidate);
     if (!after) return std::move(after).error();
     from = *after;
   }
 }
 
-void ChunkScanner::add_damaged_bytes(std::uint64_t begin, std::uint64_t end, bool at_end) {
-  if (end > begin) damaged_range_ = DamagedRange{begin, end - begin, at_end};
+void ChunkScanner::add_damaged_bytes(std::uint64_t begin, std::uint64_t end, bool is_at_end) {
+  if (end > begin) damaged_range_ = DamagedRange{begin, end - begin, is_at_end};
 }
 
 Result<std::optional<std::uint64_t>> ChunkScanner::find_magic(std::uint64_t from) {
@@ -72,7 +72,7 @@ Result<bool> ChunkScanner::is_chunk_start(std::uint64_t offset) {
 }
 
 // Where to resume after a magic that does not start a whole chunk.
-Result<std::uint64_t> ChunkScanner::offset_after_broken_chunk(std::uint64_t offset) {
+Result<std::uint64_t> ChunkScanner::find_offset_after_broken_chunk(std::uint64_t offset) {
   Result<std::string_view> start = source_->read_at(offset, kChunkHeaderSize);
   if (!start) return std::move(start).error();
   const std::optional<ChunkHeader> header = parse_chunk_header(*start);

@@ -27,7 +27,7 @@ struct ScannedChunk {
 struct DamagedRange {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  bool at_end = false;  // no whole chunk follows: an interrupted writer
+  bool is_at_end = false;  // no whole chunk follows: an interrupted writer
 };
 
 class ChunkScanner {
@@ -47,8 +47,8 @@ class ChunkScanner {
   Result<std::optional<std::uint64_t>> find_magic(std::uint64_t from);
   Result<std::optional<ScannedChunk>> read_chunk_at(std::uint64_t offset);
   Result<bool> is_chunk_start(std::uint64_t offset);
-  Result<std::uint64_t> offset_after_broken_chunk(std::uint64_t offset);
-  void add_damaged_bytes(std::uint64_t begin, std::uint64_t end, bool at_end);
+  Result<std::uint64_t> find_offset_after_broken_chunk(std::uint64_t offset);
+  void add_damaged_bytes(std::uint64_t begin, std::uint64_t end, bool is_at_end);
 
   ByteSource* source_;
   std::uint64_t search_offset_ = 0;  // where the search resumes

@@ -66,7 +66,8 @@ struct LinearPrediction {
   std::uint64_t slope = 0;
 };
 
-std::vector<std::uint64_t> prediction_residuals(const LinearPrediction& guess, std::span<const std::uint64_t> values) {
+std::vector<std::uint64_t> compute_prediction_residuals(const LinearPrediction& guess,
+                                                        std::span<const std::uint64_t> values) {
   std::vector<std::uint64_t> codes(values.size());
   std::uint64_t expected = guess.first_prediction;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -162,7 +163,7 @@ LinearPrediction find_best_prediction(std::span<const std::uint64_t> values) {
 void write_grid_points(WireWriter& out, std::span<const std::uint64_t> points,
                        const std::optional<QuantizationGrid>& grid) {
   const LinearPrediction best = find_best_prediction(points);
-  const std::vector<std::uint64_t> best_codes = prediction_residuals(best, points);
+  const std::vector<std::uint64_t> best_codes = compute_prediction_residuals(best, points);
   const unsigned k = choose_rice_k(best_codes);
   out.write_u8(static_cast<std::uint8_t>(k | (best.uses_previous_value ? kPreviousValueFlag : 0) |
                                          (grid ? kQuantizationGridFlag : 0)));

@@ -50,7 +50,7 @@ void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::
 
 void DamageLog::end_file() {
   if (!pending_damage_) return;
-  report_pending_damage(pending_damage_->at_end ? "; writing was cut off there, and later data is missing" : "");
+  report_pending_damage(pending_damage_->is_at_end ? "; writing was cut off there, and later data is missing" : "");
 }
 
 void DamageLog::report_pending_damage(const std::string& missing_time) {
@@ -58,8 +58,8 @@ void DamageLog::report_pending_damage(const std::string& missing_time) {
     ++unreported_ranges_;
     unreported_bytes_ += pending_damage_->bytes;
   } else {
-    const std::string code = pending_damage_->at_end ? "recording_cut" : "recording_damaged";
-    const std::string what = pending_damage_->at_end ? "the last " : "";
+    const std::string code = pending_damage_->is_at_end ? "recording_cut" : "recording_damaged";
+    const std::string what = pending_damage_->is_at_end ? "the last " : "";
     reported_diagnostics_.add({code,
                                1,
                                fmt::format("{}: {}{} bytes (from byte {}) are damaged{}", file_name_, what,

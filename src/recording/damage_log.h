@@ -30,7 +30,7 @@ class DamageLog {
   // Ends the current file and reports damage after its last samples.
   void end_file();
 
-  std::uint64_t range_count() const { return range_count_; }
+  std::uint64_t damaged_range_count() const { return range_count_; }
   std::uint64_t damaged_bytes() const { return damaged_bytes_; }
   Diagnostics diagnostics() const;
 

@@ -20,18 +20,18 @@ constexpr std::size_t kEntriesPerPayload = std::size_t{1} << 17;
 constexpr std::size_t kMaxEntriesPerPayload = kEntriesPerPayload + kMaxRequestsPerStep;
 constexpr std::size_t kNameBytesPerPayload = std::size_t{1} << 20;
 
-std::uint64_t time_to_unsigned_bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
+std::uint64_t signed_to_unsigned_bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
 // Predicts the context length of an entry: that of the request's previous entry plus the tokens of this one.
 class ContextLengthPredictor {
  public:
   std::int64_t predict(const StepRequest& entry) {
-    return last_context_tokens_[entry.request] + entry.prompt_tokens + entry.cached_tokens + entry.decoded_tokens;
+    return context_tokens_by_request_[entry.request] + entry.prompt_tokens + entry.cached_tokens + entry.decoded_tokens;
   }
-  void observe(const StepRequest& entry) { last_context_tokens_[entry.request] = entry.context_tokens; }
+  void observe(const StepRequest& entry) { context_tokens_by_request_[entry.request] = entry.context_tokens; }
 
  private:
-  std::unordered_map<std::uint32_t, std::int64_t> last_context_tokens_;
+  std::unordered_map<std::uint32_t, std::int64_t> context_tokens_by_request_;
 };
 
 void write_engine_requests(WireWriter& out, std::span<const EngineRequest> requests) {
@@ -50,10 +50,10 @@ void write_engine_steps(WireWriter& out, std::span<const EngineStep> steps) {
   out.write_varint(steps.size());
   std::vector<std::uint64_t> values(steps.size());
   std::ranges::transform(steps, values.begin(),
-                         [](const EngineStep& step) { return time_to_unsigned_bits(step.begin_ns); });
+                         [](const EngineStep& step) { return signed_to_unsigned_bits(step.begin_ns); });
   encode_column(out, values);
   std::ranges::transform(steps, values.begin(), [](const EngineStep& step) {
-    return time_to_unsigned_bits(step.end_ns) - time_to_unsigned_bits(step.begin_ns);
+    return signed_to_unsigned_bits(step.end_ns) - signed_to_unsigned_bits(step.begin_ns);
   });
   encode_column(out, values);
   out.write_varints(steps, [](const EngineStep& step) { return std::uint64_t{step.requests}; });
@@ -130,7 +130,7 @@ std::vector<StepRequest> read_step_requests(WireReader& in) {
   std::vector<StepRequest> entries(count);
   std::uint64_t last = 0;
   for (StepRequest& entry : entries) {
-    last += time_to_unsigned_bits(in.read_signed_varint());
+    last += signed_to_unsigned_bits(in.read_signed_varint());
     entry.request = read_u32_or_fail(in, static_cast<std::int64_t>(last));
   }
   for (const auto member : {&StepRequest::prompt_tokens, &StepRequest::cached_tokens, &StepRequest::decoded_tokens,
@@ -140,7 +140,7 @@ std::vector<StepRequest> read_step_requests(WireReader& in) {
   ContextLengthPredictor prediction;
   for (StepRequest& entry : entries) {
     const std::uint64_t context =
-        time_to_unsigned_bits(prediction.predict(entry)) + time_to_unsigned_bits(in.read_signed_varint());
+        signed_to_unsigned_bits(prediction.predict(entry)) + signed_to_unsigned_bits(in.read_signed_varint());
     entry.context_tokens = read_u32_or_fail(in, static_cast<std::int64_t>(context));
     prediction.observe(entry);
   }

@@ -26,7 +26,7 @@ class KernelPowerVisitor final : public RecordingVisitor {
     if (!known.is_from_similar_kernels() && kernel_powers_.size() < kMaxLoadedKernelPowers)
       kernel_powers_.push_back(known);
   }
-  std::vector<KernelPower> take() { return std::move(kernel_powers_); }
+  std::vector<KernelPower> take_kernel_powers() { return std::move(kernel_powers_); }
 
  private:
   std::vector<KernelPower> kernel_powers_;
@@ -36,7 +36,7 @@ Result<LoadedKernelLibrary> make_loaded_library(Result<RecordingSummary> read, K
                                                 std::string_view path) {
   if (!read) return std::move(read).error();
   LoadedKernelLibrary loaded;
-  merge_into_kernel_library(loaded.powers, collector.take(), kMaxLoadedKernelPowers);
+  merge_into_kernel_library(loaded.powers, collector.take_kernel_powers(), kMaxLoadedKernelPowers);
   if (read->damaged_ranges > 0 || !read->all_sources_ended) {
     loaded.diagnostics.add({"library_damaged", 1,
                             fmt::format("{} is damaged: {} kernel classes are readable", path, loaded.powers.size()),

@@ -126,10 +126,10 @@ TEST(PowerCodec, RoundTripsManyEntriesInSeveralChunks) {
   std::vector<KernelPower> many;
   for (int i = 0; i < 9000; ++i) many.push_back(kernel_power(std::string(200, 'x') + std::to_string(i), 100 + i));
   std::vector<KernelPower> back;
-  const std::vector<std::string> payloads = encode_powers(many);
+  const std::vector<std::string> payloads = encode_power_payloads(many);
   EXPECT_GT(payloads.size(), 1U);
   for (const std::string& payload : payloads) {
-    const auto some = decode_powers(payload);
+    const auto some = decode_power_payload(payload);
     ASSERT_TRUE(some);
     back.insert(back.end(), some->begin(), some->end());
   }
@@ -145,11 +145,11 @@ TEST(PowerCodec, OmitsImpossibleEntries) {
   KernelPower bad = kernel_power("bad");
   bad.watts = -5;
   const std::vector<KernelPower> some = {kernel_power("good"), bad};
-  const auto back = decode_powers(encode_powers(some).front());
+  const auto back = decode_power_payload(encode_power_payloads(some).front());
   ASSERT_TRUE(back);
   ASSERT_EQ(back->size(), 1U);
   EXPECT_EQ(back->front().kernel_key.name, "good");
-  EXPECT_FALSE(decode_powers(encode_powers(some).front().substr(0, 40)));
+  EXPECT_FALSE(decode_power_payload(encode_power_payloads(some).front().substr(0, 40)));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 // Prior of the relative standard deviation of a class's power between recordings, measured between two H200s. It has
 // the weight of kPriorRecordingCount recordings of the class itself.
-constexpr double kPriorRecordingSpread = 0.05;
+constexpr double kPriorRecordingRelativeSd = 0.05;
 constexpr double kPriorRecordingCount = 3;
 
 // Bounds of valid entries: files may contain invalid ones.
@@ -19,9 +19,9 @@ constexpr double kMinKernelPower_w = 0.1;
 constexpr double kMaxKernelPower_w = 1e5;
 constexpr double kMinKernelPowerPrecision = 1e-2;
 constexpr double kMaxKernelPowerPrecision = 1e12;
-constexpr std::uint64_t kMaxEntryRecordings = 1'000'000'000'000;
-constexpr double kMinKernelPowerSpread = 1e-4;
-constexpr double kMaxKernelPowerSpread = 10;
+constexpr std::uint64_t kMaxRecordingsPerEntry = 1'000'000'000'000;
+constexpr double kMinKernelPowerRelativeSd = 1e-4;
+constexpr double kMaxKernelPowerRelativeSd = 10;
 constexpr double kMaxGridThreads = 0x1p60;
 
 double product_of_dimensions(const std::array<std::uint32_t, 3>& sides) {
@@ -128,23 +128,25 @@ void merge_kernel_power(KernelPower& known, const KernelPower& more) {
   known.threads_per_block += longer * (more.threads_per_block - known.threads_per_block);
   known.mean_kernel_s += longer * (more.mean_kernel_s - known.mean_kernel_s);
   known.measured_kernel_s = std::min(measured_kernel_s, kMaxKernelPowerPrecision);
-  known.recordings = std::min(known.recordings, kMaxEntryRecordings) + std::min(more.recordings, kMaxEntryRecordings);
-  known.recordings = std::min(known.recordings, kMaxEntryRecordings);
+  known.recordings =
+      std::min(known.recordings, kMaxRecordingsPerEntry) + std::min(more.recordings, kMaxRecordingsPerEntry);
+  known.recordings = std::min(known.recordings, kMaxRecordingsPerEntry);
 }
 
 double predictive_relative_sd(const KernelPower& known) {
   const double of_mean = 1 / known.precision;
   if (known.is_from_similar_kernels())
-    return std::clamp(std::sqrt(of_mean), kMinKernelPowerSpread, kMaxKernelPowerSpread);
+    return std::clamp(std::sqrt(of_mean), kMinKernelPowerRelativeSd, kMaxKernelPowerRelativeSd);
   const double recordings = static_cast<double>(known.recordings);
   const double free = recordings - 1;
   // DerSimonian-Laird estimate of the variance between recordings: the excess of Cochran's Q above `free`, its expected
   // value when findings differ only by their own errors.
   const double scale = known.precision - known.sum_of_squared_precisions / known.precision;
   const double between = free > 0 && scale > 0 ? std::max(known.cochran_q - free, 0.0) / scale : 0;
-  const double usual = kPriorRecordingSpread * kPriorRecordingSpread;
+  const double usual = kPriorRecordingRelativeSd * kPriorRecordingRelativeSd;
   const double shrunk = (free * between + kPriorRecordingCount * usual) / (free + kPriorRecordingCount);
-  return std::clamp(std::sqrt(shrunk + shrunk / recordings + of_mean), kMinKernelPowerSpread, kMaxKernelPowerSpread);
+  return std::clamp(std::sqrt(shrunk + shrunk / recordings + of_mean), kMinKernelPowerRelativeSd,
+                    kMaxKernelPowerRelativeSd);
 }
 
 bool is_valid_kernel_power(const KernelPower& known) {
@@ -155,7 +157,7 @@ bool is_valid_kernel_power(const KernelPower& known) {
          is_within_bound(known.measured_kernel_s, kMaxKernelPowerPrecision) &&
          is_within_bound(known.blocks, kMaxKernelPowerPrecision) &&
          is_within_bound(known.threads_per_block, kMaxKernelPowerPrecision) &&
-         is_within_bound(known.mean_kernel_s, kMaxKernelPowerPrecision) && known.recordings <= kMaxEntryRecordings;
+         is_within_bound(known.mean_kernel_s, kMaxKernelPowerPrecision) && known.recordings <= kMaxRecordingsPerEntry;
 }
 
 std::size_t merge_into_kernel_library(std::vector<KernelPower>& library, std::vector<KernelPower> findings,

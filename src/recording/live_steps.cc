@@ -10,7 +10,7 @@
 
 namespace joulemap::recording {
 
-void LiveSteps::read_appended(const std::string& path, PartProgress& part) {
+void LiveSteps::read_appended_chunks(const std::string& path, PartProgress& part) {
   Result<FileSource> file = FileSource::open(path);
   if (!file || file->size() <= part.read_until_offset) return;
   ChunkScanner scanner(*file, part.read_until_offset);
@@ -35,7 +35,7 @@ std::uint64_t LiveSteps::count_steps() {
   if (!listed) return most;
   for (const std::string& path : listed->parts) {
     PartProgress& part = part_progress_[path];
-    read_appended(path, part);
+    read_appended_chunks(path, part);
     most = std::max(most, part.step_count - std::min(part.step_count, part.evaluation_step_count));
   }
   return most;

@@ -21,10 +21,10 @@ class LiveSteps {
  private:
   struct PartProgress {
     std::uint64_t read_until_offset = 0;  // after the last whole chunk that was read
-    std::uint64_t step_count = 0;  // evaluation steps included
+    std::uint64_t step_count = 0;         // evaluation steps included
     std::uint64_t evaluation_step_count = 0;
   };
-  static void read_appended(const std::string& path, PartProgress& part);
+  static void read_appended_chunks(const std::string& path, PartProgress& part);
 
   std::string folder_;
   std::map<std::string, PartProgress> part_progress_;  // by path

@@ -43,7 +43,7 @@ std::string recording_id_of_run(std::string_view run) {
   return id;
 }
 
-bool output_exists(const std::string& path) {
+bool has_output_file(const std::string& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0;
 }
@@ -75,7 +75,7 @@ Status check_recording_path(const std::string& file) {
 // Whether `file` may be renamed to `older`: only if `older` does not exist, is empty or is a recording.
 Status check_backup_replaceable(const std::string& file, const std::string& older) {
   std::error_code error;
-  if (!output_exists(file) || !output_exists(older)) return Done{};
+  if (!has_output_file(file) || !has_output_file(older)) return Done{};
   const bool is_plain = fs::symlink_status(older, error).type() == fs::file_type::regular;
   if (is_plain && (starts_with_recording_magic(older) || fs::file_size(older, error) == 0)) return Done{};
   return Error{ErrorCode::usage, fmt::format("{} is not a recording, and {} would replace it", older, file),
@@ -105,7 +105,7 @@ std::string choose_recording_id(std::string_view run) {
 
 bool keeps_older_backup(const std::string& file) {
   std::error_code error;
-  if (!output_exists(file + ".old") || fs::symlink_status(file, error).type() != fs::file_type::regular) return false;
+  if (!has_output_file(file + ".old") || fs::symlink_status(file, error).type() != fs::file_type::regular) return false;
   if (fs::file_size(file, error) > kMaxFailedRecordingBytes || error) return false;
   ExitCodeReader reader;
   return starts_with_recording_magic(file) && read_recording(file, reader) && reader.has_failed();
@@ -114,7 +114,7 @@ bool keeps_older_backup(const std::string& file) {
 Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command,
                                       std::string recording_id) {
   if (Status named = check_recording_path(file); !named) return std::move(named).error();
-  if (Status own = refuse_planted_file(file); !own) return std::move(own).error();
+  if (Status own = check_file_not_planted(file); !own) return std::move(own).error();
   std::error_code error;
   const std::string target = fs::absolute(resolve_links(file), error).string();
   if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another output with -o"};
@@ -174,9 +174,9 @@ bool PartFolder::is_probing_active() const {
 }
 
 Status PartFolder::rename_older_recording() {
-  has_renamed_older_ = true;
+  has_renamed_older_recording_ = true;
   claim_.commit_claim();
-  if (!output_exists(resolved_file_)) return Done{};
+  if (!has_output_file(resolved_file_)) return Done{};
   const std::string older = resolved_file_ + ".old";
   if (Status replaceable = check_backup_replaceable(resolved_file_, older); !replaceable) return replaceable;
   if (keeps_older_backup(resolved_file_)) {
@@ -191,8 +191,8 @@ Result<JoinSummary> PartFolder::join() {
   std::error_code error;  // ignored: removes the folder of a process killed while probing
   fs::remove_all(fs::path(folder_path_) / kProbingFolderName, error);
   return join_parts(folder_path_, resolved_file_, [this]() -> Status {
-    if (!has_renamed_older_) return rename_older_recording();
-    if (!output_exists(resolved_file_)) return Done{};
+    if (!has_renamed_older_recording_) return rename_older_recording();
+    if (!has_output_file(resolved_file_)) return Done{};
     return Error{ErrorCode::io, fmt::format("{} already exists and is not overwritten", file_),
                  fmt::format("move it; the parts of the recording are in {}", folder_path_)};
   });

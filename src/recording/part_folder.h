@@ -83,7 +83,7 @@ class PartFolder {
   std::string file_;           // as given by the user
   std::string resolved_file_;  // after resolving symbolic links
   std::string folder_path_;
-  bool has_renamed_older_ = false;
+  bool has_renamed_older_recording_ = false;
   std::string recording_id_;
   std::vector<std::string> command_;
   std::optional<SamplerLock> sampler_lock_;

@@ -14,7 +14,7 @@ namespace {
 // tenth.
 constexpr std::size_t kPowerPayloadBytes = std::size_t{1} << 20;
 
-std::string encode_power_record(const KernelPower& known) {
+std::string encode_kernel_power(const KernelPower& known) {
   WireWriter fields;
   fields.write_text(std::string_view(known.gpu).substr(0, kMaxTextBytes));
   fields.write_u8(static_cast<std::uint8_t>(known.kernel_key.kind));
@@ -48,7 +48,7 @@ std::optional<KernelPower> read_power_record(WireReader& in) {
 
 }  // namespace
 
-std::vector<std::string> encode_powers(std::span<const KernelPower> powers) {
+std::vector<std::string> encode_power_payloads(std::span<const KernelPower> powers) {
   std::vector<std::string> payloads;
   WireWriter records;
   std::size_t count = 0;
@@ -62,7 +62,7 @@ std::vector<std::string> encode_powers(std::span<const KernelPower> powers) {
     count = 0;
   };
   for (const KernelPower& known : powers) {
-    records.write_text(encode_power_record(known));
+    records.write_text(encode_kernel_power(known));
     ++count;
     if (records.bytes().size() > kPowerPayloadBytes) finish_payload();
   }
@@ -70,7 +70,7 @@ std::vector<std::string> encode_powers(std::span<const KernelPower> powers) {
   return payloads;
 }
 
-std::optional<std::vector<KernelPower>> decode_powers(std::string_view payload) {
+std::optional<std::vector<KernelPower>> decode_power_payload(std::string_view payload) {
   WireReader in(payload);
   std::vector<KernelPower> powers;
   const std::size_t count = in.read_count();

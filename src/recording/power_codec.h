@@ -15,9 +15,9 @@
 namespace joulemap::recording {
 
 // One payload per chunk; none for empty input.
-std::vector<std::string> encode_powers(std::span<const KernelPower> powers);
+std::vector<std::string> encode_power_payloads(std::span<const KernelPower> powers);
 
 // Returns nullopt if the payload is invalid. Skips impossible powers and unknown kinds.
-std::optional<std::vector<KernelPower>> decode_powers(std::string_view payload);
+std::optional<std::vector<KernelPower>> decode_power_payload(std::string_view payload);
 
 }  // namespace joulemap::recording

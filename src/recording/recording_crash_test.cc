@@ -116,7 +116,7 @@ TEST_F(RecordingFullDisk, KeepsWrittenChunksAndResumesWhenThereIsSpace) {
       ASSERT_FALSE(written);
       EXPECT_NE(written.error().message.find(path_), std::string::npos);
       EXPECT_EQ(file_bytes(path_).size(), whole);
-      EXPECT_EQ(writer_.pending(), 0u);
+      EXPECT_EQ(writer_.pending_item_count(), 0u);
     }
   }
   ASSERT_TRUE(write_second());
@@ -163,8 +163,8 @@ TEST_F(RecordingFullDisk, WritesAsManyChunksOfAFlushAsFit) {
     EXPECT_FALSE(writer_.flush());
   }
   EXPECT_EQ(file_bytes(path_).size(), whole + 2 * chunk_size);
-  EXPECT_EQ(writer_.lost_events(), 1u);
-  EXPECT_EQ(writer_.pending(), 0u);
+  EXPECT_EQ(writer_.lost_event_count(), 1u);
+  EXPECT_EQ(writer_.pending_item_count(), 0u);
 }
 
 TEST_F(RecordingFullDisk, FromTheStartStillWritesDefinitionsOnceThereIsSpace) {

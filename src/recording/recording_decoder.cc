@@ -38,7 +38,7 @@ Status check_chunk_supported(const ChunkHeader& header, std::string_view name) {
   return Done{};
 }
 
-SourceIdentity source_identity(const RecordingSource& source) {
+SourceIdentity make_source_identity(const RecordingSource& source) {
   return {source.recording_id, source.boot_id, source.pid, source.started_ns};
 }
 
@@ -146,7 +146,7 @@ Status RecordingDecoder::read_source_definition(const ScannedChunk& chunk) {
 }
 
 Status RecordingDecoder::define_source(std::uint16_t number, DecodedSource decoded) {
-  const SourceIdentity identity = source_identity(decoded.source);
+  const SourceIdentity identity = make_source_identity(decoded.source);
   if (sources_in_earlier_files_.contains(identity)) {
     source_indexes_[number] = std::nullopt;
     return Done{};
@@ -238,7 +238,7 @@ bool RecordingDecoder::read_facts(std::string_view payload, std::uint32_t source
 }
 
 bool RecordingDecoder::read_powers(std::string_view payload, std::uint32_t source) {
-  const std::optional<std::vector<KernelPower>> powers = decode_powers(payload);
+  const std::optional<std::vector<KernelPower>> powers = decode_power_payload(payload);
   if (!powers) return false;
   for (const KernelPower& known : *powers) visitor_->on_power(source, known);
   return true;
@@ -295,7 +295,7 @@ void RecordingDecoder::report_unended_sources() {
 
 RecordingSummary RecordingDecoder::finish() {
   summary_.sources = sources_.size();
-  summary_.damaged_ranges = damage_log_.range_count();
+  summary_.damaged_ranges = damage_log_.damaged_range_count();
   summary_.damaged_bytes = damage_log_.damaged_bytes();
   summary_.diagnostics.add_all(damage_log_.diagnostics());
   summary_.diagnostics.add_all(sample_filter_.diagnostics());

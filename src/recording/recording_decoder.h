@@ -28,7 +28,7 @@ Status check_chunk_supported(const ChunkHeader& header, std::string_view name);
 
 // Identifies the same source in two files: recording ID, boot ID, PID, start time.
 using SourceIdentity = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;
-SourceIdentity source_identity(const RecordingSource& source);
+SourceIdentity make_source_identity(const RecordingSource& source);
 
 // The error for a file without any whole chunk.
 Error not_a_recording_error(std::string_view name, std::uint64_t size);

@@ -39,8 +39,8 @@ class RecordingJoiner {
 
  private:
   Status add_chunk(const ScannedChunk& chunk, std::uint64_t position);
-  Status add_definition(const ScannedChunk& chunk, std::uint64_t position);
-  Result<std::optional<std::uint16_t>> source_index_of(std::uint16_t number);
+  Status add_source_definition(const ScannedChunk& chunk, std::uint64_t position);
+  Result<std::optional<std::uint16_t>> find_source_index(std::uint16_t number);
   Result<std::uint16_t> assign_source_number();
   Status add_samples(std::uint16_t source, const SampleBatch& batch);
   Status write_samples();
@@ -53,7 +53,7 @@ class RecordingJoiner {
   std::set<SourceIdentity> sources_in_file_;
   std::size_t assigned_number_count_ = 0;
   std::string recording_id_;
-  std::string first_path_;  // file that recording_id_ is from; empty until it is set
+  std::string recording_id_path_;  // file that recording_id_ is from; empty until it is set
 
   // State of the current file.
   std::string current_path_;
@@ -94,8 +94,8 @@ Status RecordingJoiner::add_file(const std::string& path) {
 Status RecordingJoiner::add_chunk(const ScannedChunk& chunk, std::uint64_t position) {
   const Status readable = check_chunk_supported(chunk.header, current_path_);
   if (!readable) return readable;
-  if (chunk.header.has_type(ChunkType::source)) return add_definition(chunk, position);
-  Result<std::optional<std::uint16_t>> source = source_index_of(chunk.header.source);
+  if (chunk.header.has_type(ChunkType::source)) return add_source_definition(chunk, position);
+  Result<std::optional<std::uint16_t>> source = find_source_index(chunk.header.source);
   if (!source) return std::move(source).error();
   if (!*source) return Done{};
   if (chunk.header.has_type(ChunkType::end)) {  // the last chunk of a source, also in the joined file
@@ -114,22 +114,22 @@ Status RecordingJoiner::add_chunk(const ScannedChunk& chunk, std::uint64_t posit
   return Done{};
 }
 
-Status RecordingJoiner::add_definition(const ScannedChunk& chunk, std::uint64_t position) {
+Status RecordingJoiner::add_source_definition(const ScannedChunk& chunk, std::uint64_t position) {
   const std::optional<std::string> payload = decompress_payload(chunk.header, chunk.stored_payload);
   const std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
   if (!decoded) {
     damage_log_.add({position, kChunkHeaderSize + chunk.header.stored_size, false});
     return Done{};
   }
-  if (first_path_.empty()) {
+  if (recording_id_path_.empty()) {
     recording_id_ = decoded->source.recording_id;
-    first_path_ = current_path_;
+    recording_id_path_ = current_path_;
   } else if (decoded->source.recording_id != recording_id_) {
-    return different_recordings_error(first_path_, recording_id_, current_path_, decoded->source.recording_id);
+    return different_recordings_error(recording_id_path_, recording_id_, current_path_, decoded->source.recording_id);
   }
-  const SourceIdentity identity = source_identity(decoded->source);
+  const SourceIdentity identity = make_source_identity(decoded->source);
   if (sources_in_earlier_files_.contains(identity)) source_indexes_.try_emplace(chunk.header.source, std::nullopt);
-  Result<std::optional<std::uint16_t>> source = source_index_of(chunk.header.source);
+  Result<std::optional<std::uint16_t>> source = find_source_index(chunk.header.source);
   if (!source) return std::move(source).error();
   if (!*source) return Done{};
   sources_in_file_.insert(identity);
@@ -137,7 +137,7 @@ Status RecordingJoiner::add_definition(const ScannedChunk& chunk, std::uint64_t 
   return buffer_chunk(renumber_chunk_source(chunk.header, **source, chunk.stored_payload));
 }
 
-Result<std::optional<std::uint16_t>> RecordingJoiner::source_index_of(std::uint16_t number) {
+Result<std::optional<std::uint16_t>> RecordingJoiner::find_source_index(std::uint16_t number) {
   const auto known = source_indexes_.find(number);
   if (known != source_indexes_.end()) return known->second;
   Result<std::uint16_t> fresh = assign_source_number();

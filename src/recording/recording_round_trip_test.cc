@@ -84,7 +84,7 @@ TEST_F(RecordingRoundTrip, PreservesEverythingButSamples) {
   calibration.gain_spread = 0.004;
   calibration.gain_reference = "counter";
   out.add(calibration);
-  EXPECT_EQ(out.pending(), 6u);
+  EXPECT_EQ(out.pending_item_count(), 6u);
   RecordingEnd end;
   end.exit_code = -3;
   end.overhead_cpu_s = 1.5;

@@ -22,8 +22,8 @@ constexpr unsigned kMinSourceDefinitions = 2;
 
 constexpr std::size_t kBatchPayloadBytes = std::size_t{1} << 20;
 
-std::size_t batch_item_count(const EventBatch& batch) { return batch.marks.size() + batch.metrics.size(); }
-std::size_t batch_item_count(const FactBatch& batch) {
+std::size_t count_batch_items(const EventBatch& batch) { return batch.marks.size() + batch.metrics.size(); }
+std::size_t count_batch_items(const FactBatch& batch) {
   return batch.environment_facts.size() + batch.calibrations.size();
 }
 
@@ -111,10 +111,10 @@ unsigned RecordingWriter::activity_time_unit_log2(unsigned time_unit_log2) {
   return std::min(time_unit_log2, kKernelTimeUnitLog2);
 }
 
-std::size_t RecordingWriter::pending() const {
+std::size_t RecordingWriter::pending_item_count() const {
   std::size_t count = pending_samples_.samples.size() + pending_samples_.clock_pairs.size();
-  for (const EventBatch& batch : pending_event_batches_) count += batch_item_count(batch);
-  for (const FactBatch& batch : pending_fact_batches_) count += batch_item_count(batch);
+  for (const EventBatch& batch : pending_event_batches_) count += count_batch_items(batch);
+  for (const FactBatch& batch : pending_fact_batches_) count += count_batch_items(batch);
   return count + pending_kernel_powers_.size() + pending_engine_payloads_.size() + pending_activity_chunks_.size();
 }
 
@@ -162,7 +162,7 @@ Status RecordingWriter::write_samples() {
     Status written = append(ChunkType::samples, encode_samples(part));
     if (!written) {
       lost_samples_ += some_samples.size();
-      lost_events_ += some_clocks.size();
+      lost_event_count_ += some_clocks.size();
     }
     keep_first_error(status, std::move(written));
     samples = samples.subspan(some_samples.size());
@@ -177,7 +177,7 @@ Status RecordingWriter::write_events() {
   Status status = Done{};
   for (const EventBatch& batch : pending_event_batches_) {
     Status written = append(ChunkType::events, encode_events(batch));
-    if (!written) lost_events_ += batch_item_count(batch);
+    if (!written) lost_event_count_ += count_batch_items(batch);
     keep_first_error(status, std::move(written));
   }
   pending_event_batches_.clear();
@@ -188,7 +188,7 @@ Status RecordingWriter::write_facts() {
   Status status = Done{};
   for (const FactBatch& batch : pending_fact_batches_) {
     Status written = append(ChunkType::facts, encode_facts(batch));
-    if (!written) lost_events_ += batch_item_count(batch);
+    if (!written) lost_event_count_ += count_batch_items(batch);
     keep_first_error(status, std::move(written));
   }
   pending_fact_batches_.clear();
@@ -197,9 +197,9 @@ Status RecordingWriter::write_facts() {
 
 Status RecordingWriter::write_powers() {
   Status status = Done{};
-  for (const std::string& payload : encode_powers(pending_kernel_powers_)) {
+  for (const std::string& payload : encode_power_payloads(pending_kernel_powers_)) {
     Status written = append(ChunkType::kernel_powers, payload);
-    if (!written) ++lost_events_;
+    if (!written) ++lost_event_count_;
     keep_first_error(status, std::move(written));
   }
   pending_kernel_powers_.clear();
@@ -210,7 +210,7 @@ Status RecordingWriter::write_engine_steps() {
   Status status = Done{};
   for (const std::string& payload : pending_engine_payloads_) {
     Status written = append(ChunkType::engine_steps, payload);
-    if (!written) ++lost_events_;
+    if (!written) ++lost_event_count_;
     keep_first_error(status, std::move(written));
   }
   pending_engine_payloads_.clear();
@@ -228,7 +228,7 @@ Status RecordingWriter::write_activity() {
     // If the file could not be truncated, some chunks are in it and must not be written twice.
     if (chunk_file_.size() != size_before) {
       count_failed_write(written.error());
-      lost_events_ += chunks.size();
+      lost_event_count_ += chunks.size();
       return written;
     }
   }
@@ -236,7 +236,7 @@ Status RecordingWriter::write_activity() {
   Status status = Done{};
   for (const std::string& chunk : chunks) {
     Status written = append(chunk);
-    if (!written) ++lost_events_;
+    if (!written) ++lost_event_count_;
     keep_first_error(status, std::move(written));
   }
   return status;
@@ -245,7 +245,7 @@ Status RecordingWriter::write_activity() {
 Status RecordingWriter::flush() {
   Status status = Done{};
   if (is_definition_due()) keep_first_error(status, write_definition());
-  if (pending() == 0) return status;
+  if (pending_item_count() == 0) return status;
   ++flushes_since_definition_;
   keep_first_error(status, write_facts());
   keep_first_error(status, write_samples());
@@ -263,7 +263,7 @@ Status RecordingWriter::finish(RecordingEnd end, Durability durability) {
     end.lost_samples += lost_samples_;
     end.diagnostics.add({"recording_write_failed", failed_writes_,
                          fmt::format("{} samples and {} events could not be written ({}); their time is not covered",
-                                     lost_samples_, lost_events_, last_write_error_),
+                                     lost_samples_, lost_event_count_, last_write_error_),
                          "free space on that file system and record again"});
   }
   keep_first_error(status, append(ChunkType::end, encode_end(end)));

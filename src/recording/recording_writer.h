@@ -35,7 +35,7 @@ namespace joulemap::recording {
 
 enum class Durability : std::uint8_t {
   on_disk,
-  until_joined,  // not synced: data that a crash of the machine loses can be imported again
+  not_synced,  // not synced: data that a crash of the machine loses can be imported again
 };
 
 class RecordingWriter {
@@ -63,18 +63,20 @@ class RecordingWriter {
   }
 
   // Number of items waiting for a flush.
-  std::size_t pending() const;
+  std::size_t pending_item_count() const;
 
   // Writes all pending items. Tries all of them and returns the first error.
   Status flush();
 
-  // Flushes, writes the end chunk and syncs the file, unless `durability` is until_joined. Add nothing afterwards.
+  // Flushes, writes the end chunk and syncs the file, unless `durability` is not_synced. Add nothing afterwards.
   Status finish(RecordingEnd end, Durability durability = Durability::on_disk);
 
   const std::string& path() const { return chunk_file_.path(); }
   std::uint64_t bytes_written() const { return chunk_file_.size(); }
   std::uint64_t lost_samples() const { return lost_samples_; }
-  std::uint64_t lost_events() const { return lost_events_; }  // marks, metrics, clocks, facts; chunks of activity
+  std::uint64_t lost_event_count() const {
+    return lost_event_count_;
+  }  // marks, metrics, clocks, facts; chunks of activity
 
  private:
   RecordingWriter(ChunkFile file, RecordingSource source, unsigned time_unit_log2);
@@ -108,7 +110,7 @@ class RecordingWriter {
   unsigned definitions_written_ = 0;
   unsigned flushes_since_definition_ = 0;
   std::uint64_t lost_samples_ = 0;
-  std::uint64_t lost_events_ = 0;
+  std::uint64_t lost_event_count_ = 0;
   std::uint64_t failed_writes_ = 0;
   std::string last_write_error_;
 };

@@ -86,7 +86,7 @@ class BitReader {
   }
   // Counts ones up to a zero, which it consumes, or up to kEscapeOneCount ones.
   unsigned read_unary_ones() {
-    load_bits();
+    refill_loaded_bits();
     const unsigned ones = std::min(static_cast<unsigned>(std::countr_one(loaded_bits_)), kEscapeOneCount);
     read_up_to_32_bits(ones < kEscapeOneCount ? ones + 1 : ones);
     return ones;
@@ -97,13 +97,13 @@ class BitReader {
  private:
   static constexpr unsigned kHalfWordBits = 32;
 
-  void load_bits() {
+  void refill_loaded_bits() {
     for (; loaded_bit_count_ <= 56 && next_byte_ < bytes_.size(); loaded_bit_count_ += 8) {
       loaded_bits_ |= std::uint64_t{static_cast<unsigned char>(bytes_[next_byte_++])} << loaded_bit_count_;
     }
   }
   std::uint64_t read_up_to_32_bits(unsigned width) {
-    load_bits();
+    refill_loaded_bits();
     if (width > loaded_bit_count_) {
       is_past_end_ = true;
       return 0;

@@ -23,25 +23,25 @@ std::uint64_t ceil_to_time_units(std::int64_t time_ns, unsigned shift) {
 std::int64_t time_units_to_ns(std::uint64_t units, unsigned shift) { return static_cast<std::int64_t>(units << shift); }
 
 // The samples of one channel.
-struct ChannelBlock {
-  UnsignedColumn begin_units;  // in units of 2^shift ns
-  UnsignedColumn end_units;
-  UnsignedColumn raw_values;                  // of successful reads
-  std::vector<std::uint64_t> failed_indexes;  // indexes of failed reads
-  std::vector<std::uint8_t> failed_codes;     // their ReadCode
+struct ChannelSampleColumns {
+  UnsignedColumn begin_time_units;  // in units of 2^shift ns
+  UnsignedColumn end_time_units;
+  UnsignedColumn raw_values;                       // of successful reads
+  std::vector<std::uint64_t> failed_read_indexes;  // indexes of failed reads
+  std::vector<std::uint8_t> failed_read_codes;     // their ReadCode
 };
 
-ChannelBlock make_channel_block(std::span<const Sample> samples, unsigned shift) {
-  ChannelBlock block;
+ChannelSampleColumns make_channel_block(std::span<const Sample> samples, unsigned shift) {
+  ChannelSampleColumns block;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const Reading& reading = samples[i].reading;
-    block.begin_units.push_back(floor_to_time_units(reading.before_ns, shift));
-    block.end_units.push_back(ceil_to_time_units(reading.after_ns, shift));
+    block.begin_time_units.push_back(floor_to_time_units(reading.before_ns, shift));
+    block.end_time_units.push_back(ceil_to_time_units(reading.after_ns, shift));
     if (reading.code == ReadCode::ok) {
       block.raw_values.push_back(reading.raw);
     } else {
-      block.failed_indexes.push_back(i);
-      block.failed_codes.push_back(static_cast<std::uint8_t>(reading.code));
+      block.failed_read_indexes.push_back(i);
+      block.failed_read_codes.push_back(static_cast<std::uint8_t>(reading.code));
     }
   }
   return block;
@@ -61,11 +61,13 @@ std::string encode_column_bytes(const UnsignedColumn& values) {
 
 // A sensor reads its channels one after another, so a read begins when that of the previous channel has ended. The gap
 // between them is far smaller than the timer jitter that all of them share, so it may be stored instead of the time.
-void write_begin_times(WireWriter& out, const ChannelBlock& block, const ChannelBlock* previous, std::uint64_t base) {
-  const std::string alone =
-      encode_column_bytes(subtract_columns(block.begin_units, UnsignedColumn(block.begin_units.size(), base)));
-  if (previous != nullptr && previous->end_units.size() == block.begin_units.size()) {
-    const std::string following = encode_column_bytes(subtract_columns(block.begin_units, previous->end_units));
+void write_begin_times(WireWriter& out, const ChannelSampleColumns& block, const ChannelSampleColumns* previous,
+                       std::uint64_t base) {
+  const std::string alone = encode_column_bytes(
+      subtract_columns(block.begin_time_units, UnsignedColumn(block.begin_time_units.size(), base)));
+  if (previous != nullptr && previous->end_time_units.size() == block.begin_time_units.size()) {
+    const std::string following =
+        encode_column_bytes(subtract_columns(block.begin_time_units, previous->end_time_units));
     if (following.size() < alone.size()) {
       out.write_u8(1);
       return out.write_raw(following);
@@ -75,19 +77,19 @@ void write_begin_times(WireWriter& out, const ChannelBlock& block, const Channel
   out.write_raw(alone);
 }
 
-void write_channel_block(WireWriter& out, std::uint32_t channel, const ChannelBlock& block,
-                         const ChannelBlock* previous, std::uint64_t base) {
+void write_channel_block(WireWriter& out, std::uint32_t channel, const ChannelSampleColumns& block,
+                         const ChannelSampleColumns* previous, std::uint64_t base) {
   out.write_varint(channel);
-  out.write_varint(block.begin_units.size());
-  out.write_varint(block.failed_indexes.size());
+  out.write_varint(block.begin_time_units.size());
+  out.write_varint(block.failed_read_indexes.size());
   std::uint64_t last = 0;
-  for (std::size_t i = 0; i < block.failed_indexes.size(); ++i) {
-    out.write_varint(block.failed_indexes[i] - last);
-    out.write_u8(block.failed_codes[i]);
-    last = block.failed_indexes[i];
+  for (std::size_t i = 0; i < block.failed_read_indexes.size(); ++i) {
+    out.write_varint(block.failed_read_indexes[i] - last);
+    out.write_u8(block.failed_read_codes[i]);
+    last = block.failed_read_indexes[i];
   }
   write_begin_times(out, block, previous, base);
-  encode_column(out, subtract_columns(block.end_units, block.begin_units));
+  encode_column(out, subtract_columns(block.end_time_units, block.begin_time_units));
   encode_column(out, block.raw_values);
 }
 
@@ -103,7 +105,7 @@ void write_clock_pairs(WireWriter& out, const std::vector<ClockPair>& clocks, st
   encode_column(out, ahead);
 }
 
-std::int64_t first_time_ns(const SampleBatch& batch) {
+std::int64_t first_batch_time_ns(const SampleBatch& batch) {
   if (!batch.samples.empty()) return batch.samples.front().reading.before_ns;
   return batch.clock_pairs.empty() ? 0 : batch.clock_pairs.front().monotonic_ns;
 }
@@ -120,7 +122,7 @@ void read_clock_pairs(WireReader& in, std::uint64_t base_ns, std::vector<ClockPa
   }
 }
 
-std::vector<ReadCode> read_failed_codes(WireReader& in, std::size_t count) {
+std::vector<ReadCode> decode_read_codes(WireReader& in, std::size_t count) {
   std::vector<ReadCode> codes(count, ReadCode::ok);
   const std::uint64_t failures = in.read_varint();
   if (failures > count) in.mark_as_failed();
@@ -144,7 +146,7 @@ void read_channel_block(WireReader& in, std::uint64_t base, SampleBatch& batch, 
   const std::uint64_t channel = in.read_varint();
   const std::uint64_t count = in.read_varint();
   if (channel > UINT32_MAX || count > kMaxSamplesPerChunk - batch.samples.size()) return in.mark_as_failed();
-  const std::vector<ReadCode> codes = read_failed_codes(in, count);
+  const std::vector<ReadCode> codes = decode_read_codes(in, count);
   const bool follows = in.read_flag();
   if (follows && previous_after.size() != count) in.mark_as_failed();
   const UnsignedColumn before = decode_column(in, count);
@@ -173,14 +175,14 @@ std::string encode_samples(const SampleBatch& batch) {
   std::vector<Sample> sorted = batch.samples;
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Sample& a, const Sample& b) { return a.channel < b.channel; });
-  const std::uint64_t base = floor_to_time_units(first_time_ns(batch), batch.time_unit_log2);
+  const std::uint64_t base = floor_to_time_units(first_batch_time_ns(batch), batch.time_unit_log2);
 
   WireWriter blocks;
   std::uint64_t block_count = 0;
-  std::optional<ChannelBlock> previous;
+  std::optional<ChannelSampleColumns> previous;
   for (auto first = sorted.begin(); first != sorted.end(); ++block_count) {
     const auto last = std::find_if(first, sorted.end(), [&](const Sample& s) { return s.channel != first->channel; });
-    ChannelBlock block = make_channel_block(std::span<const Sample>(first, last), batch.time_unit_log2);
+    ChannelSampleColumns block = make_channel_block(std::span<const Sample>(first, last), batch.time_unit_log2);
     write_channel_block(blocks, first->channel, block, previous ? &*previous : nullptr, base);
     previous = std::move(block);
     first = last;

@@ -38,16 +38,16 @@ Result<Meter> Meter::open(const SensorOptions& options) {
   Result<OpenSensors> opened = open_sensors(options);
   if (!opened) return std::move(opened).error();
   Meter meter(std::move(opened->statuses), Sampler(std::move(opened->sensors)));
-  meter.cross_checks_estimates_ = opened->estimates_requested;
+  meter.cross_checks_estimates_ = opened->are_estimates_requested;
   return meter;
 }
 
 Meter::Meter(std::vector<SensorStatus> statuses, Sampler sampler)
     : sensor_statuses_(std::move(statuses)), sampler_(std::move(sampler)) {
   curves_ = EnergyCurves(sampler_.channels());
-  curve_states_at_interval_.resize(curves_.curves().size());
-  updates_at_begin_.resize(curves_.curves().size());
-  energy_at_begin_.resize(curves_.curves().size());
+  curve_states_at_last_call_.resize(curves_.curves().size());
+  update_counts_at_begin_.resize(curves_.curves().size());
+  energies_at_begin_j_.resize(curves_.curves().size());
 }
 
 // Rounds times to the resolution of a recording, so that the summary at the end of a run and a later report of its
@@ -129,12 +129,12 @@ void Meter::begin() {
   read_all_sensors();
   begin_ns_ = monotonic_ns();
   own_cpu_at_begin_ns_ = own_cpu_ns();
-  curves_.retain_around(begin_ns_);
+  curves_.retain_points_around(begin_ns_);
   const std::span<const EnergyCurve> curves = curves_.curves();
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    curve_states_at_interval_[i] = {curves[i].tally().joules, curves[i].tally().update_count};
-    updates_at_begin_[i] = curves[i].tally().update_count;
-    energy_at_begin_[i] = curves[i].tally().joules;
+    curve_states_at_last_call_[i] = {curves[i].tally().joules, curves[i].tally().update_count};
+    update_counts_at_begin_[i] = curves[i].tally().update_count;
+    energies_at_begin_j_[i] = curves[i].tally().joules;
   }
 }
 
@@ -159,7 +159,7 @@ void Meter::read_all_sensors() {
 void Meter::end() {
   end_ns_ = monotonic_ns();
   has_ended_ = true;
-  curves_.retain_around(end_ns_);
+  curves_.retain_points_around(end_ns_);
   sampler_.set_mode(SamplingMode::near_edge);
   read_all_sensors();
   own_cpu_at_end_ns_ = own_cpu_ns();
@@ -196,12 +196,12 @@ std::vector<DomainEnergy> Meter::energy_since_last_call(double elapsed_s) {
     ChannelEnergy energy;
     energy.channel = channel;
     const bool has_updates = channel.kind == ChannelKind::counter && channel.provenance == Provenance::measured;
-    if (!has_updates || now.update_count > updates_at_begin_[i] || is_at_start)
-      energy.joules = std::max(now.joules - curve_states_at_interval_[i].joules, 0.0);
+    if (!has_updates || now.update_count > update_counts_at_begin_[i] || is_at_start)
+      energy.joules = std::max(now.joules - curve_states_at_last_call_[i].joules, 0.0);
     if (!energy.joules) energy.missing_reason = "frozen";
-    if (has_updates && energy.joules && now.update_count == curve_states_at_interval_[i].update_count)
+    if (has_updates && energy.joules && now.update_count == curve_states_at_last_call_[i].update_count)
       waiting.push_back(channel.domain);
-    curve_states_at_interval_[i] = now;
+    curve_states_at_last_call_[i] = now;
     energies.push_back(std::move(energy));
   }
   std::vector<DomainEnergy> rows = make_domain_table(energies, elapsed_s).rows;
@@ -217,15 +217,15 @@ std::vector<DomainEnergy> Meter::energy_since_last_call(double elapsed_s) {
   return rows;
 }
 
-std::vector<DomainEnergy> Meter::energy_so_far() const {
+std::vector<DomainEnergy> Meter::energy_since_begin() const {
   std::vector<ChannelEnergy> energies;
   const std::span<const EnergyCurve> curves = curves_.curves();
   for (std::size_t i = 0; i < curves.size(); ++i) {
     ChannelEnergy energy;
     energy.channel = curves[i].channel();
     const bool is_frozen =
-        has_counter_updates(curves[i].channel()) && curves[i].tally().update_count == updates_at_begin_[i];
-    if (!is_frozen) energy.joules = std::max(curves[i].tally().joules - energy_at_begin_[i], 0.0);
+        has_counter_updates(curves[i].channel()) && curves[i].tally().update_count == update_counts_at_begin_[i];
+    if (!is_frozen) energy.joules = std::max(curves[i].tally().joules - energies_at_begin_j_[i], 0.0);
     if (is_frozen) energy.missing_reason = "frozen";
     energies.push_back(std::move(energy));
   }

@@ -70,7 +70,7 @@ class Meter {
   std::vector<DomainEnergy> energy_since_last_call(double elapsed_s);
 
   // Energy since begin() up to the last readings; reads no sensor.
-  std::vector<DomainEnergy> energy_so_far() const;
+  std::vector<DomainEnergy> energy_since_begin() const;
 
   // Energy of the last ended window, including faults.
   DomainTable result() const;
@@ -93,9 +93,9 @@ class Meter {
     double joules = 0;
     std::uint64_t update_count = 0;
   };
-  std::vector<CurveState> curve_states_at_interval_;  // state of each curve at the last energy_since_last_call()
-  std::vector<std::uint64_t> updates_at_begin_;
-  std::vector<double> energy_at_begin_;  // of each curve, in J
+  std::vector<CurveState> curve_states_at_last_call_;  // state of each curve at the last energy_since_last_call()
+  std::vector<std::uint64_t> update_counts_at_begin_;
+  std::vector<double> energies_at_begin_j_;  // of each curve, in J
   std::vector<SamplerCost> sampler_costs_;
   bool cross_checks_estimates_ = false;  // --sensors names `estimate`: it becomes a cross-check of measured domains
   bool are_all_sensors_relaxed_ = false;

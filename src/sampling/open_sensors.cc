@@ -39,14 +39,14 @@ Result<OpenSensors> open_sensors(const SensorOptions& options) {
   OpenSensors opened;
   const sensors::ProbeContext context(options.root, options.program, options.measured_processes);
   for (const sensors::SensorBackend* backend : *backends) {
-    if (!options.sensors.empty() && backend->name == "estimate") opened.estimates_requested = true;
+    if (!options.sensors.empty() && backend->name == "estimate") opened.are_estimates_requested = true;
   }
   Result<std::vector<sensors::ProbeResult>> probes = probe_backends(*backends, context, options.uses_file_capabilities);
   if (!probes) return std::move(probes).error();
   for (sensors::ProbeResult& probe : *probes) {
     opened.statuses.push_back(std::move(probe.status));
     for (std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
-      if (options.period_ns) sensor->request_period(*options.period_ns);
+      if (options.period_ns) sensor->request_read_period(*options.period_ns);
       opened.sensors.push_back(std::move(sensor));
     }
   }

@@ -30,7 +30,7 @@ struct SensorOptions {
 struct OpenSensors {
   std::vector<SensorStatus> statuses;  // of all probed backends
   std::vector<std::unique_ptr<sensors::Sensor>> sensors;
-  bool estimates_requested = false;  // requested by name: they become cross-checks of measurements
+  bool are_estimates_requested = false;  // requested by name: they become cross-checks of measurements
 };
 
 // Probes each backend; results are in the order of `backends`. File capabilities are raised to open files, and dropped

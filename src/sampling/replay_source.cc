@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxReplaySamples = 8'000'000;
 
-class ReplayVisitor final : public recording::RecordingVisitor {
+class ReplayReadingCollector final : public recording::RecordingVisitor {
  public:
   void on_channels(std::uint32_t /*source*/, std::uint32_t first_channel, std::span<const Channel> channels) override {
     if (channels_.size() < first_channel + channels.size()) channels_.resize(first_channel + channels.size());
@@ -42,7 +42,7 @@ class ReplayVisitor final : public recording::RecordingVisitor {
 Result<OpenSensors> open_replay_sensors(const std::string& path) {
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(std::span(&path, 1));
   if (!files) return std::move(files).error();
-  ReplayVisitor collector;
+  ReplayReadingCollector collector;
   Result<recording::RecordingSummary> read = recording::read_recording(*files, collector);
   if (!read) return std::move(read).error();
   if (collector.has_too_many_samples()) {

@@ -48,7 +48,7 @@ void SensorThread::start() {
   const std::string name = std::move(read_cost_.sensor);
   read_cost_ = {};
   read_cost_.sensor = name;
-  lost_before_start_ = sample_ring_.lost_count();
+  lost_count_before_start_ = sample_ring_.lost_count();
   stop_requested_.store(false);
   has_finished_.store(0);
   const ScopedSignalBlock signals_are_for_the_program;
@@ -103,7 +103,7 @@ bool SensorThread::wait_for_read(std::int64_t deadline_ns) const {
 
 SamplerCost SensorThread::read_cost() const {
   SamplerCost cost = read_cost_;
-  cost.lost_samples = sample_ring_.lost_count() - lost_before_start_;
+  cost.lost_samples = sample_ring_.lost_count() - lost_count_before_start_;
   return cost;
 }
 

@@ -54,7 +54,7 @@ class SensorThread {
   std::uint32_t first_channel_;
   std::vector<Reading> readings_;
   SampleRing sample_ring_;
-  std::uint64_t lost_before_start_ = 0;  // samples lost by the ring before the last start
+  std::uint64_t lost_count_before_start_ = 0;  // samples lost by the ring before the last start
   std::thread thread_;
 
   // Written by the owner, read by the thread. Each change increments `wake_count_`, on which the thread sleeps.

@@ -44,9 +44,9 @@ void request_read_periods(OpenSensors& opened) {
                                         [](const auto& sensor) { return !is_estimate_sensor(*sensor); });
   for (const std::unique_ptr<sensors::Sensor>& sensor : opened.sensors) {
     if (!is_estimate_sensor(*sensor)) {
-      sensor->request_period(kSensorReadPeriod_ns);
-    } else if (!any_measured || opened.estimates_requested) {
-      sensor->request_period(kEstimateReadPeriod_ns);
+      sensor->request_read_period(kSensorReadPeriod_ns);
+    } else if (!any_measured || opened.are_estimates_requested) {
+      sensor->request_read_period(kEstimateReadPeriod_ns);
     }
   }
 }
@@ -64,7 +64,7 @@ bool is_edge_settled(const EnergyCurve& curve, std::int64_t time_ns) {
 }
 
 // The measured processes: this process and its descendants; under `joulemap record` all processes of that recording.
-sensors::MeasuredProcessCriteria measured_process_criteria() {
+sensors::MeasuredProcessCriteria make_measured_process_criteria() {
   sensors::MeasuredProcessCriteria measured;
   const std::string name(recording::kRecordingIdVariable);
   const char* const id = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): as the program's own reads are
@@ -79,7 +79,7 @@ Result<std::unique_ptr<WindowEngine>> WindowEngine::start(WindowTable& table, co
                                              .sensors = options.sensors,
                                              .program = "",
                                              .period_ns = options.period_ns,
-                                             .measured_processes = measured_process_criteria()});
+                                             .measured_processes = make_measured_process_criteria()});
   if (!opened) return std::move(opened).error();
   if (!options.period_ns) request_read_periods(*opened);
   return start(table, std::move(*opened));
@@ -99,7 +99,7 @@ std::unique_ptr<WindowEngine> WindowEngine::start(WindowTable& table, OpenSensor
 WindowEngine::WindowEngine(WindowTable& table, OpenSensors sensors)
     : window_table_(table),
       sensor_statuses_(std::move(sensors.statuses)),
-      cross_checks_estimates_(sensors.estimates_requested),
+      cross_checks_estimates_(sensors.are_estimates_requested),
       sampler_(std::move(sensors.sensors)),
       curves_(sampler_.channels(), EnergyCurve::Retention::latest) {}
 
@@ -142,7 +142,7 @@ void WindowEngine::choose_sampling_mode() {
   const bool has_waiting_caller = waiting_callers_.load() > 0;
   const bool at_start = monotonic_ns() < dense_reading_until_ns_;
   sampler_.set_mode(has_waiting_caller || at_start ? SamplingMode::near_edge : SamplingMode::relaxed);
-  if (has_waiting_caller && read_requested_.exchange(false)) sampler_.read_all_sensors(kReadTimeout_ns);
+  if (has_waiting_caller && is_read_requested_.exchange(false)) sampler_.read_all_sensors(kReadTimeout_ns);
 }
 
 void WindowEngine::update_windows() {
@@ -152,7 +152,7 @@ void WindowEngine::update_windows() {
     const auto found = window_states_.find(window);
     if (found == window_states_.end()) return true;
     store_settled_edges(window, found->second);
-    return found->second.missing_begin_edges == 0 && found->second.missing_end_edges == 0;
+    return found->second.missing_begin_edge_count == 0 && found->second.missing_end_edge_count == 0;
   });
 }
 
@@ -168,11 +168,11 @@ void WindowEngine::register_new_windows() {
     state.begin_ns = begin_ns;
     state.begin_edges.resize(curves_.curves().size());
     state.end_edges.resize(curves_.curves().size());
-    state.missing_begin_edges = state.missing_end_edges = curves_.curves().size();
+    state.missing_begin_edge_count = state.missing_end_edge_count = curves_.curves().size();
     state.tallies_at_begin = tallies;
     unfinished_windows_.push_back(window);
   };
-  window_table_.visit_new_and_released(begun, [this](WindowId window) { window_states_.erase(window); });
+  window_table_.adopt_and_free_slots(begun, [this](WindowId window) { window_states_.erase(window); });
 }
 
 void WindowEngine::add_samples_to_curves() {
@@ -181,25 +181,25 @@ void WindowEngine::add_samples_to_curves() {
 
 // Stores the edges at `time_ns` that no later reading can change: with two points after an edge, the first can no
 // longer be discarded as torn. `give_up`: stores the others, too, as they are.
-void WindowEngine::store_edges_of_curves(std::int64_t time_ns, std::vector<std::optional<WindowEdgeEnergy>>& edges,
-                                         std::size_t& missing, bool give_up) {
+void WindowEngine::store_edge_energies(std::int64_t time_ns, std::vector<std::optional<WindowEdgeEnergy>>& edges,
+                                       std::size_t& missing, bool give_up) {
   for (std::size_t i = 0; i < edges.size(); ++i) {
     if (edges[i] || (!give_up && curves_.curves()[i].count_points_after(time_ns) < 2)) continue;
-    edges[i] = curves_.curves()[i].edge_at(time_ns);
+    edges[i] = curves_.curves()[i].edge_energy_at(time_ns);
     if (edges[i]) --missing;
   }
 }
 
 void WindowEngine::store_settled_edges(WindowId window, WindowState& state) {
-  if (state.missing_begin_edges > 0)
-    store_edges_of_curves(state.begin_ns, state.begin_edges, state.missing_begin_edges, false);
+  if (state.missing_begin_edge_count > 0)
+    store_edge_energies(state.begin_ns, state.begin_edges, state.missing_begin_edge_count, false);
   if (state.end_ns == 0) state.end_ns = window_table_.end_ns(window);
   if (state.end_ns == 0) return;
   const bool give_up = monotonic_ns() > state.end_ns + kMaxSettlingTime_ns;
-  if (give_up) store_edges_of_curves(state.begin_ns, state.begin_edges, state.missing_begin_edges, true);
-  store_edges_of_curves(state.end_ns, state.end_edges, state.missing_end_edges, give_up);
-  if (give_up) state.missing_begin_edges = state.missing_end_edges = 0;
-  if (state.missing_begin_edges == 0 && state.missing_end_edges == 0) window_table_.mark_complete(window);
+  if (give_up) store_edge_energies(state.begin_ns, state.begin_edges, state.missing_begin_edge_count, true);
+  store_edge_energies(state.end_ns, state.end_edges, state.missing_end_edge_count, give_up);
+  if (give_up) state.missing_begin_edge_count = state.missing_end_edge_count = 0;
+  if (state.missing_begin_edge_count == 0 && state.missing_end_edge_count == 0) window_table_.mark_complete(window);
 }
 
 bool WindowEngine::is_settled(const WindowState& state) const {
@@ -220,7 +220,8 @@ Result<WindowResult> WindowEngine::result(WindowId window, WaitPolicy wait_polic
       const std::lock_guard lock(lock_);
       auto found = window_states_.find(window);
       // All edges of a finished window are stored: it needs no update_windows().
-      if (found == window_states_.end() || found->second.missing_begin_edges + found->second.missing_end_edges > 0) {
+      if (found == window_states_.end() ||
+          found->second.missing_begin_edge_count + found->second.missing_end_edge_count > 0) {
         update_windows();
         found = window_states_.find(window);
       }
@@ -239,7 +240,7 @@ Result<WindowResult> WindowEngine::result(WindowId window, WaitPolicy wait_polic
     }
     if (!waiting) {
       waiting = true;
-      read_requested_.store(true);
+      is_read_requested_.store(true);
       waiting_callers_.fetch_add(1);
       wake_engine();
     }
@@ -256,8 +257,8 @@ WindowResult WindowEngine::compute_window_result(WindowId window, const WindowSt
   std::vector<ChannelEnergy> energies;
   for (std::size_t i = 0; i < curves_.curves().size(); ++i) {
     const EnergyCurve& curve = curves_.curves()[i];
-    const auto begin = state.begin_edges[i] ? state.begin_edges[i] : curve.edge_at(state.begin_ns);
-    const auto end = state.end_edges[i] ? state.end_edges[i] : curve.edge_at(result.end_ns);
+    const auto begin = state.begin_edges[i] ? state.begin_edges[i] : curve.edge_energy_at(state.begin_ns);
+    const auto end = state.end_edges[i] ? state.end_edges[i] : curve.edge_energy_at(result.end_ns);
     if (begin && end) {
       energies.push_back(curve.energy_between(*begin, *end, (*state.tallies_at_begin)[i]));
       // The next update of the counter may still come, so the window is not yet known to be too short.

@@ -81,8 +81,8 @@ class WindowEngine {
     std::int64_t end_ns = 0;
     std::vector<std::optional<WindowEdgeEnergy>> begin_edges;
     std::vector<std::optional<WindowEdgeEnergy>> end_edges;
-    std::size_t missing_begin_edges = 0;
-    std::size_t missing_end_edges = 0;
+    std::size_t missing_begin_edge_count = 0;
+    std::size_t missing_end_edge_count = 0;
     std::shared_ptr<const std::vector<EnergyTally>>
         tallies_at_begin;  // shared by the windows that were adopted together
   };
@@ -95,8 +95,8 @@ class WindowEngine {
   void register_new_windows();
   void add_samples_to_curves();
   void store_settled_edges(WindowId window, WindowState& state);
-  void store_edges_of_curves(std::int64_t time_ns, std::vector<std::optional<WindowEdgeEnergy>>& edges,
-                             std::size_t& missing, bool give_up);
+  void store_edge_energies(std::int64_t time_ns, std::vector<std::optional<WindowEdgeEnergy>>& edges,
+                           std::size_t& missing, bool give_up);
   bool is_settled(const WindowState& state) const;
   WindowResult compute_window_result(WindowId window, const WindowState& state) const;
   void wake_engine();
@@ -114,7 +114,7 @@ class WindowEngine {
   std::atomic<std::uint32_t> wake_count_{0};         // the engine thread sleeps on it
   std::atomic<std::uint32_t> engine_pass_count_{0};  // callers that wait for results sleep on it
   std::atomic<int> waiting_callers_{0};
-  std::atomic<bool> read_requested_{false};  // a new caller waits: read every sensor once
+  std::atomic<bool> is_read_requested_{false};  // a new caller waits: read every sensor once
   std::atomic<bool> stop_requested_{false};
   std::int64_t dense_reading_until_ns_ = 0;  // end of the dense reading that finds the counters' update periods
   std::thread thread_;

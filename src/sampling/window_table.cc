@@ -34,7 +34,7 @@ WindowTable::Slot* WindowTable::find_live_slot(WindowId window, std::uint64_t* w
   if (index >= slot_count_.load(std::memory_order_acquire)) return nullptr;
   Slot& found = slot(index);
   *word = found.generation_and_state.load(std::memory_order_acquire);
-  const SlotState state = state_in_word(*word);
+  const SlotState state = decode_slot_state(*word);
   if (state == SlotState::free || state == SlotState::released || make_window_id(index, *word) != window)
     return nullptr;
   return &found;
@@ -55,7 +55,7 @@ void WindowTable::recycle_slot(std::uint32_t index, std::uint64_t word) noexcept
 std::uint32_t WindowTable::pop_free_slot() noexcept {
   std::uint64_t top = free_list_head_.load(std::memory_order_acquire);
   while (const auto free_slot = static_cast<std::uint32_t>(top)) {
-    const std::uint64_t next = slot(free_slot - 1).next_free.load(std::memory_order_relaxed);
+    const std::uint64_t next = slot(free_slot - 1).next_free_index.load(std::memory_order_relaxed);
     const std::uint64_t tag = (top >> 32) + 1;
     if (free_list_head_.compare_exchange_weak(top, tag << 32 | next, std::memory_order_acq_rel)) return free_slot;
   }
@@ -65,7 +65,7 @@ std::uint32_t WindowTable::pop_free_slot() noexcept {
 void WindowTable::push_free_slot(std::uint32_t index) noexcept {
   std::uint64_t top = free_list_head_.load(std::memory_order_relaxed);
   do {
-    slot(index).next_free.store(static_cast<std::uint32_t>(top), std::memory_order_relaxed);
+    slot(index).next_free_index.store(static_cast<std::uint32_t>(top), std::memory_order_relaxed);
   } while (
       !free_list_head_.compare_exchange_weak(top, ((top >> 32) + 1) << 32 | (index + 1), std::memory_order_acq_rel));
 }
@@ -90,14 +90,14 @@ WindowId WindowTable::begin() noexcept {
     free_slot = pop_free_slot();
   }
   const std::uint32_t index = free_slot - 1;
-  Slot& fresh = slot(index);
+  Slot& begun = slot(index);
   const std::uint64_t word =
-      fresh.generation_and_state.load(std::memory_order_relaxed) | static_cast<std::uint64_t>(SlotState::fresh);
-  fresh.end_ns.store(0, std::memory_order_relaxed);
+      begun.generation_and_state.load(std::memory_order_relaxed) | static_cast<std::uint64_t>(SlotState::begun);
+  begun.end_ns.store(0, std::memory_order_relaxed);
   // The time is read last, directly before the measured program continues, so that the window contains as little of
   // joulemap's own work as possible.
-  fresh.begin_ns.store(monotonic_ns(), std::memory_order_relaxed);
-  fresh.generation_and_state.store(word, std::memory_order_release);
+  begun.begin_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  begun.generation_and_state.store(word, std::memory_order_release);
   return make_window_id(index, word);
 }
 
@@ -113,7 +113,7 @@ bool WindowTable::release(WindowId window) noexcept {
   std::uint64_t word = 0;
   while (find_live_slot(window, &word) != nullptr) {
     const auto index = static_cast<std::uint32_t>(window & kSlotIndexMask);
-    if (state_in_word(word) != SlotState::fresh) {
+    if (decode_slot_state(word) != SlotState::begun) {
       if (change_state(index, word, SlotState::released)) return true;
     } else if (change_state(index, word, SlotState::free)) {
       recycle_slot(index, word);

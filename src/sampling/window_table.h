@@ -4,7 +4,7 @@
 // end() and release() are lock-free and make no system calls, except that begin() occasionally locks and allocates a
 // new block of slots. They are the only overhead inside the measured code; the engine does everything else.
 //
-// States of a slot:   free -> fresh -> adopted -> complete -> released -> free;   release() is possible in any state
+// States of a slot:   free -> begun -> adopted -> complete -> released -> free;   release() is possible in any state
 // but free. A window released before the engine has seen it returns to the free list at once, so a loop of short
 // windows reuses slots that are in the cache. Slots are never deallocated: a late call on an old window finds a
 // different generation and fails.
@@ -43,19 +43,19 @@ class WindowTable {
   std::int64_t end_ns(WindowId window) const noexcept;
 
   // The following is for the engine: its thread, or the thread that holds its lock.
-  enum class SlotState : std::uint8_t { free, fresh, adopted, complete, released };
+  enum class SlotState : std::uint8_t { free, begun, adopted, complete, released };
 
-  // Adopts fresh windows and calls on_begun(window, begin_ns); calls on_released(window) for released ones and frees
+  // Adopts begun windows and calls on_begun(window, begin_ns); calls on_released(window) for released ones and frees
   // their slots.
   template <class OnBegun, class OnReleased>
-  void visit_new_and_released(OnBegun&& on_begun, OnReleased&& on_released) {
+  void adopt_and_free_slots(OnBegun&& on_begun, OnReleased&& on_released) {
     const std::uint32_t slots = slot_count_.load(std::memory_order_acquire);
     for (std::uint32_t index = 0; index < slots; ++index) {
       std::uint64_t word = slot(index).generation_and_state.load(std::memory_order_acquire);
-      if (state_in_word(word) == SlotState::fresh) {
+      if (decode_slot_state(word) == SlotState::begun) {
         const std::int64_t begin_ns = slot(index).begin_ns.load(std::memory_order_relaxed);
         if (change_state(index, word, SlotState::adopted)) on_begun(make_window_id(index, word), begin_ns);
-      } else if (state_in_word(word) == SlotState::released) {
+      } else if (decode_slot_state(word) == SlotState::released) {
         on_released(make_window_id(index, word));
         recycle_slot(index, word);
       }
@@ -70,12 +70,12 @@ class WindowTable {
     std::atomic<std::uint64_t> generation_and_state{0};  // generation << 8 | State
     std::atomic<std::int64_t> begin_ns{0};
     std::atomic<std::int64_t> end_ns{0};
-    std::atomic<std::uint32_t> next_free{0};  // index of the next free slot + 1; 0: none
+    std::atomic<std::uint32_t> next_free_index{0};  // index of the next free slot + 1; 0: none
   };
   static constexpr std::uint32_t kSlotsPerBlock = 1024;
   using SlotBlock = std::array<Slot, kSlotsPerBlock>;
 
-  static SlotState state_in_word(std::uint64_t word) { return static_cast<SlotState>(word & 0xff); }
+  static SlotState decode_slot_state(std::uint64_t word) { return static_cast<SlotState>(word & 0xff); }
   Slot& slot(std::uint32_t index) const {
     return (*slot_blocks_[index / kSlotsPerBlock].load(std::memory_order_acquire))[index % kSlotsPerBlock];
   }

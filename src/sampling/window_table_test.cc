@@ -17,8 +17,8 @@ struct VisitedWindows {
 
 VisitedWindows visit_windows(WindowTable& table) {
   VisitedWindows sweep_result;
-  table.visit_new_and_released([&](WindowId window, std::int64_t) { sweep_result.begun.push_back(window); },
-                               [&](WindowId window) { sweep_result.gone.push_back(window); });
+  table.adopt_and_free_slots([&](WindowId window, std::int64_t) { sweep_result.begun.push_back(window); },
+                             [&](WindowId window) { sweep_result.gone.push_back(window); });
   return sweep_result;
 }
 

@@ -14,7 +14,7 @@ constexpr std::int64_t kMinLongGap_ns = 20'000'000;
 constexpr std::size_t kMaxStoredScopeChanges = 1'000'000;
 // Longest period of HostLatenessTracker: some steps of a small network.
 constexpr std::int64_t kMaxLatenessPeriod_ns = 100'000'000;
-// Limit of long gaps between two calls of take_waits(). Further ones are summed with the short gaps.
+// Limit of long gaps between two calls of take_wait_activities(). Further ones are summed with the short gaps.
 constexpr std::size_t kMaxStoredLongGaps = 100'000;
 // Assumes that no kernel runs for longer: a device without a kernel record for this time was idle, not inside a kernel
 // whose record is still to come.
@@ -296,7 +296,7 @@ void GpuWaitAttribution::drop_old_scope_changes(std::int64_t until_ns) {
   for (auto& [ordinal, device] : devices_) device.next_tracing_change -= applied;
 }
 
-void GpuWaitAttribution::take_waits(std::vector<Activity>& into) {
+void GpuWaitAttribution::take_wait_activities(std::vector<Activity>& into) {
   for (auto& [ordinal, device] : devices_) collect_lateness_charges(device);
   append_wait_activity(short_gap_sums_.tallies, short_gap_sums_.span, into);
   for (const WaitSums& gap : long_gap_sums_) append_wait_activity(gap.tallies, gap.span, into);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GpuWaitAttribution: finds out what a GPU waited for. While a GPU of this process is idle, the host is late: it loads data,
-// launches the kernels of a layer, or returns from a synchronization. GpuWaitAttribution charges each idle gap between two
-// kernels to scopes of the host:
+// GpuWaitAttribution: finds out what a GPU waited for. While a GPU of this process is idle, the host is late: it loads
+// data, launches the kernels of a layer, or returns from a synchronization. GpuWaitAttribution charges each idle gap
+// between two kernels to scopes of the host:
 //
 // - from the end of the last kernel to the launch of the next one: to the scopes that made the host late. These need
 //   not be the scopes that the host was in during the gap (scopes/host_lateness_tracker.h). A gap of 20 ms or more, and
@@ -12,8 +12,8 @@
 //
 // A time in which kernels ran unrecorded (another profiler took the records) is not a gap.
 //
-// Kernels may be added out of order; resolve_idle_gaps() resolves the gaps before a time up to which all kernels are known.
-// Not thread-safe: the caller serializes. Nanoseconds of CLOCK_MONOTONIC.
+// Kernels may be added out of order; resolve_idle_gaps() resolves the gaps before a time up to which all kernels are
+// known. Not thread-safe: the caller serializes. Nanoseconds of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstddef>
@@ -73,7 +73,7 @@ class GpuWaitAttribution {
 
   // Appends the resolved waiting time to `into` and forgets it: one activity for the sum of all short gaps, then one
   // for each gap of 20 ms or more, then one for each step in mode `separate_step`. Appends no empty activities.
-  void take_waits(std::vector<Activity>& into);
+  void take_wait_activities(std::vector<Activity>& into);
 
   // Number of edges that were dropped because too many were stored.
   std::uint64_t dropped_scope_change_count() const { return dropped_scope_change_count_; }

@@ -33,7 +33,7 @@ struct WaitTimes {
 
 WaitTimes take_wait_times(GpuWaitAttribution& waiting) {
   std::vector<Activity> activities;
-  waiting.take_waits(activities);
+  waiting.take_wait_activities(activities);
   WaitTimes found{.by_scope_us = {}, .synchronized_us = {}, .activities = activities.size()};
   for (const Activity& activity : activities) {
     for (const WaitTally& tally : activity.waits) {
@@ -268,7 +268,7 @@ TEST(GpuWaitAttribution, GivesALongGapAnIntervalOfItsOwn) {
   waiting.add(kernel(1, 90'000, 90'000, 91'000));
   waiting.resolve_idle_gaps(200 * kMs);
   std::vector<Activity> activities;
-  waiting.take_waits(activities);
+  waiting.take_wait_activities(activities);
   ASSERT_EQ(activities.size(), 2u);
   EXPECT_EQ(activities[0].begin_ns, 100'000);
   EXPECT_EQ(activities[0].end_ns, 150'000);
@@ -322,7 +322,7 @@ TEST(GpuWaitAttribution, KeepsTheGapsOfUnusualStepsApart) {
   waiting.add(kernel(1, 200, 210, 220));
   waiting.resolve_idle_gaps(1000 * 1000);
   std::vector<Activity> activities;
-  waiting.take_waits(activities);
+  waiting.take_wait_activities(activities);
   ASSERT_EQ(activities.size(), 3u);
   const auto waited_us = [](const Activity& activity) { return activity.waits.front().time_ns / 1000; };
   EXPECT_EQ(waited_us(activities[0]), 10);

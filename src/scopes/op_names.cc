@@ -159,19 +159,19 @@ bool is_call_name_part(std::string_view part) {
 bool is_camel_case(std::string_view part) { return std::isupper(static_cast<unsigned char>(part.front())) != 0; }
 
 // Types of operations contain no underscore; layers of TF-Slim do: Conv2d_1a_3x3.
-bool is_slim_layer(std::string_view part) {
+bool is_tf_slim_layer(std::string_view part) {
   return is_camel_case(part) && remove_number_suffix(part).find('_') != std::string_view::npos;
 }
 
 // Operations are CamelCase; layers are not, unless the user named one so.
-bool is_inner_operation(std::string_view part) {
-  return (is_camel_case(part) && !is_slim_layer(part)) || is_one_of(kFunctionScopeNames, remove_number_suffix(part));
+bool is_operation_name_part(std::string_view part) {
+  return (is_camel_case(part) && !is_tf_slim_layer(part)) || is_one_of(kFunctionScopeNames, remove_number_suffix(part));
 }
 
 // Whether the only scope of an operation is one that TensorFlow opened for it: MatMul/ReadVariableOp, or of its
 // gradient Mean/Tile, but not Encoder/MatMul, or of its gradient Encoder/ReluGrad.
 bool is_operation_scope(std::string_view part, std::string_view op, std::string_view phase) {
-  if (!is_camel_case(part) || is_slim_layer(part)) return false;
+  if (!is_camel_case(part) || is_tf_slim_layer(part)) return false;
   part = remove_number_suffix(part);
   op = remove_number_suffix(op);
   if (op == part || op == "ReadVariableOp") return true;
@@ -193,9 +193,9 @@ OpScope scope_from_name_parts(std::span<const std::string_view> parts, std::stri
   scope.phase = phase;
   if (parts.size() == 2 && is_operation_scope(parts[0], parts[1], phase)) return scope;
   std::size_t end = 1;
-  while (end + 1 < parts.size() && !is_inner_operation(parts[end])) ++end;
+  while (end + 1 < parts.size() && !is_operation_name_part(parts[end])) ++end;
   for (std::size_t i = end; i + 1 < parts.size(); ++i) {
-    if (is_slim_layer(parts[i])) end = i + 1;
+    if (is_tf_slim_layer(parts[i])) end = i + 1;
   }
   scope.module = end > 1 ? join_with_dots(parts.subspan(1, end - 1)) : std::string(parts.front());
   return scope;

@@ -11,13 +11,13 @@ namespace {
 
 using enum OperationKind;
 
-struct KindRule {
+struct OperationKindRule {
   std::string_view name_part;
   OperationKind kind;
 };
 
 // The first rule applies whose name_part occurs in the name of an operation, in lower case without underscores.
-constexpr KindRule kOperationKindRules[] = {
+constexpr OperationKindRule kOperationKindRules[] = {
     {"attention", attention},
     {"flashattn", attention},
     {"convertelementtype", copy},
@@ -90,7 +90,7 @@ constexpr std::string_view kElementwiseOperationNames[] = {"add",       "radd", 
                                                            "uniform"};
 
 // The first rule applies whose name_part occurs in the name of a kernel, in lower case.
-constexpr KindRule kKernelKindRules[] = {
+constexpr OperationKindRule kKernelKindRules[] = {
     // Copies, by their direction.
     {"htod", host_copy},
     {"dtoh", host_copy},
@@ -235,9 +235,9 @@ bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-OperationKind find_kind_by_substring(std::span<const KindRule> rules, std::string_view name) {
+OperationKind find_kind_by_substring(std::span<const OperationKindRule> rules, std::string_view name) {
   const auto found = std::ranges::find_if(
-      rules, [&](const KindRule& rule) { return name.find(rule.name_part) != std::string_view::npos; });
+      rules, [&](const OperationKindRule& rule) { return name.find(rule.name_part) != std::string_view::npos; });
   return found == rules.end() ? unknown : found->kind;
 }
 

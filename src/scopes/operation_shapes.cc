@@ -43,8 +43,9 @@ bool has_bias_first(std::string_view operation) {
   return operation.find("addm") != std::string_view::npos || operation.find("addb") != std::string_view::npos;
 }
 
-// Batch, rows, columns and inner size of a product; without the inner size for the gradient of a result. Empty: unknown.
-std::vector<std::int64_t> sizes_of_product(std::string_view operation, const std::vector<TensorShape>& tensors) {
+// Batch, rows, columns and inner size of a product; without the inner size for the gradient of a result. Empty:
+// unknown.
+std::vector<std::int64_t> matrix_product_sizes(std::string_view operation, const std::vector<TensorShape>& tensors) {
   const std::size_t first = has_bias_first(operation) && tensors.size() > 2 ? 1 : 0;
   const std::vector<std::int64_t>& left = tensors[first].sizes;
   if (left.empty()) return {};
@@ -86,7 +87,7 @@ OperationShape shape_of_operation(OperationKind kind, std::string_view operation
   const TensorShape& largest = largest_tensor(tensors);
   OperationShape shape{.element_count = static_cast<double>(largest.element_count()), .type = largest.type};
   if (kind == OperationKind::matmul) {
-    shape.sizes = sizes_of_product(operation, tensors);
+    shape.sizes = matrix_product_sizes(operation, tensors);
     shape.text = shape.key = fmt::format("{}", fmt::join(shape.sizes, "x"));
   } else if (kind == OperationKind::convolution) {
     shape.text = format_tensor_sizes(tensors.front());

@@ -33,7 +33,7 @@ std::size_t ScopeInterner::find_slot(std::uint32_t parent, ScopeKind kind, std::
   std::size_t slot = hash_scope(parent, kind, text) & mask;
   while (slots_[slot] != 0) {
     const ScopeEntry& scope = scopes_[slots_[slot] - 1];
-    if (scope.parent == parent && scope.text_number == text && scope.kind == kind) break;
+    if (scope.parent == parent && scope.text_index == text && scope.kind == kind) break;
     slot = (slot + 1) & mask;
   }
   return slot;
@@ -43,11 +43,11 @@ void ScopeInterner::grow_slots() {
   slots_.assign(slots_.size() * 2, 0);
   for (std::uint32_t id = 1; id <= scopes_.size(); ++id) {
     const ScopeEntry& scope = scopes_[id - 1];
-    slots_[find_slot(scope.parent, scope.kind, scope.text_number)] = id;
+    slots_[find_slot(scope.parent, scope.kind, scope.text_index)] = id;
   }
 }
 
-std::uint32_t ScopeInterner::child_scope(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
+std::uint32_t ScopeInterner::find_or_add_child_scope(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
   const std::size_t slot = find_slot(parent, kind, text);
   if (slots_[slot] != 0) return slots_[slot];
   if (scopes_.size() >= kMaxScopes) {
@@ -61,18 +61,18 @@ std::uint32_t ScopeInterner::child_scope(std::uint32_t parent, ScopeKind kind, s
   return id;
 }
 
-std::uint32_t ScopeInterner::child_scope(std::uint32_t parent, ScopeKind kind, std::string_view name) {
+std::uint32_t ScopeInterner::find_or_add_child_scope(std::uint32_t parent, ScopeKind kind, std::string_view name) {
   // Does not keep the text of a scope that is refused: the number of such texts is unlimited.
   if (scopes_.size() >= kMaxScopes && !text_indices_.contains(name)) {
     ++refused_scope_count_;
     return parent;
   }
-  return child_scope(parent, kind, intern_text(name));
+  return find_or_add_child_scope(parent, kind, intern_text(name));
 }
 
 Scope ScopeInterner::scope_at(std::size_t index) const {
   const ScopeEntry& scope = scopes_[index];
-  return {static_cast<std::uint32_t>(index + 1), scope.parent, scope.kind, to_valid_utf8(texts_[scope.text_number])};
+  return {static_cast<std::uint32_t>(index + 1), scope.parent, scope.kind, to_valid_utf8(texts_[scope.text_index])};
 }
 
 std::vector<Scope> ScopeInterner::take_new_scopes() {

@@ -22,18 +22,18 @@ class ScopeInterner {
  public:
   ScopeInterner();
 
-  // Returns the number of a text, which child_scope() and text_of_number() take. Keeps a copy of the text.
+  // Returns the number of a text, which find_or_add_child_scope() and text_at_index() take. Keeps a copy of the text.
   std::uint32_t intern_text(std::string_view text);
-  const std::string& text_of_number(std::uint32_t number) const { return texts_[number]; }
+  const std::string& text_at_index(std::uint32_t number) const { return texts_[number]; }
 
   // Returns the child scope; the parent itself once there are kMaxScopes scopes.
-  std::uint32_t child_scope(std::uint32_t parent, ScopeKind kind, std::uint32_t text);
-  std::uint32_t child_scope(std::uint32_t parent, ScopeKind kind, std::string_view name);
+  std::uint32_t find_or_add_child_scope(std::uint32_t parent, ScopeKind kind, std::uint32_t text);
+  std::uint32_t find_or_add_child_scope(std::uint32_t parent, ScopeKind kind, std::string_view name);
 
   // Returns the scopes created since the last call.
   std::vector<Scope> take_new_scopes();
   std::vector<Scope> all_scopes() const;
-  // Number of calls of child_scope() that returned the parent because of kMaxScopes.
+  // Number of calls of find_or_add_child_scope() that returned the parent because of kMaxScopes.
   std::uint64_t refused_scope_count() const { return refused_scope_count_; }
 
   // Limit for programs that put numbers into the names of regions.
@@ -42,7 +42,7 @@ class ScopeInterner {
  private:
   struct ScopeEntry {
     std::uint32_t parent;
-    std::uint32_t text_number;
+    std::uint32_t text_index;
     ScopeKind kind;
   };
   std::size_t find_slot(std::uint32_t parent, ScopeKind kind, std::uint32_t text) const;

@@ -9,7 +9,7 @@ namespace joulemap::scopes {
 namespace {
 
 constexpr std::size_t kMaxShapeLength = 256;  // characters; longer than the shape of any tensor
-constexpr std::string_view kTensorList = "TensorList";
+constexpr std::string_view kTensorListType = "TensorList";
 
 constexpr std::pair<std::string_view, std::string_view> kTensorTypeNames[] = {
     {"float", ""},
@@ -112,7 +112,7 @@ std::string parse_kineto_tensors(std::string_view shapes, std::string_view types
     const std::string_view type = index < names.size() ? names[index] : std::string_view();
     // Without a type, only a shape with numbers certainly belongs to a tensor.
     if (names.empty() ? shape.empty() : !is_tensor_type(type)) return;
-    const bool is_list = type == kTensorList;
+    const bool is_list = type == kTensorListType;
     if (is_list && shape.empty()) return;  // the profiler omits the shapes of long lists
     text.add_tensor(is_list ? std::string_view() : type, shape);
   });

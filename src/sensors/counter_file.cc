@@ -90,7 +90,7 @@ ReadCode CounterFile::read_until_stable(std::uint64_t& raw) noexcept {
 
 CounterFile::ReopenOutcome CounterFile::reopen_if_replaced(ReadCode& error) noexcept {
   struct stat status {};
-  if (::fstat(fd_.get(), &status) == 0 && status.st_nlink > 0) return ReopenOutcome::same;
+  if (::fstat(fd_.get(), &status) == 0 && status.st_nlink > 0) return ReopenOutcome::unchanged;
   FileDescriptor fresh(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fresh.is_open()) {
     error = errno_to_read_code(errno);
@@ -104,11 +104,11 @@ Reading CounterFile::read() noexcept {
   Reading reading;
   reading.before_ns = monotonic_ns();
   reading.code = read_until_stable(reading.raw);
-  const bool suspicious = reading.code != ReadCode::ok || reading.raw == last_raw_;
+  const bool suspicious = reading.code != ReadCode::ok || reading.raw == last_raw_value_;
   if (!is_pseudo_file_ && suspicious && reopen_if_replaced(reading.code) == ReopenOutcome::reopened) {
     reading.code = read_until_stable(reading.raw);
   }
-  if (reading.code == ReadCode::ok) last_raw_ = reading.raw;
+  if (reading.code == ReadCode::ok) last_raw_value_ = reading.raw;
   reading.after_ns = monotonic_ns();
   return reading;
 }

@@ -31,13 +31,13 @@ class CounterFile {
   ReadCode read_until_stable(std::uint64_t& raw) noexcept;
   // Called after a failed read or an unchanged value: if the open file was deleted, opens the file that now has its
   // path.
-  enum class ReopenOutcome { same, reopened, gone };
+  enum class ReopenOutcome { unchanged, reopened, gone };
   ReopenOutcome reopen_if_replaced(ReadCode& error) noexcept;
 
   std::string path_;
   FileDescriptor fd_;
   bool is_pseudo_file_;
-  std::uint64_t last_raw_ = 0;
+  std::uint64_t last_raw_value_ = 0;
 };
 
 // Opens the file and reads it once. Fails with an error that names the path if it does not contain an integer.

@@ -82,8 +82,8 @@ HostTraits detect_host_traits(const SystemRoot& root) {
 }
 
 const HostTraits& ProbeContext::host() const {
-  if (!host_) host_ = detect_host_traits(root_);
-  return *host_;
+  if (!host_traits_) host_traits_ = detect_host_traits(system_root_);
+  return *host_traits_;
 }
 
 }  // namespace joulemap::sensors

@@ -22,7 +22,7 @@ bool MeasuredProcessSet::matches_criteria(pid_t pid) const noexcept {
 }
 
 bool MeasuredProcessSet::contains(pid_t pid) noexcept {
-  const std::optional<std::uint64_t> start_ticks = start_ticks_of(pid, proc_path_);
+  const std::optional<std::uint64_t> start_ticks = read_start_ticks(pid, proc_path_);
   // A process that has ended has no start time; it stays in the set if it was.
   const auto is_it = [&](const ProcessIdentity& known) {
     return known.pid == pid && pid > 0 && (!start_ticks || known.start_ticks == *start_ticks);

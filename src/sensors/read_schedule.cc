@@ -54,8 +54,10 @@ std::int64_t near_edge_read_period_ns(std::span<const Channel> channels) {
 std::int64_t Sensor::next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept {
   const bool is_usual = mode == SamplingMode::relaxed || mode == SamplingMode::every_update;
   if (!is_usual) return last_ns + near_edge_read_period_ns(channels());
-  if (!requested_period_ns_ || mode == SamplingMode::every_update) return last_ns + relaxed_read_period_ns(channels());
-  return last_ns + std::clamp(*requested_period_ns_, kNearEdgeReadPeriod_ns, max_wrap_safe_read_period_ns(channels()));
+  if (!requested_read_period_ns_ || mode == SamplingMode::every_update)
+    return last_ns + relaxed_read_period_ns(channels());
+  return last_ns +
+         std::clamp(*requested_read_period_ns_, kNearEdgeReadPeriod_ns, max_wrap_safe_read_period_ns(channels()));
 }
 
 }  // namespace joulemap::sensors

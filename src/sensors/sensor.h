@@ -52,28 +52,28 @@ class Sensor {
 
   // Call before the first read to override the default period between window edges. A sensor limits the period, for
   // example so that no counter wraps between two reads.
-  void request_period(std::int64_t period_ns) { requested_period_ns_ = period_ns; }
+  void request_read_period(std::int64_t period_ns) { requested_read_period_ns_ = period_ns; }
 
  protected:
-  std::optional<std::int64_t> requested_period_ns_;
+  std::optional<std::int64_t> requested_read_period_ns_;
 };
 
 // Inputs of a probe.
 class ProbeContext {
  public:
   explicit ProbeContext(SystemRoot root, std::string program = {}, MeasuredProcessCriteria measured = {})
-      : root_(std::move(root)), program_(std::move(program)), measured_(std::move(measured)) {}
+      : system_root_(std::move(root)), program_(std::move(program)), measured_process_criteria_(std::move(measured)) {}
 
-  const SystemRoot& root() const { return root_; }
+  const SystemRoot& root() const { return system_root_; }
   const std::string& program_path() const { return program_; }  // path of this executable, for remedies that name it
-  const MeasuredProcessCriteria& measured_processes() const { return measured_; }
+  const MeasuredProcessCriteria& measured_processes() const { return measured_process_criteria_; }
   const HostTraits& host() const;  // computed on first use: most probes do not need it
 
  private:
-  SystemRoot root_;
+  SystemRoot system_root_;
   std::string program_;
-  MeasuredProcessCriteria measured_;
-  mutable std::optional<HostTraits> host_;
+  MeasuredProcessCriteria measured_process_criteria_;
+  mutable std::optional<HostTraits> host_traits_;
 };
 
 struct ProbeResult {

@@ -33,7 +33,7 @@ std::optional<double> read_machine_cpu_s() {
 }  // namespace
 
 double descendants_cpu_s() {
-  const UserSystemTime finished = finished_children_cpu_time();
+  const UserSystemTime finished = read_finished_children_cpu_time();
   double total_s = finished.user_s + finished.system_s;
   if (!has_waitable_child()) return total_s;
   const std::vector<ProcessCpuTime> processes = read_all_process_cpu_times();
@@ -78,7 +78,7 @@ void CommandCpuTime::update_attached_cpu_time() {
 }
 
 void CommandCpuTime::begin(bool command_runs) {
-  const UserSystemTime finished = finished_children_cpu_time();
+  const UserSystemTime finished = read_finished_children_cpu_time();
   user_cpu_at_begin_s_ = finished.user_s;
   system_cpu_at_begin_s_ = finished.system_s;
   if (measured_subject_.attached_pid) {
@@ -99,7 +99,7 @@ void CommandCpuTime::end(StatRun& run) {
     update_attached_cpu_time();
   } else if (measured_subject_.has_command) {
     subject_cpu_latest_s_ = descendants_cpu_s();
-    const UserSystemTime finished = finished_children_cpu_time();
+    const UserSystemTime finished = read_finished_children_cpu_time();
     run.user_s = finished.user_s - user_cpu_at_begin_s_;
     run.system_s = finished.system_s - system_cpu_at_begin_s_;
   }

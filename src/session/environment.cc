@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMaxCpuinfoBytes = 4096;
 
 // The value of the first line "key : value"; empty if there is none.
-std::string first_value_of_key(std::string_view text, std::string_view key) {
+std::string find_value_of_key(std::string_view text, std::string_view key) {
   for (const std::string_view line : split(text, '\n')) {
     if (!line.starts_with(key)) continue;
     const std::size_t colon = line.find(':');
@@ -51,9 +51,9 @@ std::vector<EnvironmentFact> describe_environment(const SystemRoot& root) {
     add("machine", system.machine);
   }
   if (const auto text = read_file_start(root.path("/proc/cpuinfo"), kMaxCpuinfoBytes))
-    add("cpu", first_value_of_key(*text, "model name"));
+    add("cpu", find_value_of_key(*text, "model name"));
   if (const auto text = read_small_file(root.path("/proc/meminfo")))
-    add("memory", first_value_of_key(*text, "MemTotal"));
+    add("memory", find_value_of_key(*text, "MemTotal"));
   for (const EnvironmentFactFile& fact : kEnvironmentFactFiles) {
     if (const auto text = read_small_file(root.path(fact.path))) add(fact.name, *text);
   }

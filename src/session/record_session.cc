@@ -25,7 +25,7 @@ constexpr std::int64_t kRecordingFlushPeriod_ns = 900 * kNanosecondsPerMilliseco
 constexpr std::int64_t kClockPairPeriod_ns = kNanosecondsPerSecond;
 
 std::vector<std::string> make_stored_command(const RecordOptions& options) {
-  return options.keep_arguments ? options.command : redacted_arguments(options.command);
+  return options.keep_arguments ? options.command : redact_arguments(options.command);
 }
 
 // One recording, from the first sample to the last.
@@ -99,7 +99,7 @@ void RecordingSession::report_status() {
   LiveStatus now;
   now.elapsed_s = static_cast<double>(monotonic_ns() - meter_.begin_ns()) * 1e-9;
   now.steps = live_steps_.count_steps();
-  if (const auto energy = preferred_energy(total_energy(meter_.energy_so_far()))) {
+  if (const auto energy = preferred_energy(total_energy(meter_.energy_since_begin()))) {
     now.energy_j = energy->joules;
     now.is_estimated = energy->provenance == Provenance::estimated;
     // A sensor that has no new value since the last status does not show a power of 0.

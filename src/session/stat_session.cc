@@ -25,7 +25,7 @@ class StatSession {
       : meter_(meter),
         options_(options),
         command_(signals),
-        cpu_time_({!options.command.empty(), options.attached_pid}) {}
+        command_cpu_time_({!options.command.empty(), options.attached_pid}) {}
 
   Result<StatOutcome> run();
 
@@ -39,7 +39,7 @@ class StatSession {
   sampling::Meter& meter_;
   const StatOptions& options_;
   MeasuredCommand command_;
-  CommandCpuTime cpu_time_;
+  CommandCpuTime command_cpu_time_;
 
   StatRun run_;
   bool has_begun_measuring_ = false;
@@ -61,7 +61,7 @@ Status StatSession::start_command() {
 
 void StatSession::begin_measuring() {
   meter_.prepare();
-  cpu_time_.begin(/*command_runs=*/options_.delay_ns > 0);
+  command_cpu_time_.begin(/*command_runs=*/options_.delay_ns > 0);
   run_.start_unix_ns = unix_ns();
   meter_.begin();
   has_begun_measuring_ = true;
@@ -81,7 +81,7 @@ void StatSession::update_at_tick() {
   const std::int64_t now_ns = monotonic_ns();
   if (now_ns >= next_tick_ns_) {
     meter_.sample();
-    cpu_time_.update_attached_cpu_time();
+    command_cpu_time_.update_attached_cpu_time();
     const std::int64_t period_ns = meter_.period_ns();
     next_tick_ns_ += ((now_ns - next_tick_ns_) / period_ns + 1) * period_ns;
   }
@@ -108,7 +108,7 @@ void StatSession::finish_run() {
   run_.samplers = meter_.sampler_costs();
   for (const SamplerCost& cost : run_.samplers) run_.missed_ticks += cost.missed_ticks;
   if (options_.interval_ns > 0 && run_.elapsed_s > interval_from_s_) add_interval(run_.elapsed_s);
-  cpu_time_.end(run_);
+  command_cpu_time_.end(run_);
   DomainTable table = meter_.result();
   run_.domains = std::move(table.rows);
   run_.totals = table.totals;

@@ -91,7 +91,7 @@ double tied_kendall_p(const Ranks& x, const Ranks& y, std::int64_t s) {
 
 }  // namespace
 
-KendallStatistics kendall_statistics(std::span<const double> x, std::span<const double> y) {
+KendallStatistics compute_kendall_statistics(std::span<const double> x, std::span<const double> y) {
   const Ranks x_ranks = midranks(x);
   const Ranks y_ranks = midranks(y);
   const auto n = static_cast<double>(x.size());
@@ -137,7 +137,7 @@ std::optional<TestResult> spearman(std::span<const double> x, std::span<const do
 
 std::optional<TestResult> kendall(std::span<const double> x, std::span<const double> y) {
   JOULEMAP_CHECK(x.size() == y.size(), "pairs have two sides");
-  const KendallStatistics sum = kendall_statistics(x, y);
+  const KendallStatistics sum = compute_kendall_statistics(x, y);
   if (!sum.tau_b) return std::nullopt;
   if (sum.exact_p) return TestResult{*sum.tau_b, *sum.exact_p, x.size(), PValueMethod::exact};
   const double z = static_cast<double>(sum.score) / std::sqrt(sum.variance);

@@ -34,6 +34,6 @@ struct KendallStatistics {
   std::optional<double> tau_b;    // nullopt if all values of one side are equal
   std::optional<double> exact_p;  // two-sided; nullopt if the sample is too large for an exact p
 };
-KendallStatistics kendall_statistics(std::span<const double> x, std::span<const double> y);
+KendallStatistics compute_kendall_statistics(std::span<const double> x, std::span<const double> y);
 
 }  // namespace joulemap::statistics

@@ -15,7 +15,7 @@ namespace joulemap::statistics {
 
 namespace {
 
-std::optional<std::vector<double>> logarithms_of(std::span<const double> values) {
+std::optional<std::vector<double>> compute_logarithms(std::span<const double> values) {
   std::vector<double> logarithms;
   for (const double value : values) {
     if (!(value > 0)) return std::nullopt;
@@ -33,8 +33,8 @@ using EffectFunction = std::optional<EffectEstimate>(std::span<const double>, st
 
 std::optional<EffectEstimate> percent_shift(EffectFunction shift, std::span<const double> first,
                                             std::span<const double> second, double confidence) {
-  const auto log_first = logarithms_of(first);
-  const auto log_second = logarithms_of(second);
+  const auto log_first = compute_logarithms(first);
+  const auto log_second = compute_logarithms(second);
   if (!log_first || !log_second) return std::nullopt;
   const std::optional<EffectEstimate> of_logarithms = shift(*log_first, *log_second, confidence);
   if (!of_logarithms) return std::nullopt;

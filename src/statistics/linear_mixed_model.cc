@@ -65,7 +65,7 @@ std::vector<ModelColumn> make_model_columns(std::span<const ModelTerm> terms,
   return columns;
 }
 
-double model_column_value(const FactorialFit& fit, const ModelColumn& column, std::span<const std::size_t> levels) {
+double evaluate_model_column(const FactorialFit& fit, const ModelColumn& column, std::span<const std::size_t> levels) {
   double value = 1;
   for (std::size_t i = 0; i < column.contrasts.size(); ++i) {
     const std::size_t factor = fit.terms[*column.term][i];
@@ -120,7 +120,7 @@ struct CrossProducts {
   VectorXd block_y;
 };
 
-CrossProducts cross_products(const MatrixXd& x, const VectorXd& y, std::span<const std::size_t> blocks) {
+CrossProducts compute_cross_products(const MatrixXd& x, const VectorXd& y, std::span<const std::size_t> blocks) {
   CrossProducts sums{x.transpose() * x, x.transpose() * y, y.squaredNorm(), {}, {}, {}};
   if (blocks.empty()) return sums;
   const std::size_t count = 1 + *std::ranges::max_element(blocks);
@@ -143,7 +143,7 @@ struct WeightedFit {
   double deviance = 0;  // -2 log of the restricted likelihood, without constants
 };
 
-WeightedFit fit_weighted(const CrossProducts& sums, double ratio, double degrees_of_freedom) {
+WeightedFit fit_generalized_least_squares(const CrossProducts& sums, double ratio, double degrees_of_freedom) {
   MatrixXd xx = sums.xx;
   VectorXd xy = sums.xy;
   double yy = sums.yy;
@@ -171,7 +171,7 @@ WeightedFit fit_weighted(const CrossProducts& sums, double ratio, double degrees
 double find_reml_variance_ratio(const CrossProducts& sums, double degrees_of_freedom) {
   if (sums.block_sizes.empty()) return 0;
   const auto deviance = [&](double log_ratio) {
-    return fit_weighted(sums, std::exp(log_ratio), degrees_of_freedom).deviance;
+    return fit_generalized_least_squares(sums, std::exp(log_ratio), degrees_of_freedom).deviance;
   };
   constexpr double kStep = 2;
   constexpr int kSteps = 8;  // to either side of 0; logarithms: ratios from 1e-7 to 1e7
@@ -185,7 +185,7 @@ double find_reml_variance_ratio(const CrossProducts& sums, double degrees_of_fre
   }
   const auto [log_ratio, least] =
       boost::math::tools::brent_find_minima(deviance, best - kStep, best + kStep, std::numeric_limits<double>::digits);
-  return least < fit_weighted(sums, 0, degrees_of_freedom).deviance ? std::exp(log_ratio) : 0;
+  return least < fit_generalized_least_squares(sums, 0, degrees_of_freedom).deviance ? std::exp(log_ratio) : 0;
 }
 
 // Chooses the columns of the model and returns their values.
@@ -194,7 +194,7 @@ MatrixXd make_design_matrix(const FactorialData& data, FactorialFit& fit) {
   MatrixXd matrix(to_eigen_index(data.values.size()), to_eigen_index(all.size()));
   for (std::size_t i = 0; i < data.values.size(); ++i) {
     for (std::size_t c = 0; c < all.size(); ++c)
-      matrix(to_eigen_index(i), to_eigen_index(c)) = model_column_value(fit, all[c], data.levels[i]);
+      matrix(to_eigen_index(i), to_eigen_index(c)) = evaluate_model_column(fit, all[c], data.levels[i]);
   }
   const std::vector<std::size_t> kept = find_independent_columns(matrix);
   MatrixXd x(matrix.rows(), to_eigen_index(kept.size()));
@@ -211,7 +211,7 @@ MatrixXd make_design_matrix(const FactorialData& data, FactorialFit& fit) {
   return x;
 }
 
-std::vector<std::size_t> column_indexes_of_term(const FactorialFit& fit, std::size_t term) {
+std::vector<std::size_t> find_columns_of_term(const FactorialFit& fit, std::size_t term) {
   std::vector<std::size_t> columns;
   for (std::size_t i = 0; i < fit.columns.size(); ++i) {
     if (fit.columns[i].term == term) columns.push_back(i);
@@ -257,10 +257,10 @@ std::optional<FactorialFit> fit_factorial_model(const FactorialData& data, std::
   const VectorXd ordinary = x.colPivHouseholderQr().solve(y);
   const VectorXd residuals = y - x * ordinary;
   if (!(residuals.norm() > kRelativeRoundingError * (y.array() - y.mean()).matrix().norm())) return std::nullopt;
-  const CrossProducts sums = cross_products(x, residuals, blocks);
+  const CrossProducts sums = compute_cross_products(x, residuals, blocks);
   const auto restricted = static_cast<double>(n) - static_cast<double>(x.cols());
   const double ratio = find_reml_variance_ratio(sums, restricted);
-  const WeightedFit weighted = fit_weighted(sums, ratio, restricted);
+  const WeightedFit weighted = fit_generalized_least_squares(sums, ratio, restricted);
 
   fit.residual_variance = weighted.residual_sum_of_squares / restricted;
   fit.block_variance = ratio * fit.residual_variance;
@@ -275,7 +275,7 @@ std::optional<FactorialFit> fit_factorial_model(const FactorialData& data, std::
 }
 
 std::optional<FTestResult> wald_f_test(const FactorialFit& fit, std::size_t term) {
-  const std::vector<std::size_t> columns = column_indexes_of_term(fit, term);
+  const std::vector<std::size_t> columns = find_columns_of_term(fit, term);
   if (columns.empty()) return std::nullopt;
   const std::size_t size = columns.size();
   VectorXd effects(to_eigen_index(size));
@@ -293,8 +293,8 @@ std::optional<FTestResult> wald_f_test(const FactorialFit& fit, std::size_t term
   return test;
 }
 
-std::optional<EffectEstimate> level_difference(const FactorialFit& fit, std::size_t factor, std::size_t a,
-                                               std::size_t b, double confidence) {
+std::optional<EffectEstimate> estimate_level_difference(const FactorialFit& fit, std::size_t factor, std::size_t a,
+                                                        std::size_t b, double confidence) {
   const std::vector<std::size_t>& levels = fit.levels[factor];
   for (const std::size_t level : {a, b}) {
     if (std::ranges::find(levels, level) == levels.end()) return std::nullopt;
@@ -306,7 +306,7 @@ std::optional<EffectEstimate> level_difference(const FactorialFit& fit, std::siz
     if (!fit.has_all_contrasts[term]) return std::nullopt;
     if (fit.terms[term].size() > 1) continue;
     is_modelled = true;
-    for (const std::size_t column : column_indexes_of_term(fit, term)) {
+    for (const std::size_t column : find_columns_of_term(fit, term)) {
       const std::size_t number = fit.columns[column].contrasts[0];
       weights[column] = sum_contrast(levels, a, number) - sum_contrast(levels, b, number);
     }
@@ -324,12 +324,12 @@ std::optional<EffectEstimate> level_difference(const FactorialFit& fit, std::siz
 }
 
 std::optional<FTestResult> aligned_rank_test(const FactorialData& data, const FactorialFit& fit, std::size_t term) {
-  const std::vector<std::size_t> columns = column_indexes_of_term(fit, term);
+  const std::vector<std::size_t> columns = find_columns_of_term(fit, term);
   FactorialData aligned = data;
   for (std::size_t i = 0; i < data.values.size(); ++i) {
     aligned.values[i] = fit.residuals[i];
     for (const std::size_t column : columns)
-      aligned.values[i] += fit.coefficients[column] * model_column_value(fit, fit.columns[column], data.levels[i]);
+      aligned.values[i] += fit.coefficients[column] * evaluate_model_column(fit, fit.columns[column], data.levels[i]);
   }
   // Values that are equal but for rounding are ties.
   double largest = 0;

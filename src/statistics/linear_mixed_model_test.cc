@@ -77,7 +77,7 @@ TEST(LinearMixedModel, ComparesAFactorWithinEveryCombinationOfTheOthers) {
     data.values.push_back(of_combination + (levels[1] == 0 ? 0.3 : 0) + 0.1 * random.normal());
     data.levels.push_back(levels);
   }
-  EXPECT_NEAR(level_difference(*fit_factorial_model(data, terms), 1, 0, 1, 0.95)->estimate, 0.3, 0.1);
+  EXPECT_NEAR(estimate_level_difference(*fit_factorial_model(data, terms), 1, 0, 1, 0.95)->estimate, 0.3, 0.1);
   EXPECT_LT(wald_f_test(*fit_factorial_model(data, terms), 3)->p, 1e-6);
 }
 
@@ -102,7 +102,8 @@ TEST(LinearMixedModel, RefusesWhatTheDataDoNotDetermine) {
     data.blocks.erase(data.blocks.begin() + static_cast<std::ptrdiff_t>(i));
   }
   const FactorialFit fit = *fit_factorial_model(data, kTerms);
-  EXPECT_FALSE(level_difference(fit, 0, 0, 1, 0.95)) << "one level of the second factor has only one of the first";
+  EXPECT_FALSE(estimate_level_difference(fit, 0, 0, 1, 0.95))
+      << "one level of the second factor has only one of the first";
   EXPECT_EQ(wald_f_test(fit, 2)->numerator_df, 1);
 }
 
@@ -124,7 +125,7 @@ TEST(LinearMixedModel, KeepsItsLevelAndItsCoverage) {
       const FactorialFit fit = *fit_factorial_model(data, kTerms);
       for (const std::size_t term : {0, 2}) called[term] += wald_f_test(fit, term)->p < 0.05 ? 1 : 0;
       ranks_called += aligned_rank_test(data, fit, 2)->p < 0.05 ? 1 : 0;
-      const EffectEstimate difference = *level_difference(fit, 0, 0, 1, 0.95);
+      const EffectEstimate difference = *estimate_level_difference(fit, 0, 0, 1, 0.95);
       covered += difference.low <= 0 && difference.high >= 0 ? 1 : 0;
     }
     EXPECT_LE(called[0] / kTrials, kMaxFalseAlarms);

@@ -159,7 +159,7 @@ NormalEquations NormalEquations::with_grouped_unknowns(std::span<const std::size
   return sums;
 }
 
-NormalEquations NormalEquations::with_common_unknown(std::size_t members) const {
+NormalEquations NormalEquations::with_shared_mean_unknown(std::size_t members) const {
   NormalEquations sums(size() + 1);
   for (std::size_t i = 0; i < size(); ++i) {
     sums.moments_[i] = moments_[i];
@@ -193,7 +193,7 @@ NormalEquations NormalEquations::with_differences_from(std::size_t base) const {
   return sums;
 }
 
-NormalEquations NormalEquations::with_combined_unknown(std::span<const double> weights) const {
+NormalEquations NormalEquations::with_weighted_sum_unknown(std::span<const double> weights) const {
   JOULEMAP_CHECK(weights.size() == size(), "a weight for each unknown");
   NormalEquations sums(size() + 1);
   for (std::size_t i = 0; i < size(); ++i) {

@@ -32,11 +32,11 @@ class NormalEquations {
   // Makes unknowns equal: unknown i of these equations becomes unknown group_of[i] of the result.
   NormalEquations with_grouped_unknowns(std::span<const std::size_t> group_of, std::size_t groups) const;
   // Appends an unknown: the mean shared by the first `members` unknowns, which are then deviations from it.
-  NormalEquations with_common_unknown(std::size_t members) const;
+  NormalEquations with_shared_mean_unknown(std::size_t members) const;
   // The other unknowns become differences from unknown `base`, whose column becomes the sum of all columns.
   NormalEquations with_differences_from(std::size_t base) const;
   // Appends an unknown whose column is the weighted sum of all columns.
-  NormalEquations with_combined_unknown(std::span<const double> weights) const;
+  NormalEquations with_weighted_sum_unknown(std::span<const double> weights) const;
 
  private:
   std::vector<double> moments_;

@@ -58,26 +58,26 @@ class PairSums {
 class PairDifferences {
  public:
   PairDifferences(std::span<const double> first, std::span<const double> second)
-      : sorted_first_(first.begin(), first.end()), sorted_second_(second.begin(), second.end()) {
-    std::ranges::sort(sorted_first_);
-    std::ranges::sort(sorted_second_);
+      : sorted_first_values_(first.begin(), first.end()), sorted_second_values_(second.begin(), second.end()) {
+    std::ranges::sort(sorted_first_values_);
+    std::ranges::sort(sorted_second_values_);
   }
-  std::size_t size() const { return sorted_first_.size() * sorted_second_.size(); }
-  double least() const { return sorted_first_.front() - sorted_second_.back(); }
-  double greatest() const { return sorted_first_.back() - sorted_second_.front(); }
+  std::size_t size() const { return sorted_first_values_.size() * sorted_second_values_.size(); }
+  double least() const { return sorted_first_values_.front() - sorted_second_values_.back(); }
+  double greatest() const { return sorted_first_values_.back() - sorted_second_values_.front(); }
   std::size_t count_at_most(double limit) const {
     std::size_t count = 0;
     std::size_t begin = 0;
-    for (const double value : sorted_first_) {
-      while (begin < sorted_second_.size() && value - sorted_second_[begin] > limit) ++begin;
-      count += sorted_second_.size() - begin;
+    for (const double value : sorted_first_values_) {
+      while (begin < sorted_second_values_.size() && value - sorted_second_values_[begin] > limit) ++begin;
+      count += sorted_second_values_.size() - begin;
     }
     return count;
   }
 
  private:
-  std::vector<double> sorted_first_;
-  std::vector<double> sorted_second_;
+  std::vector<double> sorted_first_values_;
+  std::vector<double> sorted_second_values_;
 };
 
 // The k-th smallest of all pair sums or differences, counted from 1.
@@ -106,7 +106,7 @@ double median_of_pairs(const Pairs& pairs) {
 // The pairs of several strata as one list, in which each pair of a stratum is repeated as often as the stratum's
 // weight.
 template <class Pairs>
-class WeightedPairs {
+class WeightedPairStrata {
  public:
   void add(Pairs pairs, std::size_t weight) {
     size_ += weight * pairs.size();

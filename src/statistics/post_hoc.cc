@@ -14,7 +14,7 @@ namespace {
 double normal_density(double z) { return std::exp(-z * z / 2) / std::sqrt(2 * M_PI); }
 
 // a^m - b^m for a >= b, from a, b and a - b, where a - b may be too small to compute from a and b.
-double difference_of_powers(double a, double b, double difference, std::size_t m) {
+double difference_of_mth_powers(double a, double b, double difference, std::size_t m) {
   double sum = 0;
   for (std::size_t i = 0; i < m; ++i) {
     sum = sum * a + std::pow(b, static_cast<double>(i));
@@ -33,7 +33,7 @@ double studentized_range_tail(double q, std::size_t k) {
   for (double z = -9; z <= q + 9; z += kStep) {
     const double all = normal_cdf(z);
     const double beyond = normal_cdf(z - q);
-    sum += normal_density(z) * difference_of_powers(all, all - beyond, beyond, k - 1);
+    sum += normal_density(z) * difference_of_mth_powers(all, all - beyond, beyond, k - 1);
   }
   return std::min(1.0, static_cast<double>(k) * sum * kStep);
 }

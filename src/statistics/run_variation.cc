@@ -24,13 +24,13 @@ struct RelativeSumsOfSquares {
   std::size_t run_count = 0;
 };
 
-RelativeSumsOfSquares relative_sums_of_squares(const RunGroup& group, double mean) {
+RelativeSumsOfSquares compute_relative_sums_of_squares(const RunGroup& group, double mean) {
   RelativeSumsOfSquares squares;
   if (mean <= 0) return squares;
   squares.run_count = group.run_means.size();
   for (std::size_t i = 0; i < group.run_means.size(); ++i) {
     const double deviation = group.run_means[i] / mean - 1;
-    const double own = group.within_sd[i] / mean;
+    const double own = group.within_run_sds[i] / mean;
     squares.between_runs += deviation * deviation;
     squares.within_runs += own * own;
   }
@@ -49,8 +49,8 @@ double RunContrast::standard_error() const {
 
 RunContrast contrast_runs(const RunGroup& a, const RunGroup& b, const VariationPrior& prior) {
   RunContrast contrast{.mean_a = mean_of_runs(a.run_means), .mean_b = mean_of_runs(b.run_means)};
-  const RelativeSumsOfSquares of_a = relative_sums_of_squares(a, contrast.mean_a);
-  const RelativeSumsOfSquares of_b = relative_sums_of_squares(b, contrast.mean_b);
+  const RelativeSumsOfSquares of_a = compute_relative_sums_of_squares(a, contrast.mean_a);
+  const RelativeSumsOfSquares of_b = compute_relative_sums_of_squares(b, contrast.mean_b);
   const std::size_t runs = std::max<std::size_t>(of_a.run_count + of_b.run_count, 1);
   const double repeated = static_cast<double>(of_a.run_count > 1 ? of_a.run_count - 1 : 0) +
                           static_cast<double>(of_b.run_count > 1 ? of_b.run_count - 1 : 0);
@@ -82,8 +82,8 @@ double smallest_detectable_change(double relative_sd, double degrees_of_freedom,
       (two_sided_t_quantile(level, degrees_of_freedom) + boost::math::quantile(distribution, power)) * relative_sd;
   const double of_a = reach * reach / static_cast<double>(runs_a);
   // Solves c^2 = of_a + of_b (1 + c)^2: if the mean of b is larger by the factor 1 + c, so is its standard deviation.
-  // For of_b >= 1 there is no solution. The limit kMaxGroupBRelativeVariance then gives a change of about 200 times, which
-  // no result exceeds.
+  // For of_b >= 1 there is no solution. The limit kMaxGroupBRelativeVariance then gives a change of about 200 times,
+  // which no result exceeds.
   const double of_b = std::min(reach * reach / static_cast<double>(runs_b), kMaxGroupBRelativeVariance);
   return (of_b + std::sqrt(of_b * of_b + (1 - of_b) * (of_a + of_b))) / (1 - of_b);
 }

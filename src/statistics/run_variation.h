@@ -22,7 +22,7 @@ struct VariationPrior {
 // without runs is 0.
 struct RunGroup {
   std::span<const double> run_means;
-  std::span<const double> within_sd;
+  std::span<const double> within_run_sds;
 };
 
 struct RunContrast {

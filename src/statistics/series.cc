@@ -73,7 +73,7 @@ Trend mann_kendall_trend(std::span<const double> values) {
   if (values.size() < 2) return trend;
   std::vector<double> order(values.size());
   std::iota(order.begin(), order.end(), 0.0);
-  const KendallStatistics sum = kendall_statistics(order, values);
+  const KendallStatistics sum = compute_kendall_statistics(order, values);
   trend.test.statistic = static_cast<double>(sum.score);
   trend.tau = sum.tau_b.value_or(0);
   trend.slope = theil_sen_slope(values);

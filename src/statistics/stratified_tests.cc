@@ -40,7 +40,7 @@ std::vector<std::int64_t> van_elteren_weights(std::span<const std::size_t> sizes
   return weights;
 }
 
-std::vector<Stratum> strata_with_repetitions(std::span<const Stratum> strata) {
+std::vector<Stratum> select_strata_with_repetitions(std::span<const Stratum> strata) {
   std::vector<Stratum> kept;
   std::ranges::copy_if(strata, std::back_inserter(kept), has_repetitions);
   return kept;
@@ -50,7 +50,7 @@ std::vector<Stratum> strata_with_repetitions(std::span<const Stratum> strata) {
 using DiscreteDistribution = std::vector<std::pair<std::size_t, double>>;
 
 // Probability that the sum of the terms is 0, 1, 2, ...
-std::vector<double> distribution_of_sum(std::span<const DiscreteDistribution> terms) {
+std::vector<double> convolve_distributions(std::span<const DiscreteDistribution> terms) {
   std::vector<double> probabilities{1};
   for (const DiscreteDistribution& term : terms) {
     std::vector<double> next(probabilities.size() + term.back().first);
@@ -63,7 +63,8 @@ std::vector<double> distribution_of_sum(std::span<const DiscreteDistribution> te
 }
 
 // Terms of a signed-rank sum: each rank counts or does not.
-std::vector<DiscreteDistribution> signed_rank_distributions(std::span<const std::int64_t> ranks, std::int64_t unit) {
+std::vector<DiscreteDistribution> make_signed_rank_distributions(std::span<const std::int64_t> ranks,
+                                                                 std::int64_t unit) {
   JOULEMAP_CHECK(unit > 0, "ranks have a common unit");
   std::vector<DiscreteDistribution> terms;
   for (const std::int64_t rank : ranks) terms.push_back({{0, 0.5}, {static_cast<std::size_t>(rank / unit), 0.5}});
@@ -71,7 +72,7 @@ std::vector<DiscreteDistribution> signed_rank_distributions(std::span<const std:
 }
 
 // The term of one stratum in a rank sum, from the number of ways to each value.
-DiscreteDistribution rank_sum_distribution(std::span<const double> counts, std::size_t scale) {
+DiscreteDistribution make_rank_sum_distribution(std::span<const double> counts, std::size_t scale) {
   const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
   DiscreteDistribution term;
   for (std::size_t u = 0; u < counts.size(); ++u) {
@@ -89,7 +90,7 @@ struct WeightedRankSum {
 
 double exact_weighted_rank_sum_p(const WeightedRankSum& sum, std::span<const DiscreteDistribution> terms,
                                  std::int64_t unit) {
-  const std::vector<double> probabilities = distribution_of_sum(terms);
+  const std::vector<double> probabilities = convolve_distributions(terms);
   const std::int64_t distance = std::abs(2 * sum.observed_sum - sum.doubled_null_mean);
   double p = 0;
   for (std::size_t i = 0; i < probabilities.size(); ++i) {
@@ -103,14 +104,14 @@ double normal_weighted_rank_sum_p(const WeightedRankSum& sum) {
   return two_sided_normal_p(std::max(0.0, distance - 0.5) / std::sqrt(sum.variance));
 }
 
-std::vector<double> stratum_differences(const Stratum& stratum) {
+std::vector<double> compute_stratum_differences(const Stratum& stratum) {
   JOULEMAP_CHECK(stratum.first_values.size() == stratum.second_values.size(), "pairs have two sides");
   std::vector<double> differences(stratum.first_values.size());
   std::ranges::transform(stratum.first_values, stratum.second_values, differences.begin(), std::minus());
   return differences;
 }
 
-std::vector<std::int64_t> stratum_weights(std::span<const Stratum> strata, bool is_paired) {
+std::vector<std::int64_t> compute_stratum_weights(std::span<const Stratum> strata, bool is_paired) {
   std::vector<std::size_t> sizes;
   for (const Stratum& stratum : strata)
     sizes.push_back(is_paired ? stratum.first_values.size()
@@ -126,11 +127,11 @@ struct WeightedSignedRanks {
   std::size_t pair_count = 0;
 };
 
-WeightedSignedRanks weighted_signed_ranks(std::span<const Stratum> strata) {
+WeightedSignedRanks compute_weighted_signed_ranks(std::span<const Stratum> strata) {
   WeightedSignedRanks result;
-  const std::vector<std::int64_t> weights = stratum_weights(strata, true);
+  const std::vector<std::int64_t> weights = compute_stratum_weights(strata, true);
   for (std::size_t h = 0; h < strata.size(); ++h) {
-    const std::vector<double> differences = stratum_differences(strata[h]);
+    const std::vector<double> differences = compute_stratum_differences(strata[h]);
     std::vector<double> sizes(differences.size());
     std::ranges::transform(differences, sizes.begin(), [](double d) { return std::abs(d); });
     const Ranks ranks = midranks(sizes);
@@ -164,8 +165,8 @@ struct RankSumStratum {
   }
 };
 
-std::vector<RankSumStratum> rank_sum_strata(std::span<const Stratum> strata) {
-  const std::vector<std::int64_t> weights = stratum_weights(strata, false);
+std::vector<RankSumStratum> make_rank_sum_strata(std::span<const Stratum> strata) {
+  const std::vector<std::int64_t> weights = compute_stratum_weights(strata, false);
   std::vector<RankSumStratum> result;
   for (std::size_t h = 0; h < strata.size(); ++h) {
     std::vector<double> all = strata[h].first_values;
@@ -194,7 +195,7 @@ double count_convolution_steps(std::span<const RankSumStratum> strata) {
 
 // The null distribution of the sum for values without ties, and the weighted pairs from which the shift is chosen.
 template <class Pairs>
-std::optional<EffectEstimate> estimate_stratified_shift(const WeightedPairs<Pairs>& pairs,
+std::optional<EffectEstimate> estimate_stratified_shift(const WeightedPairStrata<Pairs>& pairs,
                                                         std::span<const DiscreteDistribution> terms, double work,
                                                         double variance, double confidence) {
   if (pairs.size() == 0) return std::nullopt;
@@ -202,7 +203,7 @@ std::optional<EffectEstimate> estimate_stratified_shift(const WeightedPairs<Pair
   if (work > kMaxExactConvolutionSteps) {
     return estimate_shift(pairs, normal_critical_value(static_cast<double>(pairs.size()) / 2, variance, tail), 0);
   }
-  const std::vector<double> probabilities = distribution_of_sum(terms);
+  const std::vector<double> probabilities = convolve_distributions(terms);
   return estimate_shift(pairs, critical_value(probabilities, 1, tail), probabilities.front());
 }
 
@@ -214,7 +215,7 @@ bool has_repetitions(const Stratum& stratum) {
 }
 
 TestResult stratified_signed_rank_test(std::span<const Stratum> strata) {
-  const WeightedSignedRanks ranks = weighted_signed_ranks(strata_with_repetitions(strata));
+  const WeightedSignedRanks ranks = compute_weighted_signed_ranks(select_strata_with_repetitions(strata));
   TestResult result{ranks.statistic, 1, ranks.pair_count, PValueMethod::exact};
   if (ranks.weighted_ranks.empty()) return result;
   std::int64_t unit = 0;
@@ -222,7 +223,7 @@ TestResult stratified_signed_rank_test(std::span<const Stratum> strata) {
   const double reach = static_cast<double>(ranks.weighted_sum.doubled_null_mean) / static_cast<double>(unit);
   if (reach * static_cast<double>(ranks.weighted_ranks.size()) <= kMaxExactConvolutionSteps) {
     result.p =
-        exact_weighted_rank_sum_p(ranks.weighted_sum, signed_rank_distributions(ranks.weighted_ranks, unit), unit);
+        exact_weighted_rank_sum_p(ranks.weighted_sum, make_signed_rank_distributions(ranks.weighted_ranks, unit), unit);
   } else {
     result.p_value_method = PValueMethod::normal;
     result.p = normal_weighted_rank_sum_p(ranks.weighted_sum);
@@ -231,7 +232,7 @@ TestResult stratified_signed_rank_test(std::span<const Stratum> strata) {
 }
 
 TestResult stratified_rank_sum_test(std::span<const Stratum> strata) {
-  const std::vector<RankSumStratum> kept = rank_sum_strata(strata_with_repetitions(strata));
+  const std::vector<RankSumStratum> kept = make_rank_sum_strata(select_strata_with_repetitions(strata));
   TestResult result{0, 1, 0, PValueMethod::exact};
   WeightedRankSum sum;
   for (const RankSumStratum& one : kept) {
@@ -247,8 +248,8 @@ TestResult stratified_rank_sum_test(std::span<const Stratum> strata) {
     std::vector<DiscreteDistribution> terms;
     terms.reserve(kept.size());
     for (const RankSumStratum& one : kept)
-      terms.push_back(rank_sum_distribution(count_tied_rank_sums(one.ranks.tie_sizes, one.n1),
-                                            static_cast<std::size_t>(one.weight)));
+      terms.push_back(make_rank_sum_distribution(count_tied_rank_sums(one.ranks.tie_sizes, one.n1),
+                                                 static_cast<std::size_t>(one.weight)));
     result.p = exact_weighted_rank_sum_p(sum, terms, 1);
   } else {
     result.p_value_method = PValueMethod::normal;
@@ -258,31 +259,31 @@ TestResult stratified_rank_sum_test(std::span<const Stratum> strata) {
 }
 
 std::optional<EffectEstimate> stratified_paired_shift(std::span<const Stratum> strata, double confidence) {
-  const std::vector<Stratum> kept = strata_with_repetitions(strata);
-  const std::vector<std::int64_t> weights = stratum_weights(kept, true);
-  WeightedPairs<PairSums> pairs;
+  const std::vector<Stratum> kept = select_strata_with_repetitions(strata);
+  const std::vector<std::int64_t> weights = compute_stratum_weights(kept, true);
+  WeightedPairStrata<PairSums> pairs;
   std::vector<std::int64_t> ranks;
   double variance = 0;
   for (std::size_t h = 0; h < kept.size(); ++h) {
     const auto n = static_cast<std::int64_t>(kept[h].first_values.size());
     const auto weight = static_cast<double>(weights[h]);
-    pairs.add(PairSums(stratum_differences(kept[h])), static_cast<std::size_t>(weights[h]));
+    pairs.add(PairSums(compute_stratum_differences(kept[h])), static_cast<std::size_t>(weights[h]));
     for (std::int64_t rank = 1; rank <= n; ++rank) ranks.push_back(weights[h] * rank);
     variance += weight * weight * static_cast<double>(n * (n + 1) * (2 * n + 1)) / 24;
   }
   const double work = static_cast<double>(pairs.size()) * static_cast<double>(ranks.size());
   const std::vector<DiscreteDistribution> terms =
-      work > kMaxExactConvolutionSteps ? std::vector<DiscreteDistribution>() : signed_rank_distributions(ranks, 1);
+      work > kMaxExactConvolutionSteps ? std::vector<DiscreteDistribution>() : make_signed_rank_distributions(ranks, 1);
   const std::optional<EffectEstimate> sums = estimate_stratified_shift(pairs, terms, work, variance, confidence);
   if (!sums) return std::nullopt;
   return EffectEstimate{sums->estimate / 2, sums->low / 2, sums->high / 2, sums->confidence};
 }
 
 std::optional<EffectEstimate> stratified_unpaired_shift(std::span<const Stratum> strata, double confidence) {
-  const std::vector<Stratum> kept = strata_with_repetitions(strata);
-  const std::vector<RankSumStratum> ranked = rank_sum_strata(kept);
+  const std::vector<Stratum> kept = select_strata_with_repetitions(strata);
+  const std::vector<RankSumStratum> ranked = make_rank_sum_strata(kept);
   const double work = count_convolution_steps(ranked);
-  WeightedPairs<PairDifferences> pairs;
+  WeightedPairStrata<PairDifferences> pairs;
   std::vector<DiscreteDistribution> terms;
   double variance = 0;
   for (std::size_t h = 0; h < kept.size(); ++h) {
@@ -292,19 +293,19 @@ std::optional<EffectEstimate> stratified_unpaired_shift(std::span<const Stratum>
     pairs.add(PairDifferences(kept[h].first_values, kept[h].second_values), scale);
     variance += weight * weight * static_cast<double>(one.pairs() * (one.n1 + one.n2 + 1)) / 12;
     if (work <= kMaxExactConvolutionSteps)
-      terms.push_back(rank_sum_distribution(count_rank_sums(one.n1, one.n2, one.pairs()), scale));
+      terms.push_back(make_rank_sum_distribution(count_rank_sums(one.n1, one.n2, one.pairs()), scale));
   }
   return estimate_stratified_shift(pairs, terms, work, variance, confidence);
 }
 
-StrataConsistency strata_consistency(std::span<const double> effects, double confidence) {
+StrataConsistency compute_strata_consistency(std::span<const double> effects, double confidence) {
   StrataConsistency result;
   for (const double effect : effects)
     ++(effect > 0 ? result.higher_count : effect < 0 ? result.lower_count : result.equal_count);
-  result.signed_rank = signed_rank_test(effects);
+  result.signed_rank_result = signed_rank_test(effects);
   if (const std::size_t decided = result.higher_count + result.lower_count; decided > 0) {
     const boost::math::binomial_distribution<> signs(static_cast<double>(decided), 0.5);
-    result.sign_p = std::min(
+    result.sign_test_p = std::min(
         1.0, 2 * boost::math::cdf(signs, static_cast<double>(std::min(result.higher_count, result.lower_count))));
   }
   const std::vector<double> zeros(effects.size());

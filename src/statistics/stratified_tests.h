@@ -30,7 +30,7 @@ struct Stratum {
 };
 
 // False for strata without repetitions: a treatment has no value, or both have only one. The stratified tests leave
-// them out; strata_consistency() counts them.
+// them out; compute_strata_consistency() counts them.
 bool has_repetitions(const Stratum& stratum);
 
 // Stratified signed-rank test of pairs: ranks absolute differences within each stratum, zeros by Pratt. statistic: the
@@ -52,11 +52,11 @@ struct StrataConsistency {
   std::size_t higher_count = 0;  // number of strata in which the effect is above 0
   std::size_t lower_count = 0;
   std::size_t equal_count = 0;
-  TestResult signed_rank;               // of the effects
-  double sign_p = 1;                    // exact sign test of `higher_count` against `lower_count`
+  TestResult signed_rank_result;        // of the effects
+  double sign_test_p = 1;               // exact sign test of `higher_count` against `lower_count`
   std::optional<EffectEstimate> shift;  // of the effects (Hodges-Lehmann); nothing without strata
 };
-StrataConsistency strata_consistency(std::span<const double> effects, double confidence);
+StrataConsistency compute_strata_consistency(std::span<const double> effects, double confidence);
 
 // Gail and Simon's test (1985) of a qualitative interaction: does the true effect have different signs in different
 // strata? `standard_errors` of the effects have `degrees_of_freedom` in common. statistic: the lesser of the sums of

@@ -217,14 +217,14 @@ TEST(StratifiedShift, InvertsTheTest) {
 
 TEST(StrataConsistency, CountsDirectionsAndTestsThem) {
   const std::vector<double> effects{0.3, 0.2, 0.1, 0.4, 0.5, 0.6, -0.05, 0};
-  const StrataConsistency result = strata_consistency(effects, 0.95);
+  const StrataConsistency result = compute_strata_consistency(effects, 0.95);
   EXPECT_EQ(result.higher_count, 6U);
   EXPECT_EQ(result.lower_count, 1U);
   EXPECT_EQ(result.equal_count, 1U);
-  EXPECT_NEAR(result.sign_p, 2 * 8.0 / 128, 1e-12);
-  EXPECT_EQ(result.signed_rank.p, signed_rank_test(effects).p);
+  EXPECT_NEAR(result.sign_test_p, 2 * 8.0 / 128, 1e-12);
+  EXPECT_EQ(result.signed_rank_result.p, signed_rank_test(effects).p);
   EXPECT_GT(result.shift->estimate, 0.15);
-  EXPECT_EQ(strata_consistency({}, 0.95).sign_p, 1);
+  EXPECT_EQ(compute_strata_consistency({}, 0.95).sign_test_p, 1);
 }
 
 TEST(QualitativeInteractionTest, NeedsClearEffectsInBothDirections) {

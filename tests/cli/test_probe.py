@@ -20,7 +20,7 @@ for _ in range(3):
 folder = os.path.join(os.environ["JOULEMAP_RECORDING"], "probing")
 os.mkdir(folder)
 interface.probing(1)
-depth = interface.enter(interface.child_scope(0, interface.MODE, "probe"))
+depth = interface.enter(interface.child_scope(0, interface.SCOPE_MODE, "probe"))
 time.sleep(2)
 interface.leave_to(depth)
 interface.probing(0)

@@ -62,9 +62,9 @@ Theirs record_with_common_members(CUpti_ActivityKind kind) {
 }
 
 template <class Theirs>
-KernelFacts read(const Theirs& record) {
-  KernelFacts facts;
-  const RecordLayout& layout = *layout_of_version(CUPTI_API_VERSION)->layout;
+KernelActivityRecord read(const Theirs& record) {
+  KernelActivityRecord facts;
+  const RecordLayout& layout = *find_record_layout(CUPTI_API_VERSION)->layout;
   EXPECT_EQ(decode_record(layout, reinterpret_cast<const Record*>(&record), facts), DecodeOutcome::complete);
   EXPECT_EQ(facts.start_ns, 1000);
   EXPECT_EQ(facts.end_ns, 2000);
@@ -83,7 +83,7 @@ void expect_kernel_is_read() {
   record.blockY = 21;
   record.name = "gemm";
   record.graphNodeId = 77;
-  const KernelFacts facts = read(record);
+  const KernelActivityRecord facts = read(record);
   EXPECT_EQ(facts.name, "gemm");
   EXPECT_EQ(facts.grid[0], 10U);
   EXPECT_EQ(facts.grid[2], 12U);
@@ -92,14 +92,14 @@ void expect_kernel_is_read() {
 }
 
 template <class Theirs>
-KernelFacts expect_bytes_are_read(CUpti_ActivityKind kind) {
+KernelActivityRecord expect_bytes_are_read(CUpti_ActivityKind kind) {
   auto record = record_with_common_members<Theirs>(kind);
   record.bytes = 4096;
   record.graphNodeId = 78;
   if constexpr (!std::is_same_v<Theirs, CUpti_ActivityMemset2> && !std::is_same_v<Theirs, CUpti_ActivityMemset4>) {
     record.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_DTOH;
   }
-  const KernelFacts facts = read(record);
+  const KernelActivityRecord facts = read(record);
   EXPECT_EQ(facts.bytes, 4096U);
   EXPECT_EQ(facts.graph_node, 78U);
   return facts;

@@ -30,7 +30,7 @@ class ReceivedEvents final : public KernelSink {
   };
   struct KernelRecord {
     std::string name;
-    KernelFacts facts;  // without its name, which was borrowed
+    KernelActivityRecord facts;  // without its name, which was borrowed
   };
 
   void on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step) noexcept override {
@@ -47,7 +47,7 @@ class ReceivedEvents final : public KernelSink {
   void on_records_lost(std::int64_t since_ns, std::int64_t until_ns) override {
     losses.emplace_back(since_ns, until_ns);
   }
-  void on_kernel(const KernelFacts& facts) override {
+  void on_kernel(const KernelActivityRecord& facts) override {
     const std::lock_guard hold(lock_);
     kernels.push_back({std::string(facts.name), facts});
   }

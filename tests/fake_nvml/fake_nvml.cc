@@ -238,7 +238,7 @@ EXPORTED NvmlReturn nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned 
 EXPORTED NvmlReturn nvmlDeviceGetFieldValues(Device device, int count, FieldValue* values) {
   for (int i = 0; i < count; ++i) {
     FieldValue& field = values[i];
-    const bool memory = field.scope_id == kScopeMemory;
+    const bool memory = field.scope_id == kPowerScopeMemory;
     const bool instant = field.field_id == kFieldPowerInstant;
     field.value_type = ValueType::unsigned_int;
     field.timestamp_us = unix_ns() / 1000;

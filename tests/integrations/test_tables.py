@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import joulemap as jm
-from joulemap._recorder import joulemap_program
+from joulemap._recorder import joulemap_program_path
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 GPU_RECORDING = Path(__file__).resolve().parent.parent.parent / "examples" / "resnet50-h200.joule"
@@ -30,7 +30,7 @@ for number in range(3):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     path = tmp_path_factory.mktemp("recorded") / "run.joule"
-    command = [joulemap_program(), "record", "--sensors", "estimate", "-o", str(path), "--", sys.executable, "-c", WORK]
+    command = [joulemap_program_path(), "record", "--sensors", "estimate", "-o", str(path), "--", sys.executable, "-c", WORK]
     subprocess.run(command, check=True, timeout=120)
     return jm.load(path)
 
@@ -120,7 +120,7 @@ def test_the_program_exports_only_the_requested_part_to_parquet(tmp_path):
     for name, options in (("whole", []), ("part", ["--time", "12,16"])):
         file = tmp_path / f"{name}.parquet"
         command = [
-            joulemap_program(),
+            joulemap_program_path(),
             "export",
             str(recording),
             "--to",
@@ -139,7 +139,7 @@ def test_the_program_exports_only_the_requested_part_to_parquet(tmp_path):
 def test_the_program_exports_parquet(run, tmp_path):
     environment = {**os.environ, "JOULEMAP_PYTHON": sys.executable}
     command = [
-        joulemap_program(),
+        joulemap_program_path(),
         "export",
         *run.files,
         "--to",

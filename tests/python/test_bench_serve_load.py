@@ -13,7 +13,7 @@ from joulemap._bench_serve.lengths import parse_lengths
 from joulemap._bench_serve.load import LEVEL_START_DELAY_S, run_level, warm_up
 from joulemap._bench_serve.outcome import BenchError, RequestFailure
 from joulemap._bench_serve.plan import Workload, plan_level, plan_warm_up
-from joulemap._bench_serve.result import MIN_LATENESS_S, summarize
+from joulemap._bench_serve.result import MIN_LATENESS_S, summarize_load_level
 
 BEGIN_S = 1000.0 + LEVEL_START_DELAY_S  # of a level, in virtual time
 WORKLOAD = Workload(1, parse_lengths("4"), parse_lengths("3"), requests=20)
@@ -87,7 +87,7 @@ def test_requests_are_sent_when_they_are_due_although_none_is_answered():
 
 def test_latencies_are_those_of_the_server():
     _, done = run_with(answer_after_1_s)
-    result = summarize(done, None, False)
+    result = summarize_load_level(done, None, False)
     assert result.succeeded == 20 and result.late == 0
     assert result.latencies.ttft_s.p99 == pytest.approx(1.0)
     assert result.latencies.tpot_s.p50 == pytest.approx(0.2)
@@ -101,7 +101,7 @@ def test_a_busy_machine_sends_late_which_is_counted_and_part_of_the_latency():
         await answer_after_1_s(request, outcome)
 
     _, done = run_with(answer)
-    result = summarize(done, None, False)
+    result = summarize_load_level(done, None, False)
     due_s = [r.arrival_s for r in level_of().requests]
     blocked = [time_s for time_s in due_s if due_s[5] < time_s < due_s[5] + 3 - MIN_LATENESS_S]
     assert result.late == len(blocked) > 1
@@ -116,7 +116,7 @@ def test_prompts_are_made_before_the_level_begins_as_far_as_memory_allows(monkey
     target = Target(answer_after_1_s)
     target.prepare_s = 2.0
     done = run(run_level(level_of(), target, Meter(), 30, 1e6))
-    late = [outcome.late_s > 1 for outcome in done.outcomes]
+    late = [outcome.lateness_s > 1 for outcome in done.outcomes]
     assert not any(late[:9]) and any(late[9:]) == (most_ahead is not None)
     assert sorted(target.sent_s) == target.sent_s and all(outcome.is_success for outcome in done.outcomes)
 
@@ -125,7 +125,7 @@ def test_a_server_that_hangs_ends_each_request_at_its_time_limit():
     _, done = run_with(hang, timeout_s=7)
     assert [outcome.failure.kind for outcome in done.outcomes] == ["timeout"] * 20
     assert [outcome.ended_s - outcome.due_s for outcome in done.outcomes] == pytest.approx([7.0] * 20)
-    assert not done.is_cut
+    assert not done.was_cut_off
 
 
 def test_the_time_limit_of_the_benchmark_ends_requests_and_sends_no_more():
@@ -135,8 +135,8 @@ def test_the_time_limit_of_the_benchmark_ends_requests_and_sends_no_more():
     assert kinds == ["cut"] * 10 + [None] * 10
     assert [outcome.sent_s is None for outcome in done.outcomes] == [False] * 10 + [True] * 10
     assert max(outcome.ended_s for outcome in done.outcomes[:10]) == pytest.approx(deadline_s)
-    assert done.is_cut and done.steady_s is None
-    assert summarize(done, None, False).failed == 10
+    assert done.was_cut_off and done.steady_s is None
+    assert summarize_load_level(done, None, False).failed == 10
 
 
 def test_energy_is_measured_from_the_end_of_the_ramp_to_the_last_arrival():
@@ -160,7 +160,7 @@ def test_failures_of_requests_do_not_stop_the_others():
         await answer_after_1_s(request, outcome)
 
     _, done = run_with(answer)
-    result = summarize(done, None, False)
+    result = summarize_load_level(done, None, False)
     assert (result.succeeded, result.failed) == (10, 10)
     assert [(one.kind, one.status, one.count) for one in result.failures] == [("status", 503, 10)]
 

@@ -145,7 +145,7 @@ int main(void) {
 def test_the_structures_of_the_package_are_those_of_the_header(compile_and_run, tmp_path, environment):
     source = tmp_path / "sizes.c"
     source.write_text(SIZES)
-    names = "_Options, _EnergyStructure, _DomainStructure, _DiagnosticStructure"
+    names = "_OptionsStructure, _EnergyStructure, _DomainStructure, _DiagnosticStructure"
     program = f"import ctypes\nfrom joulemap._library import {names}\nprint(*map(ctypes.sizeof, ({names})))"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert result.stdout == compile_and_run(source, "-std=c99"), result.stderr

@@ -88,10 +88,10 @@ def test_no_row_exceeds_the_memory_of_a_measurement(plan):
 
 def test_held_out_families_are_in_no_collection():
     held_out = networks.HELD_OUT_FAMILIES
-    assert not held_out & {network.family for network in networks.all_networks(held_out=False)}
-    assert held_out == {network.family for network in networks.all_networks(held_out=True)}
+    assert not held_out & {network.family for network in networks.list_all_networks(held_out=False)}
+    assert held_out == {network.family for network in networks.list_all_networks(held_out=True)}
     assert not held_out & {layer.family for layer in real_layers.read_real_layers()}
-    assert len(networks.all_networks(held_out=False)) >= 80
+    assert len(networks.list_all_networks(held_out=False)) >= 80
 
 
 def test_networks_that_were_never_measured_come_before_disturbed_ones(monkeypatch):
@@ -107,7 +107,7 @@ def test_networks_that_were_never_measured_come_before_disturbed_ones(monkeypatc
 
 def test_every_network_has_its_turn_before_one_has_its_second():
     settings = networks.plan_networks()
-    turn = len(networks.all_networks(held_out=False))
+    turn = len(networks.list_all_networks(held_out=False))
     assert len({some[0].network for some in settings[:turn]}) == turn
     assert all({setting.pass_name for setting in some} == {"inference", "training"} for some in settings[:turn])
 
@@ -158,7 +158,7 @@ def displayed_samples(
 def test_the_power_of_a_row_is_found_whatever_was_before_it(seed):
     chance = random.Random(seed)
     watts, before, length_ns = chance.uniform(130, 700), chance.uniform(110, 700), 160_000_000
-    found = power.steady_power(
+    found = power.estimate_steady_power(
         displayed_samples(watts, before, length_ns, chance.randrange(20_000_000), chance), 0, length_ns
     )
     assert found is not None
@@ -166,7 +166,7 @@ def test_the_power_of_a_row_is_found_whatever_was_before_it(seed):
 
 
 def test_a_row_with_too_few_samples_has_no_power():
-    assert power.steady_power([power.PowerSample(10_000_000, 100.0)], 0, 40_000_000) is None
+    assert power.estimate_steady_power([power.PowerSample(10_000_000, 100.0)], 0, 40_000_000) is None
 
 
 @pytest.mark.parametrize("phase_ms", [0, 17, 55, 99])
@@ -190,7 +190,7 @@ begin_ns = time.monotonic_ns()
 end_ns = begin_ns + 120_000_000
 while gpu.last_sample_ns() < end_ns + power.POWER_LAG_NS:
     gpu.read_samples()
-estimate = power.steady_power(gpu.samples, begin_ns, end_ns)
+estimate = power.estimate_steady_power(gpu.samples, begin_ns, end_ns)
 print(json.dumps([estimate, gpu.read_state(), gpu.power_limit_w(), gpu.driver_versions()]))
 """
 

@@ -23,7 +23,7 @@ def collect(tmp_path, monkeypatch):
     """Runs the command with one small network, captured by the "eager" backend to save compile time; returns rows."""
     pytest.importorskip("torch")
     monkeypatch.setattr(compiled, "COMPILED_NETWORKS", (SMALL,))
-    monkeypatch.setattr(compiled, "BACKEND", "eager")
+    monkeypatch.setattr(compiled, "COMPILE_BACKEND", "eager")
     monkeypatch.setattr(command.gc, "disable", lambda: None)
     options = ["--kinds", "compiled", "--simulated", "--active", "0.02", "--network-active", "0.12"]
 

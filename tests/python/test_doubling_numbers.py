@@ -22,7 +22,7 @@ WATTS = 500.0
 LOOP_NS = 800_000_000
 
 
-def measured(pass_j: float, extra: numbers.ExtraEnergy) -> numbers.MeasuredBlocks:
+def measured(pass_j: float, extra: numbers.ExtraBlockEnergy) -> numbers.MeasuredBlocks:
     return numbers.MeasuredBlocks(pass_j, 0.01, [extra])
 
 
@@ -52,7 +52,7 @@ def simulate_loops(rounds: int = 3, drift: float = 0.0, noise: float = 0.0, seed
 
 
 def found(loops: list) -> dict:
-    return {extra.block: extra for extra in numbers.extra_energies(loops)}
+    return {extra.block: extra for extra in numbers.compute_extra_energies(loops)}
 
 
 def test_a_steady_machine_gives_each_block_exactly():
@@ -84,7 +84,7 @@ def test_nine_of_ten_intervals_cover_the_true_value():
 
 
 def test_one_round_has_no_interval():
-    assert all(extra.half_width_j is None for extra in numbers.extra_energies(simulate_loops(rounds=1)))
+    assert all(extra.half_width_j is None for extra in numbers.compute_extra_energies(simulate_loops(rounds=1)))
 
 
 def row(layer: str, joules: float, seconds: float, phase: str = "forward", mode: str = "train") -> dict:
@@ -108,7 +108,7 @@ def test_a_block_sums_the_rows_of_all_its_modules():
         row("layer2.0", 20, 0.2), row("layer2.1.bn", 5, 0.05), {**row("fc", 7, 0.1), "device": "cpu"},
         {**row("", 40, 1.0), "path": ["probe"]},
     )  # fmt: skip
-    stretch = numbers.reported_interval(result, GROUPS, "gpu0")
+    stretch = numbers.make_reported_interval(result, GROUPS, "gpu0")
     assert stretch.blocks["a"].share == pytest.approx(0.40)
     assert stretch.blocks["b"].share == pytest.approx(0.25)
     assert stretch.blocks["a"].busy_s == pytest.approx(0.4)
@@ -120,9 +120,9 @@ def test_a_block_sums_the_rows_of_all_its_modules():
 
 def test_idle_energy_of_a_gpu_is_excluded_from_the_comparison():
     """A launch-bound block: the GPU idles at 100 W for half of the time that a second call takes."""
-    stretch = numbers.reported_interval(report(row("layer1", 90, 0.5), total_j=140, elapsed_s=1.0), GROUPS, "gpu0")
+    stretch = numbers.make_reported_interval(report(row("layer1", 90, 0.5), total_j=140, elapsed_s=1.0), GROUPS, "gpu0")
     assert stretch.idle_w == pytest.approx(100)
-    extra = numbers.ExtraEnergy("a", 1.4, 0.1, 0.010, [1.4])
+    extra = numbers.ExtraBlockEnergy("a", 1.4, 0.1, 0.010, [1.4])
     compared = numbers.compare_blocks(measured(1.4, extra), stretch, 100, {"said": stretch})[0]
     assert compared.busy_j == pytest.approx(1.4 - 0.005 * 100)
     assert compared.attributed["said"].error == pytest.approx(0.0)
@@ -130,9 +130,9 @@ def test_idle_energy_of_a_gpu_is_excluded_from_the_comparison():
 
 def test_on_cpus_energy_of_other_processes_is_subtracted_by_their_share():
     rows = [{**row("layer1", 30, 1.0), "device": "cpu"}, {**row("", 10, 1.0), "path": ["background"], "device": "cpu"}]
-    stretch = numbers.reported_interval(report(*rows), GROUPS, "cpu")  # of 50 J in total
+    stretch = numbers.make_reported_interval(report(*rows), GROUPS, "cpu")  # of 50 J in total
     assert (stretch.idle_share, stretch.idle_w) == (pytest.approx(0.4), None)
-    known = measured(1.0, numbers.ExtraEnergy("a", 1.0, None, 0.01, [1.0]))
+    known = measured(1.0, numbers.ExtraBlockEnergy("a", 1.0, None, 0.01, [1.0]))
     compared = numbers.compare_blocks(known, stretch, 1, {"said": stretch})[0]
     assert compared.busy_j == pytest.approx(0.6)
     assert compared.attributed["said"].error == pytest.approx(0.0)
@@ -140,17 +140,18 @@ def test_on_cpus_energy_of_other_processes_is_subtracted_by_their_share():
 
 def test_where_the_host_limits_passes_waiting_changes_with_its_speed_and_kernels_do_not():
     # 1 J of kernels and 1 J of waiting in each of 10 recorded passes; measured when the host was slower: 3 J a pass.
-    share = numbers.AttributedShare(0.6, 0.5, 0.7, 0.0, "regressed", waiting_share=(0.2, 0.2, 0.2))
+    share = numbers.AttributedEnergyShare(0.6, 0.5, 0.7, 0.0, "regressed", waiting_share=(0.2, 0.2, 0.2))
     stretch = numbers.ReportedInterval({"a": share}, 20.0, 0.0, None, True, active_share=0.5)
-    found = numbers.MeasuredBlocks(3.0, 0.03, [numbers.ExtraEnergy("a", 1.6, None, 0.01, [1.6])], limited_by_host=True)
+    extra = numbers.ExtraBlockEnergy("a", 1.6, None, 0.01, [1.6])
+    found = numbers.MeasuredBlocks(3.0, 0.03, [extra], is_limited_by_host=True)
     said = numbers.compare_blocks(found, stretch, 10, {"said": stretch})[0].attributed["said"]
     assert (said.low_j, said.joules, said.high_j) == pytest.approx((0.6 + 0.8, 0.8 + 0.8, 1.0 + 0.8))
     assert said.error == pytest.approx(0.0)
 
 
 def test_a_block_that_costs_nothing_has_no_error():
-    stretch = numbers.reported_interval(report(row("fc", 1, 0.01)), GROUPS, "gpu0")
-    known = measured(1.0, numbers.ExtraEnergy("c", -0.001, 0.01, 0.0, []))
+    stretch = numbers.make_reported_interval(report(row("fc", 1, 0.01)), GROUPS, "gpu0")
+    known = measured(1.0, numbers.ExtraBlockEnergy("c", -0.001, 0.01, 0.0, []))
     compared = numbers.compare_blocks(known, stretch, 1, {"said": stretch})
     assert compared[0].attributed["said"].error is None
     assert numbers.attribution_errors(compared, "said", -1) == []

@@ -147,7 +147,7 @@ def test_many_updates_are_a_bounded_number_of_points(machine):
     for number in range(1, 1500):
         machine.joules = 0.1 * number
         stop.update(1 + 1 / machine.joules)
-    assert len(stop.points) < _early_stop.MAX_POINTS and not stop.stopped
+    assert len(stop.points) < _early_stop.MAX_LOSS_POINTS and not stop.stopped
     assert stop.slope.value == pytest.approx(1 / machine.joules**2, rel=0.1)
 
 

@@ -23,9 +23,9 @@ def test_an_operation_belongs_to_the_innermost_scope_around_it():
     names.add_scope("net", "", "net")
     names.add_scope("net/dense_1", "", "dense")
     names.add_update("AssignSub", "net/dense_1/Read")
-    assert names.module_of("gradient_tape/net/dense_1/MatMul/MatMul_1") == "dense"
-    assert names.module_of("net/Relu") == "net"
-    assert names.module_of("other/Relu") is None
+    assert names.find_module("gradient_tape/net/dense_1/MatMul/MatMul_1") == "dense"
+    assert names.find_module("net/Relu") == "net"
+    assert names.find_module("other/Relu") is None
     assert names.contains_operation("AssignSub") and not names.contains_operation("AssignSub_1")
 
 

@@ -63,7 +63,7 @@ def is_decomposed(func) -> bool:
 
 def is_move(func) -> bool:
     name = plain_name(func)
-    if name in recorder.OPERATIONS_WITHOUT_LAUNCH or name in recorder.UNMARKED_VIEWS or recorder.is_view(func):
+    if name in recorder.OPERATIONS_WITHOUT_LAUNCH or name in recorder.UNMARKED_VIEW_OPERATIONS or recorder.is_view(func):
         return True
     return layers.OPERATION_HANDLERS.get(name) in MOVE_HANDLERS or (
         name.endswith("_copy") and name not in layers.OPERATION_HANDLERS

@@ -73,9 +73,9 @@ def test_a_full_disk_leaves_the_older_table(python, tmp_path):
 
 
 CELLS = """
-from joulemap._output import csv_cell
+from joulemap._output import escape_csv_cell
 names = ["=1+2", "@SUM(1)", "-m", "-1.5", "a\\x1b[2J", "\\u202egpj", "plain", 3]
-print(json.dumps([csv_cell(name) for name in names]))
+print(json.dumps([escape_csv_cell(name) for name in names]))
 """
 
 

@@ -384,7 +384,7 @@ def test_coordinates_keep_the_order_of_numbers_and_separate_names():
     assert points[16][1:] == pytest.approx([0, math.sqrt(0.5), 0, 0.5, 0.5])
     assert space.factor_of_coordinate == [0, 1, 1, 1, 2, 3] and space.size == math.inf
     assert ConfigSpace({"n": jm.integers(2, 4), "kind": [True, None]}).size == 6
-    for config in space.candidates(random.Random(1), space.first_config()):
+    for config in space.list_candidates(random.Random(1), space.first_config()):
         assert space.validate_config(config) == config
 
 
@@ -570,7 +570,7 @@ def test_settings_that_the_machine_does_not_offer_are_refused_before_the_search(
         def __exit__(self, *exception) -> None:
             pass
 
-        def _values_by_path(self, name, value):
+        def _list_path_values(self, name, value):
             if value is not None and value > 250:
                 raise jm.JoulemapError(f"{name}={value!r} is not possible")
             return []

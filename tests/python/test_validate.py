@@ -52,8 +52,8 @@ class CountingMeter:
         return self.spans[number][1] - self.spans[number][0]
 
 def doubled(model, inputs, train=False, blocks=None, loss=None):
-    run = _validate.ModelPass(torch, model, _validate._make_call(model, inputs, loss, train), train)
-    with _validate.Validation(torch, model, run, blocks) as validation:
+    run = _validate.ModelPass(torch, model, _validate._make_model_call(model, inputs, loss, train), train)
+    with _validate.BlockDoublingSession(torch, model, run, blocks) as validation:
         blocks = numbers.compute_block_energies(*validation.measure_blocks(CountingMeter(), 0.005, 3, 1, lambda text: None))
     return {extra.block: extra for extra in blocks.extras}, blocks.pass_j, validation
 

@@ -152,7 +152,7 @@ void expect_close_values(const Golden& golden, const std::vector<double>& ours) 
 
 void expect_difference(const Golden& golden, const GoldenInput& input, BlockModel blocks) {
   const std::optional<EffectEstimate> ours =
-      level_difference(fit_two_way_model(factorial_of(input, blocks)), 0, 0, 1, 0.95);
+      estimate_level_difference(fit_two_way_model(factorial_of(input, blocks)), 0, 0, 1, 0.95);
   ASSERT_TRUE(ours);
   EXPECT_NEAR(ours->estimate, *golden.estimate, kTolerance);
   EXPECT_NEAR(ours->low, *golden.low, kTolerance);

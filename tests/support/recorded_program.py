@@ -11,7 +11,7 @@ from pathlib import Path
 import read_joule
 
 RECORDING_ID = "0123456789abcdef0123456789abcdef"
-MODE, PHASE, MODULE, OP, FUNCTION, REGION, TENSORS = range(7)
+SCOPE_MODE, SCOPE_PHASE, SCOPE_MODULE, SCOPE_OP, SCOPE_FUNCTION, SCOPE_REGION, SCOPE_TENSORS = range(7)
 
 
 class ProcessPart:
@@ -22,7 +22,7 @@ class ProcessPart:
         self.times: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0])  # count, wall, cpu with helpers
         self.tensors: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)  # operations: calls by shapes
         self.kinds: dict[tuple[str, ...], int] = {}
-        self._places = {0: (0, MODE, "")}
+        self._places = {0: (0, SCOPE_MODE, "")}
         for line in lines:
             if line.startswith("place "):
                 _, _, number, parent, kind, name = line.split(" ", 5)
@@ -33,7 +33,7 @@ class ProcessPart:
                 row = self.times[self.path(place)]
                 row[0], row[1], row[2] = row[0] + count, row[1] + wall, row[2] + cpu + helpers
                 _, kind, name = self._places[place]
-                if kind == TENSORS:
+                if kind == SCOPE_TENSORS:
                     calls = self.tensors[self.path(place)]
                     calls[name] = calls.get(name, 0) + count
 
@@ -42,7 +42,7 @@ class ProcessPart:
         names: tuple[str, ...] = ()
         while place:
             parent, kind, name = self._places[place]
-            names = names if kind == TENSORS else (name, *names)
+            names = names if kind == SCOPE_TENSORS else (name, *names)
             place = parent
         return names
 

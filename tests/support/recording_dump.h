@@ -70,14 +70,14 @@ class RecordingDump final : public recording::RecordingVisitor {
     }
     for (const ScopeTally& row : it.scope_tallies) {
       line("time {} {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.scope, row.count, row.wall_ns,
-           row.cpu_ns, row.helper_threads_ns, row.sampled_count);
+           row.cpu_ns, row.helper_threads_cpu_ns, row.sampled_count);
     }
     for (const KernelTally& row : it.kernel_tallies) {
       line("kernels {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.class_id, row.queue, row.scope,
            row.count, row.time_ns);
     }
     for (const StepRecord& row : it.steps) {
-      line("step {} {} {} {} {} {} {} {}", source, row.number, row.begin_ns, row.end_ns, row.gpu_ns,
+      line("step {} {} {} {} {} {} {} {}", source, row.number, row.begin_ns, row.end_ns, row.summed_kernel_ns,
            row.kernel_sequence_hash, row.kernels, (row.is_traced ? 1 : 0) + (row.has_kernel_records ? 2 : 0));
     }
     for (const Kernel& row : it.kernels) {

@@ -93,7 +93,7 @@ class SensorClock {
     put(memory, 11e9);
     put(machine, elapsed_s * 1.3e9);
     next_ns_ += kTick_ns;
-    if (writer_.pending() > 4000 && !writer_.flush()) fmt::print(stderr, "could not be written\n");
+    if (writer_.pending_item_count() > 4000 && !writer_.flush()) fmt::print(stderr, "could not be written\n");
   }
 
   recording::RecordingWriter& writer_;

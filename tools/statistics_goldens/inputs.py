@@ -19,7 +19,7 @@ import json
 import random
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent.parent.parent / "tests" / "data" / "statistics"
+GOLDENS_FOLDER = Path(__file__).resolve().parent.parent.parent / "tests" / "data" / "statistics"
 
 
 def draw_multiples_of_eighth(draw: random.Random, n: int, centre: float, spread: float) -> list[float]:
@@ -35,7 +35,7 @@ def integers(draw: random.Random, n: int, most: int) -> list[int]:
     return [draw.randint(0, most) for _ in range(n)]
 
 
-def pairs(draw: random.Random) -> list[dict]:
+def make_pair_cases(draw: random.Random) -> list[dict]:
     found = [
         ("pairs-1", [3], [1]),
         ("pairs-2", [3, 4], [1, 6]),
@@ -54,7 +54,7 @@ def pairs(draw: random.Random) -> list[dict]:
     return [{"id": name, "kind": "pairs", "first": a, "second": b} for name, a, b in found]
 
 
-def two_groups(draw: random.Random) -> list[dict]:
+def make_two_group_cases(draw: random.Random) -> list[dict]:
     found = [
         ("two-1-1", [1], [2]),
         ("two-1-5", [7], [1, 2, 3, 4, 5]),
@@ -71,7 +71,7 @@ def two_groups(draw: random.Random) -> list[dict]:
     return [{"id": name, "kind": "two", "first": a, "second": b} for name, a, b in found]
 
 
-def many_groups(draw: random.Random) -> list[dict]:
+def make_group_cases(draw: random.Random) -> list[dict]:
     """Friedman takes blocks of one size each (of `width` values), Kruskal and Wallis groups of any."""
     found = []
     for blocks, width in ((3, 3), (10, 4), (12, 3), (30, 6)):
@@ -87,19 +87,19 @@ def many_groups(draw: random.Random) -> list[dict]:
     ]
 
 
-def families(draw: random.Random) -> list[dict]:
+def make_p_value_families(draw: random.Random) -> list[dict]:
     found = {f"family-{n}": [round(draw.random() ** 3, 6) for _ in range(n)] for n in (1, 4, 26, 48)}
     found["family-ties"] = [0.01, 0.01, 0.5, 0.04, 0.04, 1, 0.01, 0.2]
     return [{"id": name, "kind": "family", "values": values} for name, values in found.items()]
 
 
-def samples(draw: random.Random) -> list[dict]:
+def make_sample_cases(draw: random.Random) -> list[dict]:
     # Sums of eighths are exact, so that a mean does not depend on the order: scipy takes rounding for a difference.
     found = {f"sample-{n}": [round(8 * draw.expovariate(0.1)) / 8 for _ in range(n)] for n in (5, 12, 31)}
     return [{"id": name, "kind": "sample", "values": values} for name, values in found.items()]
 
 
-def strata(draw: random.Random) -> list[dict]:
+def make_strata_cases(draw: random.Random) -> list[dict]:
     """Two treatments in strata of their own level. Strata of pairs have as many values of one as of the other."""
     cases = []
     for name, sizes, most in (
@@ -122,7 +122,7 @@ def strata(draw: random.Random) -> list[dict]:
     return cases
 
 
-def factorial(draw: random.Random) -> list[dict]:
+def make_factorial_cases(draw: random.Random) -> list[dict]:
     """Logarithms of an experiment of two or three factors in blocks, some of them with missing rows."""
     cases = []
     for name, levels, blocks, block_sd, missing in (
@@ -152,10 +152,11 @@ def factorial(draw: random.Random) -> list[dict]:
 
 def main() -> None:
     draw = random.Random(20261)
-    cases = pairs(draw) + two_groups(draw) + many_groups(draw) + families(draw) + samples(draw)
-    cases += strata(random.Random(20262)) + factorial(random.Random(20263))
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "inputs.json").write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
+    cases = make_pair_cases(draw) + make_two_group_cases(draw) + make_group_cases(draw)
+    cases += make_p_value_families(draw) + make_sample_cases(draw)
+    cases += make_strata_cases(random.Random(20262)) + make_factorial_cases(random.Random(20263))
+    GOLDENS_FOLDER.mkdir(parents=True, exist_ok=True)
+    (GOLDENS_FOLDER / "inputs.json").write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sections "Measurement overhead" (cost of recording, probing and dithering) and "Notes on the data".
 import { h, pageSection } from "./dom.js";
-import { formatJoules, formatPercent, formatSeconds, formatInteger, withUnit } from "./format.js";
-import { ledgerLine } from "./ledger.js";
+import { formatJoules, formatPercent, formatSeconds, formatInteger, formatWithUnit } from "./format.js";
+import { ledgerSummaryList } from "./ledger.js";
 import { noteListItem } from "./note_help.js";
 
 export function overheadSection(data) {
@@ -30,9 +30,9 @@ export function overheadSection(data) {
     [
       "Sensor samples",
       formatInteger(run.samples),
-      run.elapsed_s > 0 ? `${withUnit(run.samples / run.elapsed_s, "/s")}` : "",
+      run.elapsed_s > 0 ? `${formatWithUnit(run.samples / run.elapsed_s, "/s")}` : "",
     ],
-    ["Recording size", withUnit(run.file_bytes, "B"), ""],
+    ["Recording size", formatWithUnit(run.file_bytes, "B"), ""],
   ];
   return pageSection(
     "cost",
@@ -56,7 +56,7 @@ export function overheadSection(data) {
         ),
       ),
     ),
-    ledgerLine(data, data.levels[0]),
+    ledgerSummaryList(data, data.levels[0]),
   );
 }
 

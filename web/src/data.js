@@ -92,8 +92,8 @@ export const isProbeRow = (row) => row.path.length === 1 && row.path[0] === "pro
 
 // Phase of a row: "backward" for the path ["train", "backward", "layer4.0.conv2"]; "probe", "background", or "other" if
 // the path contains no phase.
-const PHASES = ["forward", "backward", "optimizer", "dataloader"];
-export function phaseOf(path) {
+const PHASE_NAMES = ["forward", "backward", "optimizer", "dataloader"];
+export function findPhase(path) {
   if (path[0] === "probe" || path[0] === "background") return path[0];
-  return path.find((part) => PHASES.includes(part)) ?? "other";
+  return path.find((part) => PHASE_NAMES.includes(part)) ?? "other";
 }

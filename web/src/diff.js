@@ -3,14 +3,14 @@
 // The page of `diff A B --html`: energy per unit (such as a step) of both runs, and
 // the entries that changed. Its data have the schema joulemap.diff/1.
 import { choiceButtons, h, quantityElement, pageSection } from "./dom.js";
-import { formatJoules, formatPercent, formatCount, scaleUnit, formatSeconds, formatInteger } from "./format.js";
+import { formatJoules, formatPercent, formatCount, toNumberAndUnit, formatSeconds, formatInteger } from "./format.js";
 import { shortNamesOfRows } from "./names.js";
 import { noteListItem } from "./note_help.js";
 import { filterRows, nameCell, sortableHeaderCell, sortRows } from "./tables.js";
 import { sumIdleByCause } from "./waiting.js";
 
 const ROWS_PER_PAGE = 60;
-const VERDICTS = {
+const VERDICT_LABELS = {
   grew: "Grew",
   shrank: "Shrank",
   new: "New",
@@ -27,15 +27,15 @@ const VERDICT_SENTENCES = {
 
 const COMPARISON_SCOPE_TEXTS = { steady: "in steady state", whole_run: "over whole runs" };
 
-const fileNames = (run) => run.inputs.map((path) => path.split("/").pop()).join(", ");
-const withSign = (value, text) => (value > 0 ? `+${text}` : text);
+const inputFileNames = (run) => run.inputs.map((path) => path.split("/").pop()).join(", ");
+const addPlusSign = (value, text) => (value > 0 ? `+${text}` : text);
 const relativeChangeText = (entry) =>
-  entry.relative === null ? "–" : withSign(entry.relative, formatPercent(entry.relative));
+  entry.relative === null ? "–" : addPlusSign(entry.relative, formatPercent(entry.relative));
 const differenceText = (entry) =>
-  entry.difference_j === null ? "–" : withSign(entry.difference_j, formatJoules(entry.difference_j));
+  entry.difference_j === null ? "–" : addPlusSign(entry.difference_j, formatJoules(entry.difference_j));
 
 export function diffTitle(data) {
-  return `${fileNames(data.a)} → ${fileNames(data.b)}`;
+  return `${inputFileNames(data.a)} → ${inputFileNames(data.b)}`;
 }
 
 export function diffSections(data) {
@@ -44,7 +44,7 @@ export function diffSections(data) {
 
 function summarySection(data) {
   const { total } = data;
-  const share = total.relative === null ? ["–"] : [withSign(total.relative, (100 * total.relative).toFixed(1)), "%"];
+  const share = total.relative === null ? ["–"] : [addPlusSign(total.relative, (100 * total.relative).toFixed(1)), "%"];
   const interval =
     total.low_j === null
       ? ""
@@ -63,8 +63,8 @@ function summarySection(data) {
     h(
       "div",
       { class: "versus" },
-      runSummary("A", data.a, total.a, data.per),
-      runSummary("B", data.b, total.b, data.per),
+      comparedRunSummary("A", data.a, total.a, data.per),
+      comparedRunSummary("B", data.b, total.b, data.per),
     ),
   );
 }
@@ -89,7 +89,7 @@ function differenceCausesSection(data) {
     h(
       "li",
       {},
-      h("b", {}, `${withSign(cause.difference_j, formatJoules(cause.difference_j))} ${cause.code}`),
+      h("b", {}, `${addPlusSign(cause.difference_j, formatJoules(cause.difference_j))} ${cause.code}`),
       `: ${cause.text}`,
     );
   return pageSection(
@@ -146,7 +146,7 @@ function activeAndIdleTable(data) {
             h("td", { class: "bar-cell two", "aria-hidden": "true" }, bar(a_j, "--part-idle"), bar(b_j, "--part-1")),
             h("td", { class: "number" }, formatJoules(a_j)),
             h("td", { class: "number" }, formatJoules(b_j)),
-            h("td", { class: "number" }, withSign(b_j - a_j, formatJoules(b_j - a_j))),
+            h("td", { class: "number" }, addPlusSign(b_j - a_j, formatJoules(b_j - a_j))),
           ),
         ),
       ),
@@ -154,7 +154,7 @@ function activeAndIdleTable(data) {
   );
 }
 
-function leftOutText(side) {
+function excludedPartsText(side) {
   const parts = side.recordings.map((recording) => recording.left_out);
   if (parts.some((part) => part === null)) return "nothing: whole runs";
   const sum = (key) => parts.reduce((sum_j, part) => sum_j + (part[key] ?? 0), 0);
@@ -162,21 +162,21 @@ function leftOutText(side) {
   return `${steps}, start-up and the last step: ${formatSeconds(sum("time_s"))}, ${formatJoules(sum("energy_j"))}`;
 }
 
-function runSummary(letter, side, energy, per) {
+function comparedRunSummary(letter, side, energy, per) {
   const rows = [
-    [`energy per ${per}`, energy ? quantityElement(scaleUnit(energy.energy_j, "J", 4)) : "–"],
+    [`energy per ${per}`, energy ? quantityElement(toNumberAndUnit(energy.energy_j, "J", 4)) : "–"],
     [`time per ${per}`, formatSeconds(side.time_s)],
     [`${per}s`, formatInteger(side.units)],
     ["recordings", formatInteger(side.recordings.length)],
     ["variation between steps", side.scatter === null ? "unknown" : `± ${formatPercent(side.scatter)} of their mean`],
-    ["excluded", leftOutText(side)],
+    ["excluded", excludedPartsText(side)],
     ["provenance", h("span", { class: `badge ${side.provenance}` }, side.provenance)],
     ["command", side.command.join(" ")],
   ];
   return h(
     "div",
     {},
-    h("h2", {}, `${letter} `, h("span", { class: "unit" }, fileNames(side))),
+    h("h2", {}, `${letter} `, h("span", { class: "unit" }, inputFileNames(side))),
     h(
       "dl",
       { class: "facts-list" },
@@ -203,18 +203,18 @@ const DIFF_ENTRY_COLUMNS = [
 function diffEntriesSection(data) {
   const rows = data.entries.map((row) => ({ ...row, device: row.device ?? "", basis: row.verdict }));
   const count = (verdict) => rows.filter((row) => row.verdict === verdict).length;
-  const state = { verdict: "all", filter: "", sort: "size", down: true, shown: ROWS_PER_PAGE };
+  const state = { verdict: "all", filter: "", sort: "size", isDescending: true, shownRowCount: ROWS_PER_PAGE };
   const view = h("div", {});
   const status = h("output", { class: "found", for: "table-filter" });
   const shorter = shortNamesOfRows(rows);
   const draw = () => view.replaceChildren(...drawDiffEntryTable(rows, state, status, draw, shorter));
   const change = (values) => {
-    Object.assign(state, values, { shown: ROWS_PER_PAGE });
+    Object.assign(state, values, { shownRowCount: ROWS_PER_PAGE });
     draw();
   };
-  const verdicts = Object.keys(VERDICTS)
+  const verdicts = Object.keys(VERDICT_LABELS)
     .filter(count)
-    .map((name) => [name, `${VERDICTS[name]} ${count(name)}`]);
+    .map((name) => [name, `${VERDICT_LABELS[name]} ${count(name)}`]);
   const filter = h("input", {
     id: "table-filter",
     type: "search",
@@ -243,11 +243,11 @@ function drawDiffEntryTable(rows, state, status, draw, shorter) {
     state.filter,
   );
   const column = DIFF_ENTRY_COLUMNS.find((candidate) => candidate.key === state.sort);
-  const ordered = sortRows(matchingRows, column, state.down);
-  const visible = ordered.slice(0, state.shown);
+  const ordered = sortRows(matchingRows, column, state.isDescending);
+  const visible = ordered.slice(0, state.shownRowCount);
   const most = Math.max(...rows.map((row) => Math.abs(row.difference_j ?? 0)), 1e-12);
   const sum_j = matchingRows.reduce((sum, row) => sum + (row.difference_j ?? 0), 0);
-  status.textContent = `${formatCount(matchingRows.length, "row")}, ${withSign(sum_j, formatJoules(sum_j))}`;
+  status.textContent = `${formatCount(matchingRows.length, "row")}, ${addPlusSign(sum_j, formatJoules(sum_j))}`;
   const head = (title) => sortableHeaderCell(title, column, state, draw);
   const table = h(
     "table",
@@ -270,7 +270,7 @@ function drawDiffEntryTable(rows, state, status, draw, shorter) {
           type: "button",
           class: "more",
           onclick: () => {
-            state.shown += 5 * ROWS_PER_PAGE;
+            state.shownRowCount += 5 * ROWS_PER_PAGE;
             draw();
           },
         },
@@ -290,7 +290,7 @@ function diffEntryCells(row, most, shorter) {
     energyCell(row.b),
     h("td", { class: "number energy" }, divergingBar(row, most), h("span", {}, differenceText(row))),
     h("td", { class: "number" }, relativeChangeText(row)),
-    h("td", {}, h("span", { class: `verdict ${row.verdict}` }, VERDICTS[row.verdict] ?? row.verdict)),
+    h("td", {}, h("span", { class: `verdict ${row.verdict}` }, VERDICT_LABELS[row.verdict] ?? row.verdict)),
   ];
 }
 

@@ -46,7 +46,7 @@ export function pageSection(id, title, lead, ...content) {
 }
 
 // A folded table with the numbers of a chart, for screen readers and for readers who need the numbers.
-export function foldedTable(caption, heads, rows) {
+export function collapsibleTable(caption, heads, rows) {
   const cell = (tag, content, index) =>
     h(tag, { class: index > 0 ? "number" : null, scope: tag === "th" ? "col" : null }, content);
   return h(
@@ -105,4 +105,4 @@ export function choiceButtons(label, options, choose, chosen = options[0]?.[0]) 
   return group;
 }
 
-export const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const readCssProperty = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flame graph: energy by mode, phase, module, operation. The children of a box lie below it, within its width.
-import { isProbeRow, phaseOf, shareOfWhole } from "./data.js";
-import { foldedTable, choiceButtons, h, pageSection } from "./dom.js";
+import { isProbeRow, findPhase, shareOfWhole } from "./data.js";
+import { collapsibleTable, choiceButtons, h, pageSection } from "./dom.js";
 import { formatJoules, formatPercent, formatSeconds, formatWatts } from "./format.js";
-import { buildTree, energyInterval, findMatches, nodePath } from "./flame_tree.js";
-import { colourProperty, ledgerLine } from "./ledger.js";
+import { buildTree, boxEnergyInterval, findMatches, ancestorsAndSelf } from "./flame_tree.js";
+import { colourProperty, ledgerSummaryList } from "./ledger.js";
 
 const ROW_HEIGHT_PX = 22;
 const MIN_BOX_WIDTH = 0.0008; // fraction of the width of the graph; narrower boxes are not drawn
@@ -57,7 +57,7 @@ export function flameSection(data) {
     branches: null,
     // Whether the node contains all of its branch: with a filter by phase, the interval of a branch above phases is
     // unknown.
-    isWhole: (node) => state.phase === "all" || node.path.includes(state.phase),
+    containsWholeBranch: (node) => state.phase === "all" || node.path.includes(state.phase),
   };
   const box = h("div", { class: "flame", role: "tree", "aria-label": "Energy by module" });
   const crumbs = h("p", { class: "crumbs" });
@@ -66,7 +66,7 @@ export function flameSection(data) {
     const rows = level.rows.filter(
       (row) =>
         (state.probing || !isProbeRow(row)) &&
-        (state.phase === "all" || phaseOf(row.path) === state.phase) &&
+        (state.phase === "all" || findPhase(row.path) === state.phase) &&
         (state.device === "all" || row.device === state.device),
     );
     state.branches = level.branches;
@@ -82,7 +82,7 @@ export function flameSection(data) {
     box.querySelector(".frame.focus, .frame")?.focus({ preventScroll: true });
   };
   box.addEventListener("keydown", (event) => handleKey(event, state, zoom));
-  const phases = [...new Set(level.rows.map((row) => phaseOf(row.path)))];
+  const phases = [...new Set(level.rows.map((row) => findPhase(row.path)))];
   const phaseOptions = [
     ["all", "All"],
     ...["forward", "backward", "optimizer", "dataloader", "other"]
@@ -154,8 +154,8 @@ export function flameSection(data) {
     ),
     crumbs,
     box,
-    foldedTable("The largest parts", ["Path", "Energy", "Share", "Time"], largestRows(level)),
-    ledgerLine(data, level),
+    collapsibleTable("The largest parts", ["Path", "Energy", "Share", "Time"], formatLargestRows(level)),
+    ledgerSummaryList(data, level),
   );
   rebuild();
   shown.addEventListener("shown", () => {
@@ -168,7 +168,7 @@ export function flameSection(data) {
   return shown;
 }
 
-function largestRows(level) {
+function formatLargestRows(level) {
   return level.rows
     .slice(0, 30)
     .map((row) => [
@@ -185,7 +185,7 @@ function drawFlame(state, { box, crumbs, found, zoom }) {
   const frames = [];
   let deepest = 0;
   state.nodes = [];
-  const ancestors = nodePath(state.root);
+  const ancestors = ancestorsAndSelf(state.root);
   const place = (node, left, width, depth) => {
     deepest = Math.max(deepest, depth);
     frames.push(drawBox(node, left, width, depth, { state, measure, hits, zoom }));
@@ -223,7 +223,7 @@ function boxDescription(node, state, measure) {
       .filter((candidate) => candidate !== measure && (candidate !== BOX_MEASURES.watts || node.time_s > 0))
       .map((candidate) => candidate.label(node, state.tree)),
   ];
-  const interval = state.isWhole(node) ? energyInterval(node, state.branches) : null;
+  const interval = state.containsWholeBranch(node) ? boxEnergyInterval(node, state.branches) : null;
   if (interval) parts.push(`between ${formatJoules(interval.low_j)} and ${formatJoules(interval.high_j)}`);
   return parts.join(", ");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts rows with paths into the tree of the flame graph. Dotted module names become nested boxes.
-import { devicePathKey, phaseOf } from "./data.js";
-import { IDLE_CAUSES } from "./waiting.js";
+import { devicePathKey, findPhase } from "./data.js";
+import { IDLE_CAUSE_TEXTS } from "./waiting.js";
 
 function makeNode(name, parent, slot, hue) {
   const depth = parent ? parent.depth + 1 : 0;
@@ -16,7 +16,7 @@ function findOrAddChild(parent, name, slot, hue) {
   let child = parent.byName.get(name);
   if (!child) {
     child = makeNode(name, parent, slot, hue);
-    child.shade = shadeOfName(name, child.depth);
+    child.shade = shadeFromNameHash(name, child.depth);
     parent.byName.set(name, child);
     parent.children.push(child);
   }
@@ -25,7 +25,7 @@ function findOrAddChild(parent, name, slot, hue) {
 
 // Shade of a box in percent, by a hash of its name: neighbours usually differ, and equal names at equal depth are
 // equal.
-function shadeOfName(name, depth) {
+function shadeFromNameHash(name, depth) {
   let hash = 7;
   for (let i = 0; i < name.length; ++i) hash = (hash * 31 + name.charCodeAt(i)) % 997;
   return 4 + (hash % 5) * 5 + Math.min(depth, 6) * 2;
@@ -49,7 +49,7 @@ export function buildTree(rows, by, isLayer, level) {
   const root = makeNode("all", null, "root", 0);
   const roots = new Map();
   for (const row of rows) {
-    const phase = phaseOf(row.path);
+    const phase = findPhase(row.path);
     const slot = phase === "other" && row.path.length === 1 ? row.path[0] : phase;
     const hueKey = row.path[0];
     if (!roots.has(hueKey)) roots.set(hueKey, roots.size);
@@ -79,7 +79,7 @@ export function buildTree(rows, by, isLayer, level) {
     // Children of "idle": idle energy by cause.
     for (const { cause, time_s, energy_j } of level.idle ?? []) {
       if (!(energy_j > 0)) continue;
-      const child = findOrAddChild(findOrAddChild(root, "idle", "idle", 0), IDLE_CAUSES[cause] ?? cause, "idle", 0);
+      const child = findOrAddChild(findOrAddChild(root, "idle", "idle", 0), IDLE_CAUSE_TEXTS[cause] ?? cause, "idle", 0);
       child.energy_j += energy_j;
       child.time_s += time_s;
     }
@@ -115,12 +115,12 @@ function neutralizeMixedPhaseColours(at) {
 }
 
 // Kinds of boxes that come after all others; other boxes are sorted by energy.
-const SLOTS_SORTED_LAST = ["background", "probe", "idle", "not attributed"];
+const KINDS_SORTED_LAST = ["background", "probe", "idle", "not attributed"];
 
 function sortTree(at) {
   at.children.sort(
     (a, b) =>
-      SLOTS_SORTED_LAST.indexOf(a.slot) - SLOTS_SORTED_LAST.indexOf(b.slot) ||
+      KINDS_SORTED_LAST.indexOf(a.slot) - KINDS_SORTED_LAST.indexOf(b.slot) ||
       b.energy_j - a.energy_j ||
       b.time_s - a.time_s,
   );
@@ -129,7 +129,7 @@ function sortTree(at) {
 
 // Interval of the energy of a box; null if it is unknown. Errors of different devices are independent, because they
 // have separate sensors, so they add in quadrature.
-export function energyInterval(at, branches) {
+export function boxEnergyInterval(at, branches) {
   let [below_j2, above_j2] = [0, 0];
   for (const [device, energy_j] of at.devices) {
     const known = branches.get(devicePathKey(at.path, device)) ?? (at.children.length ? null : at.own.get(device));
@@ -141,8 +141,8 @@ export function energyInterval(at, branches) {
   return { low_j: Math.max(at.energy_j - Math.sqrt(below_j2), 0), high_j: at.energy_j + Math.sqrt(above_j2) };
 }
 
-export function nodePath(at) {
-  return at.parent ? [...nodePath(at.parent), at] : [at];
+export function ancestorsAndSelf(at) {
+  return at.parent ? [...ancestorsAndSelf(at.parent), at] : [at];
 }
 
 // Boxes whose name contains the query, or whose full path does if the query contains a dot. energy_j: sum over the

@@ -34,7 +34,7 @@ export function formatInteger(value) {
 }
 
 // Returns [number, unit], so that the unit can be styled differently; [UNKNOWN_TEXT, ""] if the value is unknown.
-export function scaleUnit(value, unit, count = 3) {
+export function toNumberAndUnit(value, unit, count = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return [UNKNOWN_TEXT, ""];
   if (value === 0) return ["0", unit];
   const size = Math.abs(value);
@@ -45,12 +45,12 @@ export function scaleUnit(value, unit, count = 3) {
 }
 
 // Rates below 1/s have no prefix: "m/s" reads as metres per second.
-export function scaleRate(per_s) {
-  return Math.abs(per_s) >= 1 ? scaleUnit(per_s, "/s") : [formatDigits(Number(per_s.toPrecision(3)), 3), "/s"];
+export function toRateAndUnit(per_s) {
+  return Math.abs(per_s) >= 1 ? toNumberAndUnit(per_s, "/s") : [formatDigits(Number(per_s.toPrecision(3)), 3), "/s"];
 }
 
-export function withUnit(value, unit, count = 3) {
-  const [number, name] = scaleUnit(value, unit, count);
+export function formatWithUnit(value, unit, count = 3) {
+  const [number, name] = toNumberAndUnit(value, unit, count);
   return name ? `${number}${THIN_SPACE}${name}` : number;
 }
 
@@ -62,27 +62,27 @@ const TIME_UNITS = [
 ];
 
 // Labels of axis ticks: one SI prefix for all of them, and enough decimals to distinguish them.
-export function tickLabels(values, unit) {
+export function formatTickLabels(values, unit) {
   const most = Math.max(...values.map(Math.abs));
   const scales =
     unit === "s" ? TIME_UNITS : unit ? SI_PREFIXES.map(([factor, prefix]) => [factor, factor, prefix + unit]) : [];
   const [, factor, name] = scales.find(([least]) => most >= least) ?? [0, 1, unit];
-  const exact = (decimals) => values.every((value) => isWhole((value / factor) * 10 ** decimals));
+  const exact = (decimals) => values.every((value) => isWholeNumber((value / factor) * 10 ** decimals));
   const decimals = [0, 1, 2, 3, 4, 5].find(exact) ?? 6;
   const text = (value) => `${(value / factor).toFixed(decimals)}${name ? THIN_SPACE + name : ""}`;
   return values.map((value) => (value === 0 && unit ? "0" : text(value)));
 }
 
-const isWhole = (value) => Math.abs(value - Math.round(value)) < 1e-6 * Math.max(1, Math.abs(value));
+const isWholeNumber = (value) => Math.abs(value - Math.round(value)) < 1e-6 * Math.max(1, Math.abs(value));
 
-export const formatJoules = (value, count) => withUnit(value, "J", count);
-export const formatWatts = (value, count) => withUnit(value, "W", count);
+export const formatJoules = (value, count) => formatWithUnit(value, "J", count);
+export const formatWatts = (value, count) => formatWithUnit(value, "W", count);
 
 export function formatSeconds(value, count = 3) {
   if (value === null || value === undefined) return UNKNOWN_TEXT;
   if (value >= 7200) return `${formatDigits(value / 3600, count)}${THIN_SPACE}h`;
   if (value >= 600) return `${formatDigits(value / 60, count)}${THIN_SPACE}min`;
-  return value >= 1 ? `${formatDigits(value, count)}${THIN_SPACE}s` : withUnit(value, "s", count);
+  return value >= 1 ? `${formatDigits(value, count)}${THIN_SPACE}s` : formatWithUnit(value, "s", count);
 }
 
 export function formatPercent(share) {

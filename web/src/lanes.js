@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lanes below the power chart: epochs, steps, phases, regions, probing and pauses as bands over time, on a canvas. The
 // timeline calls paint() when the reader zooms.
-import { cssColour, h } from "./dom.js";
+import { readCssProperty, h } from "./dom.js";
 import { formatJoules, formatCount, formatSeconds } from "./format.js";
-import { phaseOf } from "./data.js";
+import { findPhase } from "./data.js";
 import { colourProperty } from "./ledger.js";
-import { onThemeChange } from "./theme.js";
+import { addThemeListener } from "./theme.js";
 
 const LANE_HEIGHT = 22;
 const BAR_HEIGHT = 14;
 const RIGHT_MARGIN = 8;
 
 export function makeLanes(data, gutter) {
-  const rows = laneRows(data);
+  const rows = makeLaneRows(data);
   const canvas = h("canvas", { class: "lanes", role: "img", "aria-label": lanesDescription(rows) });
   const tip = h("div", { class: "tip lane-tip", hidden: true, "aria-hidden": "true" });
   const element = h("div", { class: "lane-box", hidden: rows.length === 0 }, canvas, tip);
@@ -54,12 +54,12 @@ export function makeLanes(data, gutter) {
     explorer.dispatchEvent(new CustomEvent("select-step", { detail: row.bands.indexOf(band) }));
     explorer.scrollIntoView();
   });
-  onThemeChange(() => paint(...shown));
+  addThemeListener(() => paint(...shown));
   return { element, paint };
 }
 
 const moreStagesText = (stage) => (stage.count > 1 ? ` and ${stage.count - 1} more` : "");
-const spanText = (band) => `${formatSeconds(band.begin_s, 4)} – ${formatSeconds(band.end_s, 4)}`;
+const bandTimesText = (band) => `${formatSeconds(band.begin_s, 4)} – ${formatSeconds(band.end_s, 4)}`;
 
 function makeStepOrEpochRow(name, stages) {
   const bands = stages.map((stage, index) => ({
@@ -67,7 +67,7 @@ function makeStepOrEpochRow(name, stages) {
     end_s: stage.end_s,
     label: String(stage.number),
     colour: index % 2 ? "--lane-b" : "--lane-a",
-    text: () => `${name} ${stage.number}${moreStagesText(stage)}: ${formatJoules(stage.energy_j)}, ${spanText(stage)}`,
+    text: () => `${name} ${stage.number}${moreStagesText(stage)}: ${formatJoules(stage.energy_j)}, ${bandTimesText(stage)}`,
   }));
   return { name: `${name}s`, bands };
 }
@@ -79,23 +79,23 @@ function makeBandRow(name, bands, colour) {
       ...band,
       label: band.name,
       colour: colour(band),
-      text: () => `${band.name}${band.count > 1 ? ` (${formatCount(band.count, "time")})` : ""}: ${spanText(band)}`,
+      text: () => `${band.name}${band.count > 1 ? ` (${formatCount(band.count, "time")})` : ""}: ${bandTimesText(band)}`,
     })),
   };
 }
 
 // Begin of probing within a step or epoch, if any. The last step extends to the end of the command, which includes
 // probing: its band ends where probing begins.
-const probingBegin = (stage, probing) =>
+const findProbingBegin = (stage, probing) =>
   probing.find((band) => band.begin_s > stage.begin_s && band.begin_s < stage.end_s)?.begin_s;
 
-function laneRows(data) {
+function makeLaneRows(data) {
   const rows = [];
-  const stages = (list) => list.map((stage) => ({ ...stage, end_s: probingBegin(stage, data.probing) ?? stage.end_s }));
+  const stages = (list) => list.map((stage) => ({ ...stage, end_s: findProbingBegin(stage, data.probing) ?? stage.end_s }));
   if (data.epochs.length) rows.push(makeStepOrEpochRow("epoch", stages(data.epochs)));
   if (data.steps.length) rows.push(makeStepOrEpochRow("step", stages(data.steps)));
   const names = [...new Set(data.phases.map((band) => band.name))];
-  const slot = (band) => colourProperty(phaseOf(band.name.split(" ")), names.indexOf(band.name));
+  const slot = (band) => colourProperty(findPhase(band.name.split(" ")), names.indexOf(band.name));
   if (data.phases.length) rows.push(makeBandRow("phases", data.phases, slot));
   const regions = [...new Set(data.regions.map((band) => band.name))];
   if (data.regions.length)
@@ -107,10 +107,10 @@ function laneRows(data) {
 
 function paintRow(context, row, top, { from, to, gutter, width }) {
   const scale = (width - gutter - RIGHT_MARGIN) / (to - from);
-  context.font = `12px ${cssColour("--font")}`;
+  context.font = `12px ${readCssProperty("--font")}`;
   context.textBaseline = "middle";
   context.textAlign = "right";
-  context.fillStyle = cssColour("--quiet");
+  context.fillStyle = readCssProperty("--quiet");
   context.fillText(row.name, gutter - 10, top + BAR_HEIGHT / 2);
   context.textAlign = "left";
   const colours = new Map();
@@ -118,12 +118,12 @@ function paintRow(context, row, top, { from, to, gutter, width }) {
     if (band.end_s <= from || band.begin_s >= to) continue;
     const left = gutter + (Math.max(band.begin_s, from) - from) * scale;
     const right = gutter + (Math.min(band.end_s, to) - from) * scale;
-    if (!colours.has(band.colour)) colours.set(band.colour, cssColour(band.colour));
+    if (!colours.has(band.colour)) colours.set(band.colour, readCssProperty(band.colour));
     context.fillStyle = colours.get(band.colour);
     const gap = right - left > 4 ? 1 : 0;
     context.fillRect(left, top, Math.max(right - left - gap, 0.5), BAR_HEIGHT);
     if (right - left < 8 * band.label.length + 8) continue;
-    context.fillStyle = cssColour(band.colour.startsWith("--lane") ? "--text" : "--on-part");
+    context.fillStyle = readCssProperty(band.colour.startsWith("--lane") ? "--text" : "--on-part");
     context.fillText(band.label, left + 4, top + BAR_HEIGHT / 2 + 0.5);
   }
 }

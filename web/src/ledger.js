@@ -2,7 +2,7 @@
 //
 // Energy of a level by kind: attributed, probing, background, idle and
 // unattributed. A line below every view shows them.
-import { isBackgroundRow, isProbeRow, phaseOf, shareOfWhole, totalEnergyOfLevel } from "./data.js";
+import { isBackgroundRow, isProbeRow, findPhase, shareOfWhole, totalEnergyOfLevel } from "./data.js";
 import { h } from "./dom.js";
 import { formatJoules, formatPercent, formatCount } from "./format.js";
 
@@ -25,7 +25,7 @@ export function ledgerTotals(level) {
 
 // A list of items: "attributed 31.5 kJ 93 %", "including probing 25.3 kJ 74 %", "idle 2.1 kJ 6.2 %", "not attributed 0
 // 0 %", "2 notes on the data".
-export function ledgerLine(data, level) {
+export function ledgerSummaryList(data, level) {
   const items = [];
   const item = (label, energy_j, whole_j) =>
     items.push(
@@ -61,14 +61,14 @@ export function ledgerLine(data, level) {
 
 // Energy by phase, with idle and unattributed energy, as parts for makeStackedBar(). From the level of phases, or else
 // layers, regions or kernels; null without energies.
-export function phaseTotals(data) {
+export function energyByPhase(data) {
   const level = data.level("phase") ?? data.level("layer") ?? data.level("region") ?? data.level("kernel");
   if (!level || level.attributed_j === null) return null;
   const totals = new Map();
   const add = (name, energy_j) => totals.set(name, (totals.get(name) ?? 0) + energy_j);
-  const hasPhases = level.rows.some((row) => !["other", "probe", "background"].includes(phaseOf(row.path)));
+  const hasPhases = level.rows.some((row) => !["other", "probe", "background"].includes(findPhase(row.path)));
   for (const row of level.rows) {
-    const phase = phaseOf(row.path);
+    const phase = findPhase(row.path);
     // A region of the measured program is a part of its own.
     const ownName = phase === "other" && (!hasPhases || row.path.length === 1);
     add(ownName ? row.path[row.path.length - 1] : phase, row.energy_j ?? 0);

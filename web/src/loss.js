@@ -3,13 +3,13 @@
 // The section "Loss against energy": the loss or another metric against cumulative
 // energy, and the energy of each epoch.
 import uPlot from "uplot";
-import { foldedTable, choiceButtons, cssColour, h, pageSection } from "./dom.js";
-import { formatDigits, formatJoules, formatCount, formatSeconds, tickLabels, withUnit } from "./format.js";
-import { ledgerLine } from "./ledger.js";
-import { onThemeChange } from "./theme.js";
+import { collapsibleTable, choiceButtons, readCssProperty, h, pageSection } from "./dom.js";
+import { formatDigits, formatJoules, formatCount, formatSeconds, formatTickLabels, formatWithUnit } from "./format.js";
+import { ledgerSummaryList } from "./ledger.js";
+import { addThemeListener } from "./theme.js";
 
 // Returns a function of time_s: energy used until then in J, summed over the counted domains.
-function cumulativeEnergy(data) {
+function makeCumulativeEnergy(data) {
   const shown = data.run.measured_j !== null ? "measured" : "estimated";
   const counted = data.power.domains.filter((one) =>
     data.domains.some((domain) => domain.name === one.name && domain.counted && domain.provenance === shown),
@@ -25,7 +25,7 @@ function cumulativeEnergy(data) {
   };
 }
 
-const rangeText = (values) => `from ${formatDigits(values[0], 4)} to ${formatDigits(values[values.length - 1], 4)}`;
+const firstToLastText = (values) => `from ${formatDigits(values[0], 4)} to ${formatDigits(values[values.length - 1], 4)}`;
 
 export function lossSection(data) {
   // Skips values that are null, such as NaN.
@@ -33,7 +33,7 @@ export function lossSection(data) {
     .map((one) => ({ ...one, points: one.points.filter((point) => point[2] !== null) }))
     .filter((one) => one.points.length > 1);
   if (!metrics.length && data.epochs.length < 1) return null;
-  const energyUntil = cumulativeEnergy(data);
+  const energyUntil = makeCumulativeEnergy(data);
   const first =
     metrics.find((one) => one.name === "loss") ?? metrics.find((one) => one.name.includes("loss")) ?? metrics[0];
   const state = { metric: first, by: "energy", chart: null };
@@ -72,16 +72,16 @@ export function lossSection(data) {
     "loss",
     first?.name.includes("loss") ? "Loss against energy" : "Metrics against energy",
     first
-      ? `${formatCount(first.count, "value")} of ${first.name}, ${rangeText(first.points.map((point) => point[2]))}.`
+      ? `${formatCount(first.count, "value")} of ${first.name}, ${firstToLastText(first.points.map((point) => point[2]))}.`
       : null,
     first ? [h("div", { class: "toolbar" }, pick, by), box, metricTable(first, energyUntil)] : null,
     epochTable(data),
-    ledgerLine(data, data.levels[0]),
+    ledgerSummaryList(data, data.levels[0]),
   );
   if (first) {
     shown.addEventListener("shown", () => {
       draw();
-      onThemeChange(draw);
+      addThemeListener(draw);
       new ResizeObserver(() => state.chart?.setSize({ width: box.clientWidth, height: 240 })).observe(box);
     });
   }
@@ -98,7 +98,7 @@ function metricTable(metric, energyUntil) {
       formatJoules(energyUntil(time_s)),
       formatDigits(value, 4),
     ]);
-  return foldedTable(`${metric.name} against energy`, ["Step", "Time", "Energy so far", metric.name], rows);
+  return collapsibleTable(`${metric.name} against energy`, ["Step", "Time", "Energy so far", metric.name], rows);
 }
 
 function drawMetric(state, box, energyUntil) {
@@ -107,16 +107,16 @@ function drawMetric(state, box, energyUntil) {
   const xs = inTime.map(([time_s]) => (state.by === "energy" ? energyUntil(time_s) : time_s));
   const ys = inTime.map(([, , value]) => value);
   const axis = {
-    stroke: cssColour("--quiet"),
-    grid: { stroke: cssColour("--line"), width: 1 },
+    stroke: readCssProperty("--quiet"),
+    grid: { stroke: readCssProperty("--line"), width: 1 },
     ticks: { show: false },
-    font: `12px ${cssColour("--font")}`,
+    font: `12px ${readCssProperty("--font")}`,
   };
   const unit = state.by === "energy" ? "J" : "s";
   box.setAttribute("role", "img");
   box.setAttribute(
     "aria-label",
-    `${metric.name} against ${state.by}: ${rangeText(ys)} over ${withUnit(xs[xs.length - 1], unit)}`,
+    `${metric.name} against ${state.by}: ${firstToLastText(ys)} over ${formatWithUnit(xs[xs.length - 1], unit)}`,
   );
   return new uPlot(
     {
@@ -127,18 +127,18 @@ function drawMetric(state, box, energyUntil) {
       cursor: { drag: { x: true, y: false } },
       scales: { x: { time: false } },
       axes: [
-        { ...axis, size: 28, space: 80, values: (_, splits) => tickLabels(splits, unit) },
-        { ...axis, size: 64, gap: 8, values: (_, splits) => tickLabels(splits, "") },
+        { ...axis, size: 28, space: 80, values: (_, splits) => formatTickLabels(splits, unit) },
+        { ...axis, size: 64, gap: 8, values: (_, splits) => formatTickLabels(splits, "") },
       ],
       series: [
         {},
         {
-          stroke: cssColour("--line-1"),
+          stroke: readCssProperty("--line-1"),
           width: 1,
           points: { show: ys.length < 80, size: 5 },
           alpha: ys.length > 100 ? 0.35 : 1,
         },
-        { stroke: cssColour("--line-1"), width: 2, points: { show: false } },
+        { stroke: readCssProperty("--line-1"), width: 2, points: { show: false } },
       ],
     },
     [xs, ys, ys.length > 100 ? movingAverage(ys) : ys.map(() => null)],
@@ -188,7 +188,7 @@ function epochTable(data) {
     h(
       "td",
       { class: "number" },
-      one.energy_j === null || !(one.time_s > 0) ? "–" : withUnit(one.energy_j / one.time_s, "W"),
+      one.energy_j === null || !(one.time_s > 0) ? "–" : formatWithUnit(one.energy_j / one.time_s, "W"),
     ),
     h("td", { class: "number" }, one.loss === null ? "–" : formatDigits(one.loss, 4)),
     h("td", { class: "number" }, formatJoules(one.joules_per_loss)),

@@ -47,7 +47,7 @@ function diffTitleAndSections(data) {
 const schema = JSON.parse(pageJson).schema;
 const [name, sections] = schema === "joulemap.diff/1" ? diffTitleAndSections(JSON.parse(pageJson)) : runTitleAndSections();
 document.title = `${name} · Joulemap`;
-const shortTitles = {
+const navigationTitles = {
   summary: "Summary",
   flame: "Flame graph",
   steps: "Steps",
@@ -68,7 +68,7 @@ document.body.prepend(
     h(
       "nav",
       { "aria-label": "Sections of the report" },
-      sections.map((one) => h("a", { href: `#${one.id}` }, shortTitles[one.id])),
+      sections.map((one) => h("a", { href: `#${one.id}` }, navigationTitles[one.id])),
     ),
     themeButton(),
   ),

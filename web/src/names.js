@@ -6,7 +6,7 @@
 import { h } from "./dom.js";
 
 const isDottedName = (name) => /^\w+(\.\w+)+$/.test(name);
-const isNumber = (part) => /^\d+$/.test(part);
+const hasOnlyDigits = (part) => /^\d+$/.test(part);
 
 function nameSuffixes(name) {
   const parts = name.split(".");
@@ -26,7 +26,7 @@ export function shortNames(names) {
   for (const name of distinct.filter(isDottedName)) {
     const suffix = nameSuffixes(name)
       .reverse()
-      .find((one) => counts.get(one) === 1 && !isNumber(one.split(".")[0]));
+      .find((one) => counts.get(one) === 1 && !hasOnlyDigits(one.split(".")[0]));
     if (suffix && suffix !== name) shorter.set(name, suffix);
   }
   return shorter;

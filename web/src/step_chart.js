@@ -2,9 +2,9 @@
 //
 // Bars of all steps on a canvas. The selected step has another colour; a mark below
 // a bar shows that the page contains the layers of the step.
-import { cssColour, h } from "./dom.js";
-import { tickLabels, withUnit } from "./format.js";
-import { onThemeChange } from "./theme.js";
+import { readCssProperty, h } from "./dom.js";
+import { formatTickLabels, formatWithUnit } from "./format.js";
+import { addThemeListener } from "./theme.js";
 import { LABEL_WIDTH } from "./time_charts.js";
 
 const CHART_HEIGHT = 120;
@@ -17,7 +17,8 @@ export function makeStepChart(steps, { value, unit, hasDetail, select }) {
   const values = steps.map(value);
   const known = values.filter((one) => one !== null).sort((a, b) => a - b);
   const most = chartTopValue(known);
-  const label = `Bars of ${steps.length} steps: ${withUnit(known[0], unit)} to ${withUnit(known[known.length - 1], unit)}`;
+  const range = `${formatWithUnit(known[0], unit)} to ${formatWithUnit(known[known.length - 1], unit)}`;
+  const label = `Bars of ${steps.length} steps: ${range}`;
   const canvas = h("canvas", { class: "step-chart", role: "img", "aria-label": label });
   const element = h("div", { class: "step-box" }, canvas);
   const width = () => Math.max(element.clientWidth - LABEL_WIDTH - RIGHT_MARGIN, 1);
@@ -32,7 +33,7 @@ export function makeStepChart(steps, { value, unit, hasDetail, select }) {
     paintAxis(context, most, unit);
     const bar = width() / steps.length;
     const gap = bar > 3 ? 1 : 0;
-    const [usual, chosen, mark] = ["--lane-b", "--accent", "--quiet"].map(cssColour);
+    const [usual, chosen, mark] = ["--lane-b", "--accent", "--quiet"].map(readCssProperty);
     const rectangle = (index, colour, least) => {
       const height = Math.min((values[index] ?? 0) / most, 1) * (CHART_HEIGHT - 8);
       context.fillStyle = colour;
@@ -56,7 +57,7 @@ export function makeStepChart(steps, { value, unit, hasDetail, select }) {
   });
   // Call it once, when the element is in the page, to repaint on resize. selected(): index of the selected step.
   const start = (selected) => {
-    onThemeChange(() => paint(selected()));
+    addThemeListener(() => paint(selected()));
     new ResizeObserver(() => paint(selected())).observe(element);
   };
   return { element, paint, start };
@@ -70,11 +71,11 @@ function chartTopValue(sortedValues) {
 }
 
 function paintAxis(context, most, unit) {
-  context.font = `12px ${cssColour("--font")}`;
+  context.font = `12px ${readCssProperty("--font")}`;
   context.textAlign = "right";
   context.textBaseline = "middle";
-  context.fillStyle = cssColour("--quiet");
-  const [zero, half, whole] = tickLabels(
+  context.fillStyle = readCssProperty("--quiet");
+  const [zero, half, whole] = formatTickLabels(
     [0, most / 2, most].map((one) => Number(one.toPrecision(2))),
     unit,
   );

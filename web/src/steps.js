@@ -4,7 +4,7 @@
 // its layers and what the GPU waited for.
 import { h, pageSection } from "./dom.js";
 import { formatJoules, formatPercent, formatCount, formatSeconds, formatWatts, formatInteger } from "./format.js";
-import { ledgerLine } from "./ledger.js";
+import { ledgerSummaryList } from "./ledger.js";
 import { shortNameElement, shortNamesOfRows } from "./names.js";
 import { makeStepChart } from "./step_chart.js";
 import { idleCauseText } from "./waiting.js";
@@ -30,7 +30,7 @@ function stepDetailsByBar(data) {
   return byBar;
 }
 
-function medianOf(values) {
+function computeMedian(values) {
   const known = values.filter((value) => value !== null).sort((a, b) => a - b);
   return known.length ? known[Math.floor(known.length / 2)] : null;
 }
@@ -55,8 +55,8 @@ export function stepsSection(data) {
     data,
     details,
     shorter: shortNamesOfRows(data.step_details.flatMap((detail) => detail.layers)),
-    median_j: medianOf(data.steps.map((step) => valuePerStep(step, step.energy_j))),
-    median_s: medianOf(data.steps.map((step) => valuePerStep(step, step.time_s))),
+    median_j: computeMedian(data.steps.map((step) => valuePerStep(step, step.energy_j))),
+    median_s: computeMedian(data.steps.map((step) => valuePerStep(step, step.time_s))),
   };
   const energy = (step) => valuePerStep(step, step.energy_j);
   const time = (step) => valuePerStep(step, step.time_s);
@@ -116,7 +116,7 @@ export function stepsSection(data) {
     chart.element,
     slider,
     panel,
-    ledgerLine(data, data.level("phase") ?? data.levels[0]),
+    ledgerSummaryList(data, data.level("phase") ?? data.levels[0]),
   );
   select(selected);
   shown.addEventListener("select-step", (event) => {
@@ -149,7 +149,7 @@ function stepPanel(context, index, select) {
   ];
 }
 
-function comparisonToMedian(value, median) {
+function medianComparisonText(value, median) {
   if (value === null || !(median > 0)) return "";
   const share = value / median - 1;
   if (Math.abs(share) < 0.0005) return ", the median";
@@ -161,8 +161,8 @@ function stepSummaryText(context, step) {
   const [energy_j, time_s] = [valuePerStep(step, step.energy_j), valuePerStep(step, step.time_s)];
   const parts = [];
   if (energy_j !== null)
-    parts.push(`${formatJoules(energy_j)}${each}${comparisonToMedian(energy_j, context.median_j)}`);
-  parts.push(`${formatSeconds(time_s)}${each}${comparisonToMedian(time_s, context.median_s)}`);
+    parts.push(`${formatJoules(energy_j)}${each}${medianComparisonText(energy_j, context.median_j)}`);
+  parts.push(`${formatSeconds(time_s)}${each}${medianComparisonText(time_s, context.median_s)}`);
   if (energy_j !== null && time_s > 0) parts.push(formatWatts(energy_j / time_s));
   if (step.loss !== null) parts.push(`loss ${step.loss.toPrecision(4)}`);
   return parts.join(" · ");

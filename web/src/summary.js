@@ -2,8 +2,16 @@
 // The section "Summary": what ran, its energy, and energy by phase and component.
 import { makeStackedBar } from "./bars.js";
 import { h, quantityElement, pageSection } from "./dom.js";
-import { formatCount, formatJoules, formatSeconds, formatWatts, formatInteger, scaleRate, scaleUnit } from "./format.js";
-import { colourProperty, ledgerLine, phaseTotals } from "./ledger.js";
+import {
+  formatCount,
+  formatInteger,
+  formatJoules,
+  formatSeconds,
+  formatWatts,
+  toNumberAndUnit,
+  toRateAndUnit,
+} from "./format.js";
+import { colourProperty, ledgerSummaryList, energyByPhase } from "./ledger.js";
 import { makeActiveAndIdleBar } from "./waiting.js";
 
 export function pageTitle(data) {
@@ -20,13 +28,13 @@ function keyFigureElement(label, value, note) {
   );
 }
 
-function totalElement(data) {
+function totalEnergyElement(data) {
   const { figures, run } = data;
   const all_j = run.measured_j ?? run.estimated_j;
   if (all_j === null) return h("p", { class: "hero-note" }, "The energy of this run is unknown; see the notes below.");
   const half_j = figures.is_estimated ? run.estimated_uncertainty_j : run.measured_uncertainty_j;
   return [
-    h("p", { class: "hero" }, quantityElement(scaleUnit(all_j, "J", 4))),
+    h("p", { class: "hero" }, quantityElement(toNumberAndUnit(all_j, "J", 4))),
     h(
       "p",
       { class: "hero-note" },
@@ -53,7 +61,7 @@ function keyFigureList(data) {
     list.push(
       keyFigureElement(
         "per step",
-        scaleUnit(of.joules_per_step, "J"),
+        toNumberAndUnit(of.joules_per_step, "J"),
         `${formatCount(
           data.steps.reduce((sum, step) => sum + step.count, 0),
           "step",
@@ -62,14 +70,20 @@ function keyFigureList(data) {
     );
   if (of.joules_per_epoch !== null)
     list.push(
-      keyFigureElement("per epoch", scaleUnit(of.joules_per_epoch, "J"), formatCount(data.epochs.length, "epoch")),
+      keyFigureElement("per epoch", toNumberAndUnit(of.joules_per_epoch, "J"), formatCount(data.epochs.length, "epoch")),
     );
   if (of.joules_per_sample !== null)
-    list.push(keyFigureElement("per sample", scaleUnit(of.joules_per_sample, "J"), `${formatInteger(of.samples)} samples`));
-  if (of.samples_per_s !== null) list.push(keyFigureElement("samples per second", scaleRate(of.samples_per_s)));
-  if (of.steps_per_s !== null) list.push(keyFigureElement("steps per second", scaleRate(of.steps_per_s)));
+    list.push(
+      keyFigureElement(
+        "per sample",
+        toNumberAndUnit(of.joules_per_sample, "J"),
+        `${formatInteger(of.samples)} samples`,
+      ),
+    );
+  if (of.samples_per_s !== null) list.push(keyFigureElement("samples per second", toRateAndUnit(of.samples_per_s)));
+  if (of.steps_per_s !== null) list.push(keyFigureElement("steps per second", toRateAndUnit(of.steps_per_s)));
   if (of.energy_delay_js !== null)
-    list.push(keyFigureElement("energy-delay product", scaleUnit(of.energy_delay_js, "J·s"), withoutProbing));
+    list.push(keyFigureElement("energy-delay product", toNumberAndUnit(of.energy_delay_js, "J·s"), withoutProbing));
   return list.length ? h("dl", { class: "figures" }, list) : null;
 }
 
@@ -103,7 +117,7 @@ function findingList(data) {
 }
 
 function phaseEnergyBar(data) {
-  const parts = phaseTotals(data)?.map((part, index) => ({
+  const parts = energyByPhase(data)?.map((part, index) => ({
     ...part,
     colour: colourProperty(part.name, index),
     hatched: part.name === "not attributed",
@@ -276,10 +290,10 @@ export function summarySection(data) {
     h(
       "div",
       { class: "summary" },
-      h("div", {}, totalElement(data), keyFigureList(data)),
+      h("div", {}, totalEnergyElement(data), keyFigureList(data)),
       h("div", {}, phaseEnergyBar(data), componentTable(data)),
     ),
     runMetadataDetails(data),
-    ledgerLine(data, level),
+    ledgerSummaryList(data, level),
   );
 }

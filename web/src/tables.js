@@ -12,7 +12,7 @@ import {
   formatWatts,
   formatInteger,
 } from "./format.js";
-import { ledgerLine, sumEnergies, zeroIfRoundingError } from "./ledger.js";
+import { ledgerSummaryList, sumEnergies, zeroIfRoundingError } from "./ledger.js";
 import { shortNameElement, shortNamesOfRows } from "./names.js";
 
 const ROWS_PER_PAGE = 40;
@@ -46,7 +46,7 @@ const CAUSE_BASIS_TEXTS = {
 function tableColumns(data) {
   const steps = data.steps.reduce((sum, step) => sum + step.count, 0);
   const list = [
-    { key: "name", text: "Name", value: (row) => pathText(row).toLowerCase(), first: 1 },
+    { key: "name", text: "Name", value: (row) => rowPathText(row).toLowerCase(), first: 1 },
     { key: "device", text: "Device", value: (row) => row.device, first: 1 },
     { key: "energy_j", text: "Energy", value: (row) => row.energy_j, number: true },
     {
@@ -81,13 +81,13 @@ function tableColumns(data) {
   return list;
 }
 
-const pathText = (row) => (row.path.length > 1 ? row.path.join(" ") : row.name);
+const rowPathText = (row) => (row.path.length > 1 ? row.path.join(" ") : row.name);
 
 export function tablesSection(data) {
   const hasProgramRows = (level) => level?.rows.some((row) => !isProbeRow(row) && !isBackgroundRow(row));
   const levels = LEVEL_ORDER.map((by) => data.level(by)).filter(hasProgramRows);
   if (!levels.length) return null;
-  const state = { level: levels[0], sort: "energy_j", down: true, filter: "", shown: ROWS_PER_PAGE };
+  const state = { level: levels[0], sort: "energy_j", isDescending: true, filter: "", shownRowCount: ROWS_PER_PAGE };
   const view = h("div", {});
   const status = h("output", { class: "found", for: "table-filter" });
   const draw = () => view.replaceChildren(...drawTable(data, state, status, draw));
@@ -98,7 +98,7 @@ export function tablesSection(data) {
     "aria-label": "Filter rows",
     oninput: (event) => {
       state.filter = event.target.value;
-      state.shown = ROWS_PER_PAGE;
+      state.shownRowCount = ROWS_PER_PAGE;
       draw();
     },
   });
@@ -107,7 +107,7 @@ export function tablesSection(data) {
     levels.map((level) => [level.by, LEVEL_TITLES[level.by]]),
     (by) => {
       state.level = data.level(by);
-      state.shown = ROWS_PER_PAGE;
+      state.shownRowCount = ROWS_PER_PAGE;
       draw();
     },
   );
@@ -136,7 +136,7 @@ export function filterRows(rows, text) {
 export function sortableHeaderCell(one, column, state, draw) {
   const isSorted = one === column;
   const sortBy = () => {
-    state.down = state.sort === one.key ? !state.down : one.first !== 1;
+    state.isDescending = state.sort === one.key ? !state.isDescending : one.first !== 1;
     state.sort = one.key;
     draw();
     document.querySelector(`#tables th[data-key="${one.key}"] button`)?.focus();
@@ -147,20 +147,20 @@ export function sortableHeaderCell(one, column, state, draw) {
       scope: "col",
       "data-key": one.key,
       class: one.number ? "number" : null,
-      "aria-sort": isSorted ? (state.down ? "descending" : "ascending") : "none",
+      "aria-sort": isSorted ? (state.isDescending ? "descending" : "ascending") : "none",
     },
     h(
       "button",
       { type: "button", title: one.title, onclick: sortBy },
       one.text,
-      h("span", { class: "arrow", "aria-hidden": "true" }, isSorted ? (state.down ? "↓" : "↑") : ""),
+      h("span", { class: "arrow", "aria-hidden": "true" }, isSorted ? (state.isDescending ? "↓" : "↑") : ""),
     ),
   );
 }
 
 // Rows sorted by a column. Unknown values come last in both directions.
-export function sortRows(rows, column, down) {
-  const sign = down ? -1 : 1;
+export function sortRows(rows, column, isDescending) {
+  const sign = isDescending ? -1 : 1;
   return [...rows].sort((a, b) => {
     const left = column.value(a);
     const right = column.value(b);
@@ -175,8 +175,8 @@ function drawTable(data, state, status, draw) {
   const list = tableColumns(data);
   const column = list.find((one) => one.key === state.sort) ?? list[2];
   const rows = filterRows(state.level.rows, state.filter);
-  const ordered = sortRows(rows, column, state.down);
-  const visible = ordered.slice(0, state.shown);
+  const ordered = sortRows(rows, column, state.isDescending);
+  const visible = ordered.slice(0, state.shownRowCount);
   const shorter = (state.level.shorter ??= shortNamesOfRows(state.level.rows));
   const most = Math.max(...rows.filter((row) => !isProbeRow(row)).map((row) => row.energy_j ?? 0), 0);
   status.textContent = state.filter
@@ -212,7 +212,7 @@ function drawTable(data, state, status, draw) {
           type: "button",
           class: "more",
           onclick: () => {
-            state.shown += 5 * ROWS_PER_PAGE;
+            state.shownRowCount += 5 * ROWS_PER_PAGE;
             draw();
           },
         },
@@ -220,7 +220,7 @@ function drawTable(data, state, status, draw) {
       ),
     );
   }
-  parts.push(ledgerLine(data, state.level));
+  parts.push(ledgerSummaryList(data, state.level));
   return parts;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Light or dark theme: as the system prefers, unless the reader chooses another;
-// always light in print. onThemeChange() registers functions that redraw charts when the theme changes.
+// always light in print. addThemeListener() registers functions that redraw charts when the theme changes.
 import { h } from "./dom.js";
 
 const themeListeners = new Set();
@@ -9,7 +9,7 @@ const darkSchemeQuery = matchMedia("(prefers-color-scheme: dark)");
 const rootElement = document.documentElement;
 let chosenTheme = null;
 
-export function onThemeChange(listener) {
+export function addThemeListener(listener) {
   themeListeners.add(listener);
 }
 
@@ -37,7 +37,7 @@ export function themeButton() {
     applyTheme(chosenTheme);
   });
   darkSchemeQuery.addEventListener("change", () => applyTheme(activeTheme()));
-  onThemeChange(label);
+  addThemeListener(label);
   label();
   return button;
 }

@@ -3,17 +3,17 @@
 // Charts over the time of the run, drawn by uPlot: power, and a small chart for
 // each unit of other gauges. Dragging in one zooms all of them.
 import uPlot from "uplot";
-import { cssColour, h } from "./dom.js";
-import { formatSeconds, tickLabels, formatWatts, withUnit } from "./format.js";
+import { readCssProperty, h } from "./dom.js";
+import { formatSeconds, formatTickLabels, formatWatts, formatWithUnit } from "./format.js";
 
 export const LABEL_WIDTH = 64; // width of the labels to the left, in px; equal for all charts, so that they align
-const POWER_HEIGHT = 260;
+const POWER_CHART_HEIGHT = 260;
 const TRACK_HEIGHT = 76;
 const TRACK_TITLES = { "%": "Utilisation", degC: "Temperature", MHz: "Clocks", B: "Memory", W: "Power limit" };
 const TRACK_UNITS = { degC: "°C", MHz: "Hz", "%": "%", B: "B", W: "W" };
 const UNIT_SCALES = { MHz: 1e6 };
 
-const lineColour = (index) => cssColour(`--line-${(index % 6) + 1}`);
+const lineColour = (index) => readCssProperty(`--line-${(index % 6) + 1}`);
 
 // Appends the last known value at the end of the last slice, because a stepped line ends at its last point.
 const appendLastValue = (values) => [...values, values.reduce((last, value) => value ?? last, null)];
@@ -25,10 +25,10 @@ const sliceTimes = (data) =>
 
 function chartOptions(width, height, setRange, unit, series) {
   const axis = {
-    stroke: cssColour("--quiet"),
-    grid: { stroke: cssColour("--line"), width: 1 },
+    stroke: readCssProperty("--quiet"),
+    grid: { stroke: readCssProperty("--line"), width: 1 },
     ticks: { show: false },
-    font: `12px ${cssColour("--font")}`,
+    font: `12px ${readCssProperty("--font")}`,
   };
   return {
     width,
@@ -42,14 +42,14 @@ function chartOptions(width, height, setRange, unit, series) {
         ...axis,
         size: height > 100 ? 28 : 0,
         show: height > 100,
-        values: (_, splits) => tickLabels(splits, "s"),
+        values: (_, splits) => formatTickLabels(splits, "s"),
       },
       {
         ...axis,
         size: LABEL_WIDTH,
         gap: 8,
         space: height > 100 ? 40 : 26,
-        values: (_, splits) => tickLabels(splits, unit),
+        values: (_, splits) => formatTickLabels(splits, unit),
       },
     ],
     series: [{}, ...series],
@@ -66,26 +66,26 @@ function chartOptions(width, height, setRange, unit, series) {
   };
 }
 
-function lineSeries(index, label, unit) {
+function makeLineSeries(index, label, unit) {
   return {
     label,
     stroke: lineColour(index),
     width: 1.5,
     points: { show: false },
     paths: uPlot.paths.stepped({ align: 1 }),
-    value: (_, value) => withUnit(value, unit),
+    value: (_, value) => formatWithUnit(value, unit),
   };
 }
 
 export function makePowerChart(data, target, setRange, state) {
   const series = data.power.domains.map((one, index) => ({
-    ...lineSeries(index, one.name, "W"),
+    ...makeLineSeries(index, one.name, "W"),
     fill: index === 0 ? `${lineColour(0)}22` : undefined,
     dash: data.domains.find((row) => row.name === one.name)?.provenance === "estimated" ? [4, 3] : undefined,
     show: state.charts[0]?.series[index + 1]?.show ?? true,
   }));
   const chart = new uPlot(
-    chartOptions(target.clientWidth, POWER_HEIGHT, setRange, "W", series),
+    chartOptions(target.clientWidth, POWER_CHART_HEIGHT, setRange, "W", series),
     [sliceTimes(data), ...data.power.domains.map((domain) => appendLastValue(domain.values))],
     target,
   );
@@ -134,7 +134,7 @@ export function makeTrackCharts(data, target, setRange) {
   }
   return [...groups].map(([unit, tracks]) => {
     const known = tracks.flatMap((track) => track.values.filter((value) => value !== null));
-    const [least, most] = [Math.min(...known), Math.max(...known)].map((value) => withUnit(value, TRACK_UNITS[unit]));
+    const [least, most] = [Math.min(...known), Math.max(...known)].map((value) => formatWithUnit(value, TRACK_UNITS[unit]));
     const label = `${TRACK_TITLES[unit]}: ${tracks.map((track) => track.name).join(", ")}; ${least} to ${most}`;
     const names = tracks.map((track, index) =>
       h(
@@ -147,7 +147,7 @@ export function makeTrackCharts(data, target, setRange) {
     const box = h("div", { class: "chart track", role: "img", "aria-label": label });
     target.append(h("div", { class: "track-head" }, h("b", {}, TRACK_TITLES[unit]), names), box);
     const series = tracks.map((track, index) => ({
-      ...lineSeries(index, track.name, TRACK_UNITS[unit]),
+      ...makeLineSeries(index, track.name, TRACK_UNITS[unit]),
       spanGaps: true,
     }));
     return new uPlot(

@@ -2,11 +2,11 @@
 //
 // The section "Power over time": a chart of power by domain, lanes of steps and
 // phases, and charts of other gauges. They zoom together.
-import { foldedTable, h, pageSection } from "./dom.js";
+import { collapsibleTable, h, pageSection } from "./dom.js";
 import { formatJoules, formatSeconds, formatWatts } from "./format.js";
 import { makeLanes } from "./lanes.js";
-import { ledgerLine } from "./ledger.js";
-import { onThemeChange } from "./theme.js";
+import { ledgerSummaryList } from "./ledger.js";
+import { addThemeListener } from "./theme.js";
 import { LABEL_WIDTH, makePowerChart, makeTrackCharts } from "./time_charts.js";
 
 const MIN_VISIBLE_SLICES = 4; // minimum number of visible slices at any zoom
@@ -81,12 +81,12 @@ export function timelineSection(data) {
     power,
     strip.element,
     tracks,
-    foldedTable(
+    collapsibleTable(
       "Mean power by time",
       ["Time", ...data.power.domains.map((domain) => domain.name)],
       meanPowerRows(data),
     ),
-    ledgerLine(data, data.level("phase") ?? data.levels[0]),
+    ledgerSummaryList(data, data.level("phase") ?? data.levels[0]),
   );
   shown.addEventListener("shown", () => {
     const draw = () => {
@@ -95,7 +95,7 @@ export function timelineSection(data) {
       setRange(state.from, state.to);
     };
     draw();
-    onThemeChange(draw);
+    addThemeListener(draw);
     new ResizeObserver(() => {
       for (const chart of state.charts) chart.setSize({ width: power.clientWidth, height: chart.height });
       strip.paint(state.from, state.to);

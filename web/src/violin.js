@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The section "Variation between steps": distribution of the energy of each layer over the steps, one violin each.
-import { foldedTable, choiceButtons, h, pageSection, svgElement } from "./dom.js";
-import { formatJoules, tickLabels as tickTexts, formatInteger } from "./format.js";
-import { colourProperty, ledgerLine } from "./ledger.js";
-import { phaseOf } from "./data.js";
+import { collapsibleTable, choiceButtons, h, pageSection, svgElement } from "./dom.js";
+import { formatJoules, formatTickLabels as tickTexts, formatInteger } from "./format.js";
+import { colourProperty, ledgerSummaryList } from "./ledger.js";
+import { findPhase } from "./data.js";
 import { shortNameElement, shortNamesOfRows } from "./names.js";
 
 const ROW_HEIGHT_PX = 30;
@@ -34,7 +34,7 @@ export function violinsSection(data) {
         )
       : null,
     box,
-    foldedTable(
+    collapsibleTable(
       "Energy of layers per step",
       ["Layer", "Per", "Samples", "P5", "P25", "Median", "P75", "P95"],
       data.spreads.map((one) => [
@@ -44,7 +44,7 @@ export function violinsSection(data) {
         ...[5, 25, 50, 75, 95].map((at) => formatJoules(one.quantiles_j[at])),
       ]),
     ),
-    ledgerLine(data, data.level("layer")),
+    ledgerSummaryList(data, data.level("layer")),
   );
 }
 
@@ -68,7 +68,7 @@ export function kernelDensity(quantiles) {
 }
 
 // Axis ticks from 0 to `most`, at multiples of 1, 2 or 5 times a power of ten.
-function axisTicks(most) {
+function chooseTickValues(most) {
   const roughStep = most / 5;
   const power = 10 ** Math.floor(Math.log10(roughStep));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= roughStep);
@@ -79,7 +79,7 @@ function drawViolins(spreads) {
   const most = Math.max(...spreads.map((one) => one.quantiles_j[99])) * 1.05 || 1;
   const height = spreads.length * ROW_HEIGHT_PX;
   const x = (value) => (1000 * Math.min(value, most)) / most;
-  const ticks = axisTicks(most);
+  const ticks = chooseTickValues(most);
   const grid = ticks.map((tick) =>
     svgElement("line", {
       class: "grid",
@@ -134,7 +134,7 @@ function drawViolin(one, x, centre) {
   const above = curve.map(([at, height]) => `${x(at).toFixed(2)},${(centre - half(height)).toFixed(2)}`);
   const below = curve.map(([at, height]) => `${x(at).toFixed(2)},${(centre + half(height)).toFixed(2)}`).reverse();
   const [, quarter, median, threeQuarters] = [0, 25, 50, 75].map((at) => one.quantiles_j[at]);
-  const colour = `var(${colourProperty(phaseOf(one.path))})`;
+  const colour = `var(${colourProperty(findPhase(one.path))})`;
   return svgElement(
     "g",
     { style: { color: colour } },

@@ -7,7 +7,7 @@ import { ledgerTotals, zeroIfRoundingError } from "./ledger.js";
 const CPU_DEVICE = "cpu";
 const MIN_IDLE_FRACTION = 1e-6; // smaller fractions of the whole are rounding errors
 
-export const IDLE_CAUSES = {
+export const IDLE_CAUSE_TEXTS = {
   startup: "start-up",
   data: "waiting for data",
   launch: "waiting for launches",
@@ -37,7 +37,7 @@ export const isCpuDevice = (device) => device === CPU_DEVICE || device.endsWith(
 // The cause in words: "waiting for data", "idle: start-up". "idle CPUs" for a CPU, whose causes are unknown.
 export function idleCauseText(cause, device) {
   if (isCpuDevice(device ?? "")) return "idle CPUs";
-  const text = IDLE_CAUSES[cause] ?? cause;
+  const text = IDLE_CAUSE_TEXTS[cause] ?? cause;
   return text.startsWith("waiting") ? text : `idle: ${text}`;
 }
 

@@ -8,15 +8,15 @@ import argparse
 import math
 from typing import Callable, NoReturn, Optional, Sequence
 
-from .._collect.arguments import StrictParser, parse_count
+from .._collect.arguments import StrictArgumentParser, parse_count
 from .lengths import LengthDistribution, parse_lengths
 
 MAX_SECONDS = 1e6
-MAX_RATE = 1e5  # requests per second
+MAX_RATE_PER_S = 1e5  # requests per second
 DEFAULT_DURATION_S = 60.0
 
 
-class BenchServeParser(StrictParser):
+class BenchServeParser(StrictArgumentParser):
     """Prints errors as the program does."""
 
     def error(self, message: str) -> NoReturn:
@@ -135,7 +135,7 @@ def parse_whole_number(text: str) -> int:
 
 
 def parse_rates(text: str) -> tuple[float, ...]:
-    return tuple(parse_number_in_range(1e-6, MAX_RATE, part) for part in text.split(","))
+    return tuple(parse_number_in_range(1e-6, MAX_RATE_PER_S, part) for part in text.split(","))
 
 
 def parse_share(text: str) -> float:

@@ -12,7 +12,7 @@ import sys
 from typing import Callable, Iterator, Optional, Sequence, Union
 
 from .._library import JoulemapError
-from .._output import atomic_replacement
+from .._output import replace_file_atomically
 from . import arguments, energy, load, notes, output, result
 from .endpoint import Endpoint, EndpointOptions
 from .engine import EngineTarget, load_engine
@@ -49,7 +49,7 @@ def run_benchmark(options: argparse.Namespace) -> int:
     raise_open_file_limit()
     results = asyncio.run(run_levels(options, workload, levels, target))
     found = notes.diagnose_levels(results, target.url, target.is_local)
-    settings = make_settings(options, target)
+    settings = make_reported_settings(options, target)
     if options.json:
         text = output.to_json(settings, results, found) + "\n"
     else:
@@ -108,11 +108,11 @@ async def run_levels(
         deadline_s = loop.time() + options.max_duration
         results = []
         for level in levels:
-            with progress_line(options, level) as progress:
+            with show_progress_line(options, level) as progress:
                 run = await load.run_level(level, target, meter, options.timeout, deadline_s, progress)
             measured = await loop.run_in_executor(None, meter.read)
-            results.append(result.summarize(run, measured, target.counts_tokens_itself))
-            if run.is_cut:
+            results.append(result.summarize_load_level(run, measured, target.counts_tokens_itself))
+            if run.was_cut_off:
                 break
         return results
     finally:
@@ -120,7 +120,7 @@ async def run_levels(
 
 
 @contextlib.contextmanager
-def progress_line(options: argparse.Namespace, level: LoadLevel) -> Iterator[Callable[[int, int], None]]:
+def show_progress_line(options: argparse.Namespace, level: LoadLevel) -> Iterator[Callable[[int, int], None]]:
     """A line on the terminal that shows how many requests were sent and have ended."""
     if options.quiet or not sys.stderr.isatty():
         yield lambda sent, ended: None
@@ -137,7 +137,7 @@ def progress_line(options: argparse.Namespace, level: LoadLevel) -> Iterator[Cal
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def make_settings(options: argparse.Namespace, target: AnyTarget) -> output.ReportedSettings:
+def make_reported_settings(options: argparse.Namespace, target: AnyTarget) -> output.ReportedSettings:
     is_endpoint = options.endpoint is not None
     return output.ReportedSettings(
         kind="endpoint" if is_endpoint else "engine",
@@ -174,7 +174,7 @@ def write_report(path: Optional[str], text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    with atomic_replacement(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+    with replace_file_atomically(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         file.write(text)
 
 

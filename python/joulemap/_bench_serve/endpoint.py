@@ -14,7 +14,7 @@ from .plan import PlannedRequest
 from .sse import STREAM_END, SseParser, parse_chunk, sanitize_server_text
 
 MAX_MESSAGE_BYTES = 4096  # of an error that the server explains
-MAX_LIST_BYTES = 1 << 20
+MAX_MODEL_LIST_BYTES = 1 << 20
 # Words that are one token each in most vocabularies, with the space before them. A server's own count is reported.
 PROMPT_WORDS = (
     "the of and to in is was for on that with as it by at from his an were are which this be had not but have one her "
@@ -55,7 +55,7 @@ class Endpoint:
         if self.model is not None:
             return
         try:
-            self.model = await asyncio.wait_for(self._first_model(), timeout_s)
+            self.model = await asyncio.wait_for(self._fetch_first_model(), timeout_s)
         except asyncio.TimeoutError:
             raise BenchError(f"{self.url} does not list its models within {timeout_s:g} s", "pass --model") from None
         except RequestFailure as failure:
@@ -67,7 +67,7 @@ class Endpoint:
 
     def prepare(self, request: PlannedRequest) -> bytes:
         """The body of the request."""
-        return json.dumps(self._body(request)).encode()
+        return json.dumps(self._make_body(request)).encode()
 
     async def send(self, prepared: bytes, outcome: RequestOutcome) -> None:
         """Returns when the answer is complete. Raises RequestFailure."""
@@ -82,7 +82,7 @@ class Endpoint:
         if not outcome.chunk_times_s:
             raise RequestFailure("empty", "")
 
-    def _body(self, request: PlannedRequest) -> dict[str, Any]:
+    def _make_body(self, request: PlannedRequest) -> dict[str, Any]:
         words = " ".join(PROMPT_WORDS[word % len(PROMPT_WORDS)] for word in request.prompt())
         body: dict[str, Any] = {"prompt": words}
         if self._options.is_chat:
@@ -100,7 +100,7 @@ class Endpoint:
             body["ignore_eos"] = True
         return body
 
-    async def _first_model(self) -> str:
+    async def _fetch_first_model(self) -> str:
         assert self._host is not None, "not open"
         text = b""
         headers = {**self._headers, "Accept": "application/json"}
@@ -109,8 +109,8 @@ class Endpoint:
                 raise RequestFailure("status", await _status_text(response), response.status)
             async for piece in response.read_body():
                 text += piece
-                if len(text) > MAX_LIST_BYTES:
-                    raise RequestFailure("malformed", f"a list of more than {MAX_LIST_BYTES} bytes")
+                if len(text) > MAX_MODEL_LIST_BYTES:
+                    raise RequestFailure("malformed", f"a list of more than {MAX_MODEL_LIST_BYTES} bytes")
         try:
             return str(json.loads(text)["data"][0]["id"])
         except (ValueError, KeyError, IndexError, TypeError, RecursionError):

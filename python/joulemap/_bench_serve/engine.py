@@ -114,9 +114,9 @@ class EngineTarget:
         try:
             self._engine.submit(asked)
         except Exception as error:  # noqa: BLE001 - of the user's engine
-            self._loop.call_soon_threadsafe(self._refuse, asked.id, f"{type(error).__name__}: {error}")
+            self._loop.call_soon_threadsafe(self._fail_request, asked.id, f"{type(error).__name__}: {error}")
 
-    def _refuse(self, id: str, error: str) -> None:
+    def _fail_request(self, id: str, error: str) -> None:
         future = self._pending.get(id)
         if future is not None and not future.done():
             future.set_exception(RequestFailure("engine", error))
@@ -155,7 +155,7 @@ class EngineTarget:
     def _fail_all_requests(self, error: str) -> None:
         self._error = error
         for id in list(self._pending):
-            self._refuse(id, error)
+            self._fail_request(id, error)
 
 
 def load_engine(name: str) -> EngineTarget:

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 from .outcome import BenchError, RequestFailure
 
-MAX_HEAD_BYTES = 64 << 10
+MAX_RESPONSE_HEAD_BYTES = 64 << 10
 MAX_BODY_BYTES = 256 << 20
-PIECE_BYTES = 64 << 10
+READ_CHUNK_BYTES = 64 << 10
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class HttpResponse:
     async def _read_counted_body(self, length: Optional[int]) -> AsyncIterator[bytes]:
         """`length` in bytes; None: until the server closes the connection."""
         while length is None or length > 0:
-            piece = await self._reader.read(PIECE_BYTES if length is None else min(length, PIECE_BYTES))
+            piece = await self._reader.read(READ_CHUNK_BYTES if length is None else min(length, READ_CHUNK_BYTES))
             if not piece and length is None:
                 return
             if not piece:
@@ -157,7 +157,7 @@ async def _connect(host: ResolvedHost) -> tuple[asyncio.StreamReader, asyncio.St
     for ip in list(host.ips):
         try:
             connection = await asyncio.open_connection(
-                ip, host.address.port, ssl=host.tls, server_hostname=name, limit=MAX_HEAD_BYTES
+                ip, host.address.port, ssl=host.tls, server_hostname=name, limit=MAX_RESPONSE_HEAD_BYTES
             )
         except OSError as error:
             failure = RequestFailure("refused", error.strerror or str(error))

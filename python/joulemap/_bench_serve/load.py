@@ -62,7 +62,7 @@ async def run_level(
 ) -> LoadLevelRun:
     """`timeout_s` of a request after it is due. `deadline_s`: when everything ends, on the clock of the event loop."""
     loop = asyncio.get_running_loop()
-    ahead = _prepare_ahead(level, target)
+    ahead = _prepare_requests_ahead(level, target)
     begin_s = loop.time() + LEVEL_START_DELAY_S
     outcomes = [RequestOutcome(request, begin_s + request.arrival_s) for request in level.requests]
     window = asyncio.ensure_future(_measure_steady_part(level, begin_s, deadline_s, meter))
@@ -89,11 +89,11 @@ async def run_level(
     finally:
         for task in (*tasks, window):
             task.cancel()
-    is_cut = any(outcome.sent_s is None or (outcome.failure and outcome.failure.kind == "cut") for outcome in outcomes)
-    return LoadLevelRun(level, outcomes, steady_s, bool(is_cut))
+    was_cut_off = any(outcome.sent_s is None or (outcome.failure and outcome.failure.kind == "cut") for outcome in outcomes)
+    return LoadLevelRun(level, outcomes, steady_s, bool(was_cut_off))
 
 
-def _prepare_ahead(level: LoadLevel, target: RequestTarget) -> collections.deque[Any]:
+def _prepare_requests_ahead(level: LoadLevel, target: RequestTarget) -> collections.deque[Any]:
     """Makes prompts before the level begins: making a long one takes milliseconds, in which nothing is sent or received.
     Those beyond MAX_TOKENS_AHEAD would need too much memory."""
     ahead: collections.deque[Any] = collections.deque()
@@ -115,8 +115,8 @@ async def _send_request(
     try:
         await asyncio.wait_for(target.send(prepared, outcome), max(0.0, end_s - loop.time()))
     except asyncio.TimeoutError:
-        is_cut = deadline_s < outcome.due_s + timeout_s
-        outcome.failure = RequestFailure("cut", "") if is_cut else RequestFailure("timeout", f"{timeout_s:g} s")
+        was_cut_off = deadline_s < outcome.due_s + timeout_s
+        outcome.failure = RequestFailure("cut", "") if was_cut_off else RequestFailure("timeout", f"{timeout_s:g} s")
     except RequestFailure as failure:
         outcome.failure = failure
     outcome.ended_s = loop.time()

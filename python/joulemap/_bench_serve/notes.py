@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from .._energy import Diagnostic
-from .outcome import FAILURES
+from .outcome import FAILURE_DESCRIPTIONS
 from .result import MIN_LATENESS_S, MIN_REQUESTS_FOR_P99, LoadLevelResult
 
 MIN_QUEUE_GROWTH = 5  # requests
@@ -57,7 +57,7 @@ def _diagnose_energy(notes: DiagnosticCollector, levels: Sequence[LoadLevelResul
     if silent:
         notes.diagnose(
             "bench_no_tokens",
-            f"{_load_text(silent)}: no successful request delivered a token in the steady part: there is no "
+            f"{_format_loads(silent)}: no successful request delivered a token in the steady part: there is no "
             "energy per token",
             count=len(silent),
         )
@@ -67,13 +67,13 @@ def _diagnose_requests(notes: DiagnosticCollector, levels: Sequence[LoadLevelRes
     if failed := [level for level in levels if level.failed]:
         kinds: dict[str, int] = {}
         for failure in (failure for level in failed for failure in level.failures):
-            name = FAILURES[failure.kind] + (f" ({failure.status})" if failure.status else "")
+            name = FAILURE_DESCRIPTIONS[failure.kind] + (f" ({failure.status})" if failure.status else "")
             kinds[name] = kinds.get(name, 0) + failure.count
         count = sum(level.failed for level in failed)
         causes = "; ".join(f"{number}: {name}" for name, number in kinds.items())
         notes.diagnose(
             "requests_failed",
-            f"{_load_text(failed)}: {count} of {sum(level.sent for level in failed)} requests failed "
+            f"{_format_loads(failed)}: {count} of {sum(level.sent for level in failed)} requests failed "
             f"({causes}); their energy is "
             "counted, their tokens and latencies are not",
             count=count,
@@ -82,7 +82,7 @@ def _diagnose_requests(notes: DiagnosticCollector, levels: Sequence[LoadLevelRes
         worst_s = max(level.late_max_s for level in late)
         notes.diagnose(
             "requests_late",
-            f"{_load_text(late)}: {sum(level.late for level in late)} of {sum(level.sent for level in late)} "
+            f"{_format_loads(late)}: {sum(level.late for level in late)} of {sum(level.sent for level in late)} "
             "requests were sent "
             f"more than {1000 * MIN_LATENESS_S:.0f} ms late, at most {1000 * worst_s:.0f} ms: this machine was "
             "too busy to send "
@@ -97,11 +97,11 @@ def _diagnose_requests(notes: DiagnosticCollector, levels: Sequence[LoadLevelRes
             "use a server that supports stream_options.include_usage",
             count=sum(level.counts_by_chunk for level in chunked),
         )
-    if cut := [level for level in levels if level.run.is_cut]:
+    if cut := [level for level in levels if level.run.was_cut_off]:
         unsent = sum(len(level.run.outcomes) - level.sent for level in cut)
         notes.diagnose(
             "bench_cut",
-            f"{_load_text(cut)}: the time limit of the benchmark was reached; {unsent} requests were not sent",
+            f"{_format_loads(cut)}: the time limit of the benchmark was reached; {unsent} requests were not sent",
             "use a longer --max-duration, or fewer requests",
             count=len(cut),
         )
@@ -111,7 +111,7 @@ def _diagnose_steady_part(notes: DiagnosticCollector, levels: Sequence[LoadLevel
     if short := [level for level in levels if level.steady is None]:
         notes.diagnose(
             "no_steady_part",
-            f"{_load_text(short)}: there is no steady part with several arrivals: rates and energies are "
+            f"{_format_loads(short)}: there is no steady part with several arrivals: rates and energies are "
             "unknown, and latencies "
             "include the ramps",
             "send more requests: --requests or --duration",
@@ -120,16 +120,16 @@ def _diagnose_steady_part(notes: DiagnosticCollector, levels: Sequence[LoadLevel
     if overloaded := [level for level in levels if _is_overloaded(level)]:
         notes.diagnose(
             "server_overloaded",
-            f"{_load_text(overloaded)}: the server does not finish requests as fast as they arrive: they queue, "
+            f"{_format_loads(overloaded)}: the server does not finish requests as fast as they arrive: they queue, "
             "so latencies "
             "depend on the duration",
             "use lower rates",
             count=len(overloaded),
         )
-    if ramping := [level for level in levels if _is_ramp_short(level)]:
+    if ramping := [level for level in levels if _is_ramp_too_short(level)]:
         notes.diagnose(
             "ramp_too_short",
-            f"{_load_text(ramping)}: requests take longer than the ramp that is left out: the load may still "
+            f"{_format_loads(ramping)}: requests take longer than the ramp that is left out: the load may still "
             "rise in the steady "
             "part",
             "use a longer --duration, or a larger --ramp",
@@ -140,7 +140,7 @@ def _diagnose_steady_part(notes: DiagnosticCollector, levels: Sequence[LoadLevel
         fewest = min(level.latencies.ttft_s.count for level in few)
         notes.diagnose(
             "few_requests",
-            f"{_load_text(few)}: percentiles are of as few as {fewest} requests: P99 is nearly their maximum",
+            f"{_format_loads(few)}: percentiles are of as few as {fewest} requests: P99 is nearly their maximum",
             f"send more requests: {MIN_REQUESTS_FOR_P99} in the steady part",
             count=len(few),
         )
@@ -155,12 +155,12 @@ def _is_overloaded(level: LoadLevelResult) -> bool:
     return growth > limit and steady.in_flight_end >= 2 * steady.in_flight_begin
 
 
-def _is_ramp_short(level: LoadLevelResult) -> bool:
+def _is_ramp_too_short(level: LoadLevelResult) -> bool:
     mean_s, planned = level.latencies.latency_s.mean, level.run.level.steady_s
     return mean_s is not None and planned is not None and mean_s > planned[0]
 
 
-def _load_text(levels: Sequence[LoadLevelResult]) -> str:
+def _format_loads(levels: Sequence[LoadLevelResult]) -> str:
     """The loads that a note is about."""
     known = [f"{level.rate_per_s:.4g}" for level in levels if level.rate_per_s is not None]
     return f"at {', '.join(known)} requests/s" if known else "in the trace"

@@ -10,7 +10,7 @@ from typing import Optional
 from .plan import LoadLevel, PlannedRequest
 
 # Kinds of failures, and what they mean.
-FAILURES = {
+FAILURE_DESCRIPTIONS = {
     "refused": "no connection to the server",
     "timeout": "not complete within the time limit",
     "closed": "the server closed the connection before the end of the answer",
@@ -24,10 +24,10 @@ FAILURES = {
 
 
 class RequestFailure(Exception):
-    """A request failed. `kind` is a key of FAILURES."""
+    """A request failed. `kind` is a key of FAILURE_DESCRIPTIONS."""
 
     def __init__(self, kind: str, detail: str, status: Optional[int] = None) -> None:
-        super().__init__(f"{FAILURES[kind]}: {detail}" if detail else FAILURES[kind])
+        super().__init__(f"{FAILURE_DESCRIPTIONS[kind]}: {detail}" if detail else FAILURE_DESCRIPTIONS[kind])
         self.kind = kind
         self.detail = detail
         self.status = status  # of HTTP, for the kind "status"
@@ -60,7 +60,7 @@ class RequestOutcome:
         return self.ended_s is not None and self.failure is None
 
     @property
-    def late_s(self) -> float:
+    def lateness_s(self) -> float:
         return 0.0 if self.sent_s is None else max(0.0, self.sent_s - self.due_s)
 
     @property
@@ -98,4 +98,4 @@ class LoadLevelRun:
     level: LoadLevel
     outcomes: list[RequestOutcome]
     steady_s: Optional[tuple[float, float]]  # when the energy window opened and closed; None: it did not
-    is_cut: bool = False  # the time limit of the benchmark ended it
+    was_cut_off: bool = False  # the time limit of the benchmark ended it

@@ -56,13 +56,13 @@ def to_json(settings: ReportedSettings, levels: Sequence[LoadLevelResult], diagn
         "timeout_s": settings.timeout_s,
         "ramp_share": settings.ramp_share,
         "late_limit_s": MIN_LATENESS_S,
-        "levels": [_level_json(level) for level in levels],
+        "levels": [_level_to_json(level) for level in levels],
         "diagnostics": [{**asdict(one), "remedy": one.remedy or None} for one in diagnostics],
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def _level_json(level: LoadLevelResult) -> dict[str, Any]:
+def _level_to_json(level: LoadLevelResult) -> dict[str, Any]:
     return {
         "rate_per_s": level.rate_per_s,
         "span_s": level.run.level.span_s,
@@ -75,9 +75,9 @@ def _level_json(level: LoadLevelResult) -> dict[str, Any]:
             "late_max_s": level.late_max_s,
         },
         "failures": [asdict(failure) for failure in level.failures],
-        **_latencies_json(level.latencies),
-        "steady": _steady_json(level),
-        "energy": _energy_json(level.energy),
+        **_latencies_to_json(level.latencies),
+        "steady": _steady_part_to_json(level),
+        "energy": _energy_to_json(level.energy),
         "per_output_token": asdict(level.per_output_token),
         "per_total_token": asdict(level.per_total_token),
         "tenants": [
@@ -86,14 +86,14 @@ def _level_json(level: LoadLevelResult) -> dict[str, Any]:
                 "requests": tenant.requests,
                 "succeeded": tenant.succeeded,
                 "output_tokens": tenant.output_tokens,
-                **_latencies_json(tenant.latencies),
+                **_latencies_to_json(tenant.latencies),
             }
             for tenant in level.tenants
         ],
     }
 
 
-def _latencies_json(latencies: Latencies) -> dict[str, Any]:
+def _latencies_to_json(latencies: Latencies) -> dict[str, Any]:
     return {
         "ttft_s": asdict(latencies.ttft_s),
         "tpot_s": asdict(latencies.tpot_s),
@@ -101,7 +101,7 @@ def _latencies_json(latencies: Latencies) -> dict[str, Any]:
     }
 
 
-def _steady_json(level: LoadLevelResult) -> Optional[dict[str, Any]]:
+def _steady_part_to_json(level: LoadLevelResult) -> Optional[dict[str, Any]]:
     steady = level.steady
     if steady is None:
         return None
@@ -122,7 +122,7 @@ def _steady_json(level: LoadLevelResult) -> Optional[dict[str, Any]]:
     }
 
 
-def _energy_json(energy: Optional[Energy]) -> dict[str, Any]:
+def _energy_to_json(energy: Optional[Energy]) -> dict[str, Any]:
     """Keys are present and null without energy; a diagnostic says why."""
     return {
         "energy_j": energy.joules if energy else None,

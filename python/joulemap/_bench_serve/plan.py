@@ -16,7 +16,7 @@ from .lengths import LengthDistribution
 from .trace_file import ArrivalTraceRow
 
 MAX_REQUESTS = 1_000_000  # of a level
-MAX_WORD = 1 << 31  # a word of a prompt is a number below; targets map it to their vocabulary
+PROMPT_WORD_COUNT = 1 << 31  # a word of a prompt is a number below; targets map it to their vocabulary
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class PlannedRequest:
     def prompt(self) -> list[int]:
         """The words of the prompt. They are not stored: a plan of many long prompts stays small."""
         draw = random.Random(self.prompt_seed)
-        return [int(draw.random() * MAX_WORD) for _ in range(self.prompt_tokens)]
+        return [int(draw.random() * PROMPT_WORD_COUNT) for _ in range(self.prompt_tokens)]
 
 
 @dataclass(frozen=True)

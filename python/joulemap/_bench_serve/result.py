@@ -107,7 +107,7 @@ class LoadLevelResult:
         return self.run.level.rate_per_s
 
 
-def summarize(run: LoadLevelRun, energy: Optional[Energy], chunks_are_tokens: bool) -> LoadLevelResult:
+def summarize_load_level(run: LoadLevelRun, energy: Optional[Energy], chunks_are_tokens: bool) -> LoadLevelResult:
     succeeded = [outcome for outcome in run.outcomes if outcome.is_success]
     sent = [outcome for outcome in run.outcomes if outcome.sent_s is not None]
     steady = _summarize_steady_part(run, succeeded)
@@ -116,8 +116,8 @@ def summarize(run: LoadLevelRun, energy: Optional[Energy], chunks_are_tokens: bo
         sent=len(sent),
         succeeded=len(succeeded),
         failed=sum(outcome.failure is not None for outcome in sent),
-        late=sum(outcome.late_s > MIN_LATENESS_S for outcome in sent),
-        late_max_s=max((outcome.late_s for outcome in sent), default=0.0),
+        late=sum(outcome.lateness_s > MIN_LATENESS_S for outcome in sent),
+        late_max_s=max((outcome.lateness_s for outcome in sent), default=0.0),
         counts_by_chunk=0 if chunks_are_tokens else sum(outcome.output_tokens is None for outcome in succeeded),
         failures=_count_failures(sent),
         latencies=_summarize_latencies(run, succeeded),
@@ -137,7 +137,7 @@ def _summarize_steady_part(run: LoadLevelRun, succeeded: Sequence[RequestOutcome
     if closed_s <= opened_s:
         return None
 
-    def inside(time_s: Optional[float]) -> bool:
+    def is_in_window(time_s: Optional[float]) -> bool:
         return time_s is not None and opened_s <= time_s < closed_s
 
     began_s = run.outcomes[0].due_s - run.outcomes[0].request.arrival_s
@@ -145,12 +145,17 @@ def _summarize_steady_part(run: LoadLevelRun, succeeded: Sequence[RequestOutcome
         begin_s=opened_s - began_s,
         end_s=closed_s - began_s,
         arrivals=sum(planned[0] <= outcome.request.arrival_s for outcome in run.outcomes),
-        completed=sum(inside(outcome.ended_s) for outcome in succeeded),
-        output_tokens=sum(_tokens_per_chunk(outcome) * sum(map(inside, outcome.chunk_times_s)) for outcome in succeeded),
-        prompt_tokens=sum(outcome.prompt_length for outcome in succeeded if inside(next(iter(outcome.chunk_times_s), None))),
+        completed=sum(is_in_window(outcome.ended_s) for outcome in succeeded),
+        output_tokens=sum(
+            _tokens_per_chunk(outcome) * sum(map(is_in_window, outcome.chunk_times_s)) for outcome in succeeded
+        ),
+        prompt_tokens=sum(
+            outcome.prompt_length for outcome in succeeded if is_in_window(next(iter(outcome.chunk_times_s), None))
+        ),
         in_flight_begin=_count_in_flight(run.outcomes, opened_s),
         in_flight_end=_count_in_flight(run.outcomes, closed_s),
-        in_flight_mean=sum(_overlap_s(outcome, opened_s, closed_s) for outcome in run.outcomes) / (closed_s - opened_s),
+        in_flight_mean=sum(_request_overlap_s(outcome, opened_s, closed_s) for outcome in run.outcomes)
+        / (closed_s - opened_s),
     )
 
 
@@ -160,10 +165,12 @@ def _tokens_per_chunk(outcome: RequestOutcome) -> float:
 
 
 def _count_in_flight(outcomes: Iterable[RequestOutcome], time_s: float) -> int:
-    return sum(o.sent_s is not None and o.sent_s <= time_s and (o.ended_s is None or o.ended_s > time_s) for o in outcomes)
+    return sum(
+        o.sent_s is not None and o.sent_s <= time_s and (o.ended_s is None or o.ended_s > time_s) for o in outcomes
+    )
 
 
-def _overlap_s(outcome: RequestOutcome, begin_s: float, end_s: float) -> float:
+def _request_overlap_s(outcome: RequestOutcome, begin_s: float, end_s: float) -> float:
     if outcome.sent_s is None:
         return 0.0
     return max(0.0, min(end_s, end_s if outcome.ended_s is None else outcome.ended_s) - max(begin_s, outcome.sent_s))

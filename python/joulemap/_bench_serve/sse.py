@@ -70,8 +70,8 @@ def parse_chunk(data: str) -> CompletionChunk:
     return CompletionChunk(
         any(_has_text(choice) for choice in choices),
         any(choice.get("finish_reason") is not None for choice in choices),
-        _token_count(usage.get("prompt_tokens")),
-        _token_count(usage.get("completion_tokens")),
+        _valid_token_count(usage.get("prompt_tokens")),
+        _valid_token_count(usage.get("completion_tokens")),
     )
 
 
@@ -84,7 +84,7 @@ def _has_text(choice: dict) -> bool:
     return isinstance(delta, dict) and any(delta.get(name) for name in names)
 
 
-def _token_count(value: Any) -> Optional[int]:
+def _valid_token_count(value: Any) -> Optional[int]:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

@@ -12,7 +12,7 @@ from typing import Iterable, Optional, Union
 from .lengths import MAX_TOKENS
 
 REQUIRED_COLUMNS = ("arrival_s", "prompt_tokens", "output_tokens")
-MAX_ROWS = 1_000_000
+MAX_TRACE_ROWS = 1_000_000
 
 
 class ArrivalTraceError(ValueError):
@@ -50,8 +50,8 @@ def parse_arrival_trace(lines: Iterable[str]) -> list[ArrivalTraceRow]:
                 )
             lengths = [_parse_tokens(record[name], name, reader.line_num) for name in REQUIRED_COLUMNS[1:]]
             rows.append(ArrivalTraceRow(arrival_s - first_s, *lengths, tenant=record.get("tenant") or None))
-            if len(rows) > MAX_ROWS:
-                raise ArrivalTraceError(f"the trace has more than {MAX_ROWS} rows")
+            if len(rows) > MAX_TRACE_ROWS:
+                raise ArrivalTraceError(f"the trace has more than {MAX_TRACE_ROWS} rows")
     except csv.Error as error:
         raise ArrivalTraceError(f"line {reader.line_num}: {error}") from error
     if not rows:

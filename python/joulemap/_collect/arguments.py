@@ -24,7 +24,7 @@ def parse_count(text: str) -> int:
     return int(text)
 
 
-class StrictParser(argparse.ArgumentParser):
+class StrictArgumentParser(argparse.ArgumentParser):
     """Rejects abbreviated options and suggests the nearest known option for an unknown one. Exits with code 2."""
 
     def __init__(self, **options: Any) -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Optional, Sequence
 
 from . import compiled, corners, design, layer_tables, layers, listed, networks, operations, rows, summary, tables
-from .arguments import StrictParser, parse_count, parse_positive_number
+from .arguments import StrictArgumentParser, parse_count, parse_positive_number
 from .measure import CpuRunner, CudaRunner
 from .power import NvmlGpu, RunningMean, SimulatedGpu
 from .session import CollectorRun, first_error_line
-from .tensors import matmul_precision
+from .tensors import use_matmul_precision
 
 # One in this many operations, and one in this many groups of network settings, is measured again. The difference
 # between repeats bounds the accuracy of any prediction.
@@ -64,7 +64,7 @@ def measured_keys(session: CollectorRun, by_key: dict) -> list[str]:
 
 def measure_operation(session: CollectorRun, row: design.PlannedRow) -> None:
     torch, device = session.torch, session.runner.device
-    with matmul_precision(torch, row.dtype):
+    with use_matmul_precision(torch, row.dtype):
         in_graph = design.OPERATION_KINDS[row.kind].in_graph
         make = lambda: operations.make_operation_calls(torch, device, row)  # noqa: E731
         session.measure_row(row_identity(row), make, session.active_s, in_graph)
@@ -115,7 +115,7 @@ def measure_network(
         "pass": setting.pass_name,
         "source": setting.network.family,
     }
-    with networks.set_precision(session.torch, setting):
+    with networks.use_setting_precision(session.torch, setting):
         session.measure_row(identity, lambda: [loaded.make_call(setting)], active_s, False, counted=True)
 
 
@@ -131,7 +131,7 @@ def collect_layers(
         try:
             with networks.LoadedNetwork(session.torch, session.runner.device, wanted[0].network) as loaded:
                 for setting in wanted:
-                    with networks.set_precision(session.torch, setting):
+                    with networks.use_setting_precision(session.torch, setting):
                         profile_line = layers.profile_operations(session.torch, loaded.make_call(setting))
                     session.rows.add_layers({"layers_of": setting.key, "slice": session.slice_name, **profile_line})
         except networks.LOAD_ERRORS as error:
@@ -183,7 +183,7 @@ def print_plan(options: argparse.Namespace) -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    cli = StrictParser(prog="joulemap collect", description=__doc__)
+    cli = StrictArgumentParser(prog="joulemap collect", description=__doc__)
     cli.add_argument(
         "--out", type=Path,
         help="output folder; operations and networks that it contains are not measured again",

@@ -20,7 +20,7 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 from . import design, networks
 from .session import CollectorRun, first_error_line
 
-BACKEND = "inductor"  # default backend of torch.compile
+COMPILE_BACKEND = "inductor"  # default backend of torch.compile
 EXECUTION_MODES = ("eager", "compiled")
 # Share of the available time spent on filling the compiler's cache.
 CACHE_FILL_TIME_SHARE = 0.6
@@ -39,7 +39,7 @@ class CompiledNetwork(NamedTuple):
     relative_compile_cost: float  # relative cost of compiling a forward pass; cheap ones come first
     dtype: str
     batches: tuple  # batch sizes for inference
-    training: Optional[int] = None  # batch size for training
+    training_batch_size: Optional[int] = None  # batch size for training
 
 
 COMPILED_NETWORKS = (
@@ -61,7 +61,7 @@ TRAINING_COMPILE_FACTOR = 2.5
 
 def plan_compiled_settings() -> list[list[networks.NetworkSetting]]:
     """Groups settings that share a loaded network and a pass, cheapest to compile first. Excludes held-out families."""
-    known = {(listed.package, listed.name): listed for listed in networks.all_networks(held_out=False)}
+    known = {(listed.package, listed.name): listed for listed in networks.list_all_networks(held_out=False)}
     groups = []
     for listed in COMPILED_NETWORKS:
         network = known[listed.package, listed.name]
@@ -70,9 +70,10 @@ def plan_compiled_settings() -> list[list[networks.NetworkSetting]]:
             for batch in listed.batches
         ]
         groups.append((listed.relative_compile_cost * len(inference), inference))
-        if listed.training:
+        if listed.training_batch_size:
             dtype = "amp-bf16" if listed.dtype == "bf16" else listed.dtype
-            training_run = networks.NetworkSetting(network, listed.training, network.sizes[0], dtype, "training")
+            batch_size = listed.training_batch_size
+            training_run = networks.NetworkSetting(network, batch_size, network.sizes[0], dtype, "training")
             groups.append((listed.relative_compile_cost * TRAINING_COMPILE_FACTOR, [training_run]))
     return [settings for _, settings in sorted(groups, key=lambda group: group[0])]
 
@@ -86,10 +87,10 @@ def collect_compiled_networks(session: CollectorRun, deadline_s: float, active_s
     wanted = {
         number: remaining
         for number, settings in enumerate(plan_compiled_settings())
-        if (remaining := unsettled_settings(session, settings))
+        if (remaining := select_unsettled_settings(session, settings))
     }
     pin_to_one_core()
-    if BACKEND == "inductor":
+    if COMPILE_BACKEND == "inductor":
         fill_compiler_caches(
             device, list(wanted), time.monotonic() + CACHE_FILL_TIME_SHARE * (deadline_s - time.monotonic())
         )
@@ -111,7 +112,7 @@ def collect_compiled_networks(session: CollectorRun, deadline_s: float, active_s
                 longest_s = max(longest_s, time.monotonic() - begin_s)
 
 
-def unsettled_settings(
+def select_unsettled_settings(
     session: CollectorRun, settings: Sequence[networks.NetworkSetting]
 ) -> list[networks.NetworkSetting]:
     is_settled = session.rows.is_settled
@@ -139,7 +140,7 @@ def measure_eager_and_compiled(
             "source": setting.network.family,
             "way": mode,
         }
-        with networks.set_precision(session.torch, setting):
+        with networks.use_setting_precision(session.torch, setting):
             session.measure_row(
                 identity,
                 lambda: [makers[mode]()],
@@ -157,7 +158,7 @@ def compile_network_call(
 ) -> Callable[[], Any]:
     """Compiles one setting in isolation: an earlier compilation would make the compiler use dynamic shapes."""
     torch._dynamo.reset()
-    call = loaded.make_call(setting, lambda model: torch.compile(model, backend=BACKEND))
+    call = loaded.make_call(setting, lambda model: torch.compile(model, backend=COMPILE_BACKEND))
     for _ in range(CALLS_UNTIL_COMPILED):
         call()
     return call
@@ -192,7 +193,7 @@ def fill_compiler_cache(device: str, number: int) -> None:
     with networks.LoadedNetwork(torch, device, settings[0].network) as loaded:
         for setting in settings:
             begin_s = time.monotonic()
-            with networks.set_precision(torch, setting):
+            with networks.use_setting_precision(torch, setting):
                 compile_network_call(torch, loaded, setting)
             print(
                 f"{compiled_row_key(setting, 'compiled')}: {time.monotonic() - begin_s:.1f} s",

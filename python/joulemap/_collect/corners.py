@@ -23,12 +23,12 @@ def draw_log_uniform(rng: RandomGenerator, least: float, most: float, multiple: 
     return max(multiple, round(least * (most / least) ** rng.random() / multiple) * multiple)
 
 
-def with_convolution_defaults(rng: RandomGenerator, **parameters: int) -> Parameters:
+def add_convolution_defaults(rng: RandomGenerator, **parameters: int) -> Parameters:
     defaults = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "bias": rng.random() < 0.5}
     return {**defaults, "channels_last": rng.random() < 0.25, **parameters}
 
 
-def ordered_parameters(parameters: Parameters) -> Parameters:
+def order_parameters(parameters: Parameters) -> Parameters:
     names = "batch channels out height width kernel stride padding dilation groups bias channels_last".split()
     return {name: parameters[name] for name in names}
 
@@ -42,8 +42,8 @@ def draw_grouped_convolution(rng: RandomGenerator) -> Parameters:
     width = draw_log_uniform(rng, 64, 512) if is_text else height
     sizes = {"batch": draw_log_uniform(rng, 1, 128), "channels": channels, "out": out, "height": height, "width": width}
     stride = rng.choice((1, 1, 2)) if kernel == 3 else 1
-    return ordered_parameters(
-        with_convolution_defaults(rng, **sizes, kernel=kernel, stride=stride, padding=kernel // 2, groups=groups)
+    return order_parameters(
+        add_convolution_defaults(rng, **sizes, kernel=kernel, stride=stride, padding=kernel // 2, groups=groups)
     )
 
 
@@ -51,8 +51,8 @@ def draw_depthwise_with_multiplier(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 32, 512, 8), draw_log_uniform(rng, 7, 56)
     sizes = {"batch": draw_log_uniform(rng, 4, 128), "channels": channels, "out": channels * rng.choice((1, 2, 2, 3))}
     kernel_parameters = {"kernel": rng.choice((3, 3, 5, 7)), "stride": rng.choice((1, 2, 2)), "groups": channels}
-    return ordered_parameters(
-        with_convolution_defaults(
+    return order_parameters(
+        add_convolution_defaults(
             rng, **sizes, height=size, width=size, padding=kernel_parameters["kernel"] // 2, **kernel_parameters
         )
     )
@@ -67,15 +67,15 @@ def draw_patch_embedding(rng: RandomGenerator) -> Parameters:
         "height": size,
     }
     stride = rng.choice((kernel, kernel, max(1, kernel // 2), 2, 4))
-    return ordered_parameters(with_convolution_defaults(rng, **sizes, width=size, kernel=kernel, stride=stride))
+    return order_parameters(add_convolution_defaults(rng, **sizes, width=size, kernel=kernel, stride=stride))
 
 
 def draw_ungrouped_3x3_convolution(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 64, 1024, 32), draw_log_uniform(rng, 7, 112)
     out = rng.choice((channels, channels, channels * 2))
     sizes = {"batch": draw_log_uniform(rng, 8, 128), "channels": channels, "out": out, "height": size, "width": size}
-    return ordered_parameters(
-        with_convolution_defaults(rng, **sizes, kernel=3, stride=rng.choice((1, 1, 2)), padding=1)
+    return order_parameters(
+        add_convolution_defaults(rng, **sizes, kernel=3, stride=rng.choice((1, 1, 2)), padding=1)
     )
 
 
@@ -87,8 +87,8 @@ def draw_narrow_convolution(rng: RandomGenerator) -> Parameters:
         "out": draw_log_uniform(rng, 8, 128, 8),
     }
     kernel = rng.choice((1, 1, 3))
-    return ordered_parameters(
-        with_convolution_defaults(rng, **sizes, height=size, width=size, kernel=kernel, padding=kernel // 2)
+    return order_parameters(
+        add_convolution_defaults(rng, **sizes, height=size, width=size, kernel=kernel, padding=kernel // 2)
     )
 
 
@@ -130,8 +130,8 @@ def draw_varied_group_convolution(rng: RandomGenerator) -> Parameters:
         "out": channels * rng.choice((1, 1, 1, 1, 2)),
     }
     stride = rng.choice((1, 1, 2))
-    return ordered_parameters(
-        with_convolution_defaults(
+    return order_parameters(
+        add_convolution_defaults(
             rng, **sizes, height=size, width=size, kernel=kernel, stride=stride, padding=kernel // 2, groups=groups
         )
     )
@@ -147,8 +147,8 @@ def draw_depthwise_convolution(rng: RandomGenerator) -> Parameters:
         "height": size,
         "width": size,
     }
-    drawn = with_convolution_defaults(rng, **sizes, kernel=kernel, stride=stride, padding=kernel // 2, groups=channels)
-    return ordered_parameters({**drawn, "channels_last": rng.random() < 0.4})
+    drawn = add_convolution_defaults(rng, **sizes, kernel=kernel, stride=stride, padding=kernel // 2, groups=channels)
+    return order_parameters({**drawn, "channels_last": rng.random() < 0.4})
 
 
 def draw_pointwise_convolution(rng: RandomGenerator) -> Parameters:
@@ -158,15 +158,15 @@ def draw_pointwise_convolution(rng: RandomGenerator) -> Parameters:
     )
     sizes = {"batch": draw_log_uniform(rng, 1, 256), "channels": channels, "out": max(8, min(out, 4096))}
     stride = rng.choice((1, 1, 1, 1, 1, 2))
-    return ordered_parameters(with_convolution_defaults(rng, **sizes, height=size, width=size, kernel=1, stride=stride))
+    return order_parameters(add_convolution_defaults(rng, **sizes, height=size, width=size, kernel=1, stride=stride))
 
 
 def draw_3x3_convolution(rng: RandomGenerator) -> Parameters:
     channels, size = draw_log_uniform(rng, 16, 768, 8), draw_log_uniform(rng, 7, 224)
     out = rng.choice((channels, channels, channels * 2, draw_log_uniform(rng, 16, 768, 8)))
     sizes = {"batch": draw_log_uniform(rng, 1, 256), "channels": channels, "out": out, "height": size, "width": size}
-    return ordered_parameters(
-        with_convolution_defaults(rng, **sizes, kernel=3, stride=rng.choice((1, 1, 1, 2)), padding=1)
+    return order_parameters(
+        add_convolution_defaults(rng, **sizes, kernel=3, stride=rng.choice((1, 1, 1, 2)), padding=1)
     )
 
 
@@ -176,8 +176,8 @@ def draw_large_kernel_convolution(rng: RandomGenerator) -> Parameters:
     channels, size = rng.choice((3, draw_log_uniform(rng, 16, 768, 8))), draw_log_uniform(rng, 14, 224, 2)
     sizes = {"batch": draw_log_uniform(rng, 1, 128), "channels": channels, "out": draw_log_uniform(rng, 32, 1024, 8)}
     padding = 0 if stride == kernel else kernel // 2
-    return ordered_parameters(
-        with_convolution_defaults(rng, **sizes, height=size, width=size, kernel=kernel, stride=stride, padding=padding)
+    return order_parameters(
+        add_convolution_defaults(rng, **sizes, height=size, width=size, kernel=kernel, stride=stride, padding=padding)
     )
 
 
@@ -203,31 +203,31 @@ def draw_usual_grouped_convolution(rng: RandomGenerator) -> Parameters:
         "out": channels,
         "groups": channels // group_width,
     }
-    return ordered_parameters(
-        with_convolution_defaults(rng, **parameters, kernel=3, stride=rng.choice((1, 1, 1, 2)), padding=1)
+    return order_parameters(
+        add_convolution_defaults(rng, **parameters, kernel=3, stride=rng.choice((1, 1, 1, 2)), padding=1)
     )
 
 
 def draw_usual_depthwise_convolution(rng: RandomGenerator) -> Parameters:
     channels, kernel = rng.choice(USUAL_CHANNEL_WIDTHS[1:]), rng.choice((3, 3, 5, 7))
     parameters = {**draw_usual_image(rng, (1, 5)), "channels": channels, "out": channels, "groups": channels}
-    drawn = with_convolution_defaults(
+    drawn = add_convolution_defaults(
         rng, **parameters, kernel=kernel, stride=rng.choice((1, 1, 1, 2)), padding=kernel // 2
     )
-    return ordered_parameters({**drawn, "channels_last": rng.random() < 0.4})
+    return order_parameters({**drawn, "channels_last": rng.random() < 0.4})
 
 
 def draw_usual_pointwise_convolution(rng: RandomGenerator) -> Parameters:
     channels, by = rng.choice(USUAL_CHANNEL_WIDTHS), rng.choice((1, 2, 3, 4, 4, 6, 0.25, 0.25, 0.5))
     parameters = {**draw_usual_image(rng, (2, 5)), "channels": channels, "out": max(8, int(channels * by))}
-    return ordered_parameters(with_convolution_defaults(rng, **parameters, kernel=1))
+    return order_parameters(add_convolution_defaults(rng, **parameters, kernel=1))
 
 
 def draw_usual_3x3_convolution(rng: RandomGenerator) -> Parameters:
     channels = rng.choice(USUAL_CHANNEL_WIDTHS[1:-1])
     parameters = {**draw_usual_image(rng, (0, 5)), "channels": channels, "out": channels * rng.choice((1, 1, 1, 2))}
-    return ordered_parameters(
-        with_convolution_defaults(rng, **parameters, kernel=3, stride=rng.choice((1, 1, 1, 2)), padding=1)
+    return order_parameters(
+        add_convolution_defaults(rng, **parameters, kernel=3, stride=rng.choice((1, 1, 1, 2)), padding=1)
     )
 
 
@@ -237,8 +237,8 @@ def draw_usual_downsampling_convolution(rng: RandomGenerator) -> Parameters:
     stem = kernel > 2 and rng.random() < 0.6
     parameters = {**draw_usual_image(rng, (0, 0) if stem else (1, 4)), "channels": 3 if stem else into, "out": into * 2}
     padding = 0 if stride == kernel else kernel // 2
-    return ordered_parameters(
-        with_convolution_defaults(rng, **parameters, kernel=kernel, stride=stride, padding=padding)
+    return order_parameters(
+        add_convolution_defaults(rng, **parameters, kernel=kernel, stride=stride, padding=padding)
     )
 
 

@@ -16,7 +16,12 @@ from typing import Any, Callable, NamedTuple, Sequence
 Parameters = dict[str, Any]  # numbers, strings and booleans, in the order in which they are written
 
 ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "uint8": 1}
-FORWARD, BACKWARD, BACKWARD_WEIGHTS, OPTIMIZER_STEP = "forward", "backward", "backward-weights", "optimizer"
+PASS_FORWARD, PASS_BACKWARD, PASS_BACKWARD_WEIGHTS, PASS_OPTIMIZER_STEP = (
+    "forward",
+    "backward",
+    "backward-weights",
+    "optimizer",
+)
 
 # Upper limits of a drawn operation: a call should fit ten times into a measurement. Rates are roughly those of an
 # H200.
@@ -60,18 +65,18 @@ class OperationKind(NamedTuple):
     build_operation: Callable[[Any, Parameters], BuiltOperation]  # arguments: TensorFactory, parameters
     forward_work: Callable[[Parameters], ForwardWork]
     dtypes: Sequence[str] = ("fp32", "fp16", "bf16")
-    passes: Sequence[str] = (FORWARD, BACKWARD)
+    passes: Sequence[str] = (PASS_FORWARD, PASS_BACKWARD)
     in_graph: bool = True  # can be captured in a CUDA graph
 
 
 def operation_cost(work: ForwardWork, dtype: str, which: str) -> OperationCost:
     size = ELEMENT_BYTES[dtype]
-    if which == OPTIMIZER_STEP or which == FORWARD:
+    if which == PASS_OPTIMIZER_STEP or which == PASS_FORWARD:
         return OperationCost(
             work.flops, size * (work.inputs + work.weights + work.outputs + work.intermediates) + work.other_bytes
         )
     read = work.outputs + work.saved_for_backward
-    if which == BACKWARD_WEIGHTS:
+    if which == PASS_BACKWARD_WEIGHTS:
         return OperationCost(work.flops, size * (read + work.weights) + work.other_bytes)
     moved = read + work.inputs + 2 * work.weights + work.gradients
     return OperationCost(

@@ -5,7 +5,7 @@ cast, reduce, and the input that is copied from the host."""
 from __future__ import annotations
 
 from .kind import (
-    FORWARD,
+    PASS_FORWARD,
     BuiltOperation,
     ForwardWork,
     OperationKind,
@@ -16,7 +16,18 @@ from .kind import (
 )
 
 # Activations to draw. The backward pass of each reads the input or the output of the forward pass.
-ACTIVATIONS = ("relu", "gelu", "silu", "sigmoid", "tanh", "softmax", "hardswish", "leaky_relu", "relu6", "log_softmax")
+DRAWN_ACTIVATIONS = (
+    "relu",
+    "gelu",
+    "silu",
+    "sigmoid",
+    "tanh",
+    "softmax",
+    "hardswish",
+    "leaky_relu",
+    "relu6",
+    "log_softmax",
+)
 
 
 def draw_tensor_shape(u):
@@ -27,7 +38,7 @@ def draw_tensor_shape(u):
     return {"batch": draw_size(u[0], 1, 256), "rows": draw_size(u[1], 1, 2048), "width": draw_width(u[3], 16, 16384)}
 
 
-def tensor_elements(p) -> int:
+def tensor_element_count(p) -> int:
     return element_count(p["batch"], p["rows"], p["width"])
 
 
@@ -36,7 +47,7 @@ def make_tensor(make, p):
 
 
 def draw_activation_parameters(u):
-    return {"form": choose_option(u[4], ACTIVATIONS), **draw_tensor_shape(u)}
+    return {"form": choose_option(u[4], DRAWN_ACTIVATIONS), **draw_tensor_shape(u)}
 
 
 def build_activation(make, p):
@@ -48,7 +59,10 @@ def build_activation(make, p):
 
 def count_activation_work(p):
     return ForwardWork(
-        tensor_elements(p), tensor_elements(p), tensor_elements(p), saved_for_backward=tensor_elements(p)
+        tensor_element_count(p),
+        tensor_element_count(p),
+        tensor_element_count(p),
+        saved_for_backward=tensor_element_count(p),
     )
 
 
@@ -66,7 +80,7 @@ def build_rescaling(make, p):
 def count_rescaling_work(p):
     """Counts two kernels in eager mode, three from bytes; includes writing and reading the intermediates between
     them."""
-    size = tensor_elements(p)
+    size = tensor_element_count(p)
     intermediates = 2 * size if not p["from_bytes"] else 4 * size
     if p["from_bytes"]:
         return ForwardWork(2 * size, 0, size, intermediates=intermediates, other_bytes=size)
@@ -94,7 +108,7 @@ def build_reshape(make, p):
 
 
 def count_reshape_work(p):
-    return ForwardWork(0, tensor_elements(p), tensor_elements(p))
+    return ForwardWork(0, tensor_element_count(p), tensor_element_count(p))
 
 
 def draw_dropout_parameters(u):
@@ -107,7 +121,9 @@ def build_dropout(make, p):
 
 
 def count_dropout_work(p):
-    return ForwardWork(tensor_elements(p), tensor_elements(p), tensor_elements(p), other_bytes=tensor_elements(p))
+    return ForwardWork(
+        tensor_element_count(p), tensor_element_count(p), tensor_element_count(p), other_bytes=tensor_element_count(p)
+    )
 
 
 def draw_two_operand_parameters(u):
@@ -119,8 +135,8 @@ def make_second_operand(make, p):
     return make.make_input(*shapes.get(p["form"], (1,)))
 
 
-def second_operand_elements(p) -> int:
-    return {"same": tensor_elements(p), "row": p["batch"] * p["rows"], "last": p["width"]}.get(p["form"], 1)
+def second_operand_element_count(p) -> int:
+    return {"same": tensor_element_count(p), "row": p["batch"] * p["rows"], "last": p["width"]}.get(p["form"], 1)
 
 
 def build_add(make, p):
@@ -129,7 +145,9 @@ def build_add(make, p):
 
 
 def count_add_work(p):
-    return ForwardWork(tensor_elements(p), tensor_elements(p) + second_operand_elements(p), tensor_elements(p))
+    return ForwardWork(
+        tensor_element_count(p), tensor_element_count(p) + second_operand_element_count(p), tensor_element_count(p)
+    )
 
 
 def build_multiply(make, p):
@@ -138,8 +156,8 @@ def build_multiply(make, p):
 
 
 def count_multiply_work(p):
-    both = tensor_elements(p) + second_operand_elements(p)
-    return ForwardWork(tensor_elements(p), both, tensor_elements(p), saved_for_backward=both)
+    both = tensor_element_count(p) + second_operand_element_count(p)
+    return ForwardWork(tensor_element_count(p), both, tensor_element_count(p), saved_for_backward=both)
 
 
 def draw_concatenate_parameters(u):
@@ -152,7 +170,7 @@ def build_concatenate(make, p):
 
 
 def count_concatenate_work(p):
-    return ForwardWork(0, p["parts"] * tensor_elements(p), p["parts"] * tensor_elements(p))
+    return ForwardWork(0, p["parts"] * tensor_element_count(p), p["parts"] * tensor_element_count(p))
 
 
 def draw_cast_parameters(u):
@@ -160,15 +178,15 @@ def draw_cast_parameters(u):
 
 
 def build_cast(make, p):
-    x, to = make_tensor(make, p), make.dtype_of(p["to"])
+    x, to = make_tensor(make, p), make.to_torch_dtype(p["to"])
     if to == make.dtype:
         return BuiltOperation(lambda: x.clone(), [x])
     return BuiltOperation(lambda: x.to(to), [x])
 
 
 def count_cast_work(p):
-    out = tensor_elements(p) * (4 if p["to"] == "fp32" else 2)
-    return ForwardWork(0, tensor_elements(p), 0, other_bytes=out)
+    out = tensor_element_count(p) * (4 if p["to"] == "fp32" else 2)
+    return ForwardWork(0, tensor_element_count(p), 0, other_bytes=out)
 
 
 def draw_reduce_parameters(u):
@@ -187,7 +205,7 @@ def build_reduce(make, p):
 
 def count_reduce_work(p):
     left = {"last": p["batch"] * p["rows"], "rows": p["batch"] * p["width"], "all": 1}[p["over"]]
-    return ForwardWork(tensor_elements(p), tensor_elements(p), left)
+    return ForwardWork(tensor_element_count(p), tensor_element_count(p), left)
 
 
 def draw_input_parameters(u):
@@ -216,18 +234,32 @@ def count_input_work(p):
 KINDS = [
     OperationKind("activation", 760, 5, draw_activation_parameters, build_activation, count_activation_work),
     OperationKind("rescaling", 240, 5, draw_rescaling_parameters, build_rescaling, count_rescaling_work),
-    OperationKind("reshape", 300, 5, draw_reshape_parameters, build_reshape, count_reshape_work, passes=(FORWARD,)),
+    OperationKind(
+        "reshape", 300, 5, draw_reshape_parameters, build_reshape, count_reshape_work, passes=(PASS_FORWARD,)
+    ),
     OperationKind("dropout", 240, 5, draw_dropout_parameters, build_dropout, count_dropout_work),
     OperationKind("add", 320, 5, draw_two_operand_parameters, build_add, count_add_work),
     OperationKind("multiply", 320, 5, draw_two_operand_parameters, build_multiply, count_multiply_work),
     OperationKind(
-        "concatenate", 280, 5, draw_concatenate_parameters, build_concatenate, count_concatenate_work, passes=(FORWARD,)
+        "concatenate",
+        280,
+        5,
+        draw_concatenate_parameters,
+        build_concatenate,
+        count_concatenate_work,
+        passes=(PASS_FORWARD,),
     ),
-    OperationKind("cast", 140, 5, draw_cast_parameters, build_cast, count_cast_work, passes=(FORWARD,)),
+    OperationKind("cast", 140, 5, draw_cast_parameters, build_cast, count_cast_work, passes=(PASS_FORWARD,)),
     OperationKind(
-        "reduce", 160, 6, draw_reduce_parameters, build_reduce, count_reduce_work, passes=(FORWARD, FORWARD, "backward")
+        "reduce",
+        160,
+        6,
+        draw_reduce_parameters,
+        build_reduce,
+        count_reduce_work,
+        passes=(PASS_FORWARD, PASS_FORWARD, "backward"),
     ),
     OperationKind(
-        "input", 240, 5, draw_input_parameters, build_input, count_input_work, passes=(FORWARD,), in_graph=False
+        "input", 240, 5, draw_input_parameters, build_input, count_input_work, passes=(PASS_FORWARD,), in_graph=False
     ),
 ]

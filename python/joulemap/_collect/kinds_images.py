@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from .kind import BuiltOperation, ForwardWork, OperationKind, choose_option, draw_size, draw_width, element_count
-from .kinds_products import ALL_PASSES, PRODUCT_DTYPES
+from .kinds_products import DRAWN_PASSES, PRODUCT_DTYPES
 
-CONVOLUTION_FORMS = ("plain", "one", "depthwise", "plain", "one", "grouped", "plain", "plain")
+DRAWN_CONVOLUTION_FORMS = ("plain", "one", "depthwise", "plain", "one", "grouped", "plain", "plain")
 
 
 def draw_convolution_parameters(u):
-    form, kernel = choose_option(u[5], CONVOLUTION_FORMS), choose_option(u[4], (3, 3, 3, 3, 5, 7, 2, 4))
+    form, kernel = choose_option(u[5], DRAWN_CONVOLUTION_FORMS), choose_option(u[4], (3, 3, 3, 3, 5, 7, 2, 4))
     channels = 3 if u[1] < 0.06 and form == "plain" else draw_width(u[1], 8, 2048)
     out, groups = draw_width(u[2], 8, 2048), 1
     if form == "one":
@@ -51,7 +51,7 @@ def output_side(size: int, kernel: int, stride: int, padding: int, dilation: int
     return max(0, (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1)
 
 
-def output_pixels(p) -> int:
+def output_pixel_count(p) -> int:
     dilation = p.get("dilation", 1)
     height = output_side(p["height"], p["kernel"], p["stride"], p["padding"], dilation)
     width_parameters = (value_along_width(p, name) for name in ("kernel", "stride", "padding"))
@@ -71,7 +71,7 @@ def build_convolution(make, p):
 
 
 def count_convolution_work(p):
-    out_pixels = output_pixels(p)
+    out_pixels = output_pixel_count(p)
     into = element_count(p["batch"], p["channels"], p["height"], p["width"])
     filters = element_count(p["out"], p["channels"] // p["groups"], *height_and_width(p, "kernel"))
     flops = 2 * p["batch"] * out_pixels * filters
@@ -103,7 +103,7 @@ def count_pooling_work(p):
     image = p["batch"] * p["channels"]
     if p["form"] == "adaptive":
         return ForwardWork(image * p["height"] * p["width"], image * p["height"] * p["width"], image * p["out"] ** 2)
-    outputs = image * output_pixels(p)
+    outputs = image * output_pixel_count(p)
     indices = 8 * outputs if p["form"] == "max" else 0
     return ForwardWork(outputs * p["kernel"] ** 2, image * p["height"] * p["width"], outputs, other_bytes=indices)
 
@@ -117,7 +117,7 @@ def draw_image_shape(u):
     }
 
 
-def image_elements(p) -> int:
+def image_element_count(p) -> int:
     return element_count(p["batch"], p["channels"], p["height"], p["width"])
 
 
@@ -141,7 +141,7 @@ def padded_size(p) -> tuple[int, int]:
 
 def count_padding_work(p):
     outputs = element_count(p["batch"], p["channels"], *padded_size(p))
-    return ForwardWork(outputs, image_elements(p), outputs)
+    return ForwardWork(outputs, image_element_count(p), outputs)
 
 
 def draw_resize_parameters(u):
@@ -161,7 +161,7 @@ def build_resize(make, p):
 
 def count_resize_work(p):
     outputs = p["batch"] * p["channels"] * p["out"] ** 2
-    return ForwardWork(outputs, image_elements(p), outputs)
+    return ForwardWork(outputs, image_element_count(p), outputs)
 
 
 def draw_normalization_parameters(u):
@@ -191,7 +191,7 @@ def build_normalization(make, p):
 
 
 def count_normalization_work(p):
-    size = image_elements(p)
+    size = image_element_count(p)
     return ForwardWork(size, size, size, 2 * p["channels"], saved_for_backward=size)
 
 
@@ -204,7 +204,7 @@ KINDS = [
         build_convolution,
         count_convolution_work,
         PRODUCT_DTYPES,
-        ALL_PASSES,
+        DRAWN_PASSES,
     ),
     OperationKind("pooling", 420, 6, draw_pooling_parameters, build_pooling, count_pooling_work),
     OperationKind("padding", 240, 5, draw_padding_parameters, build_padding, count_padding_work),

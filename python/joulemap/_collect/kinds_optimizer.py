@@ -4,10 +4,10 @@ fused."""
 
 from __future__ import annotations
 
-from .kind import OPTIMIZER_STEP, BuiltOperation, ForwardWork, OperationKind, choose_option, draw_size
+from .kind import PASS_OPTIMIZER_STEP, BuiltOperation, ForwardWork, OperationKind, choose_option, draw_size
 
 # Optimizer state read and written besides parameter and gradient, in tensors of the parameter's size.
-STATE_TENSORS = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "rmsprop": 1}
+STATE_TENSOR_COUNTS = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "rmsprop": 1}
 
 
 def draw_optimizer_parameters(u):
@@ -44,7 +44,7 @@ def make_optimizer(torch, form: str, way: str, parameters):
 
 
 def count_optimizer_work(p):
-    states = STATE_TENSORS[p["form"]]
+    states = STATE_TENSOR_COUNTS[p["form"]]
     return ForwardWork((2 + 4 * states) * p["elements"], (2 + states) * p["elements"], (1 + states) * p["elements"])
 
 
@@ -57,7 +57,7 @@ KINDS = [
         build_optimizer,
         count_optimizer_work,
         ("fp32", "fp32", "bf16"),
-        (OPTIMIZER_STEP,),
+        (PASS_OPTIMIZER_STEP,),
         False,
     )
 ]

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from .kind import (
-    BACKWARD,
-    BACKWARD_WEIGHTS,
-    FORWARD,
+    PASS_BACKWARD,
+    PASS_BACKWARD_WEIGHTS,
+    PASS_FORWARD,
     BuiltOperation,
     ForwardWork,
     OperationKind,
@@ -132,9 +132,9 @@ def count_loss_work(p):
     return ForwardWork(size, size, size, 0, saved_for_backward=size, other_bytes=8 * p["rows"])
 
 
-ALL_PASSES = (FORWARD, BACKWARD, FORWARD, BACKWARD_WEIGHTS, BACKWARD, FORWARD)
+DRAWN_PASSES = (PASS_FORWARD, PASS_BACKWARD, PASS_FORWARD, PASS_BACKWARD_WEIGHTS, PASS_BACKWARD, PASS_FORWARD)
 KINDS = [
-    OperationKind("dense", 1100, 4, draw_dense_parameters, build_dense, count_dense_work, PRODUCT_DTYPES, ALL_PASSES),
+    OperationKind("dense", 1100, 4, draw_dense_parameters, build_dense, count_dense_work, PRODUCT_DTYPES, DRAWN_PASSES),
     OperationKind("bmm", 350, 5, draw_bmm_parameters, build_bmm, count_bmm_work, PRODUCT_DTYPES),
     OperationKind(
         "attention",

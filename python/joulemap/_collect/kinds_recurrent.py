@@ -4,7 +4,16 @@ real programs: their many launches are part of the time of a call."""
 
 from __future__ import annotations
 
-from .kind import BACKWARD, FORWARD, BuiltOperation, ForwardWork, OperationKind, choose_option, draw_size, draw_width
+from .kind import (
+    PASS_BACKWARD,
+    PASS_FORWARD,
+    BuiltOperation,
+    ForwardWork,
+    OperationKind,
+    choose_option,
+    draw_size,
+    draw_width,
+)
 
 GATE_COUNTS = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 # Maximum time steps over all layers: each step waits for the previous one, so longer calls take too long to measure.
@@ -69,7 +78,7 @@ KINDS = [
         build_recurrent,
         count_recurrent_work,
         RECURRENT_DTYPES,
-        (FORWARD, BACKWARD),
+        (PASS_FORWARD, PASS_BACKWARD),
         False,
     )
 ]

@@ -8,7 +8,7 @@ import json
 import math
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
-from .kind import BACKWARD, BACKWARD_WEIGHTS, FORWARD
+from .kind import PASS_BACKWARD, PASS_BACKWARD_WEIGHTS, PASS_FORWARD
 
 DTYPE_NAMES = {"float": "fp32", "c10::Half": "fp16", "c10::BFloat16": "bf16"}
 ACTIVATION_FORMS = {name: name for name in "relu gelu silu sigmoid hardswish tanh leaky_relu".split()}
@@ -280,8 +280,8 @@ def read_network_operations(line: dict) -> Iterator[NetworkOperation]:
         operation = classify_call(call) if phase in ("forward", "backward") and call.sizes else None
         row = None
         if operation:
-            which = FORWARD if phase == "forward" else BACKWARD
+            which = PASS_FORWARD if phase == "forward" else PASS_BACKWARD
             if phase == "backward" and operation[0] == "convolution" and operation[1]["channels"] <= 4:
-                which = BACKWARD_WEIGHTS
+                which = PASS_BACKWARD_WEIGHTS
             row = OperationRow(operation[0], operation[1], compute_dtype(call, operation[0], run), which)
         yield NetworkOperation(row, f"{short} {node}".strip(), phase, count, time_us * 1e-6 / count, launches / count)

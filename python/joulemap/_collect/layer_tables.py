@@ -11,7 +11,7 @@ from typing import Iterable, Sequence
 from . import design, layer_rows, networks, tables
 
 LAYER_COLUMNS = "kind parameters dtype pass source count time_s launches".split()
-BUSY_COLUMNS = "setting busy_s kernels calls slice".split()
+BUSY_TIME_COLUMNS = "setting busy_s kernels calls slice".split()
 
 
 def write_layer_tables(lines: Iterable[dict], earlier: Path, out: Path) -> dict[str, int]:
@@ -19,7 +19,7 @@ def write_layer_tables(lines: Iterable[dict], earlier: Path, out: Path) -> dict[
     family = {
         f"{network.package}/{network.name}": network.family
         for held_out in (False, True)
-        for network in networks.all_networks(held_out)
+        for network in networks.list_all_networks(held_out)
     }
     sums = {layer_row_key(line): parse_layer_sums(line) for line in tables.read_csv_records(earlier / "layers.csv.gz")}
     busy: dict[str, dict] = {line["setting"]: line for line in tables.read_csv_records(earlier / "busy.csv.gz")}
@@ -49,7 +49,7 @@ def write_layer_tables(lines: Iterable[dict], earlier: Path, out: Path) -> dict[
         for key, (count, time_s, launches) in sorted(sums.items())
     ]
     write_gzipped_table(layers, LAYER_COLUMNS, out / "layers.csv.gz")
-    write_gzipped_table([busy[name] for name in sorted(busy)], BUSY_COLUMNS, out / "busy.csv.gz")
+    write_gzipped_table([busy[name] for name in sorted(busy)], BUSY_TIME_COLUMNS, out / "busy.csv.gz")
     return {"layers": len(layers), "busy": len(busy)}
 
 

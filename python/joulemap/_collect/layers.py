@@ -26,8 +26,8 @@ COMPOSITE_OPERATIONS = {
         "one_hot pixel_shuffle multi_head_attention_forward"
     ).split()
 }
-BACKWARD_PREFIX = "autograd::engine::evaluate_function: "
-OPTIMIZER_PREFIX = "Optimizer.step"
+BACKWARD_EVENT_PREFIX = "autograd::engine::evaluate_function: "
+OPTIMIZER_EVENT_PREFIX = "Optimizer.step"
 WARM_UP_STEPS = 2
 
 
@@ -67,7 +67,7 @@ def sum_trace_by_operation(events: list[dict]) -> dict:
     calls, parents = find_parent_calls([event for event in events if event.get("cat") in ("cpu_op", "user_annotation")])
     numbers = [call.get("args", {}).get("External id") for call in calls]
     by_id = {number: index for index, number in enumerate(numbers) if number is not None}
-    forward_calls = forward_call_by_sequence(calls, parents)
+    forward_calls = map_sequence_to_forward_call(calls, parents)
     sums_of_operations: dict[OperationIdentity, list[float]] = {}
     counted: set[tuple[OperationIdentity, int]] = set()
     busy_us = kernels = unassigned_us = 0.0
@@ -123,18 +123,18 @@ def enclosing_calls(index: Optional[int], parents: list[Optional[int]]) -> Itera
         index = parents[index]
 
 
-def forward_call_by_sequence(calls: list[dict], parents: list[Optional[int]]) -> dict[int, int]:
+def map_sequence_to_forward_call(calls: list[dict], parents: list[Optional[int]]) -> dict[int, int]:
     """Maps the sequence number of an autograd node to the forward call that created it: the last call with that
     number."""
     forward_calls = {}
     for index, call in enumerate(calls):
         number = call.get("args", {}).get("Sequence number", -1)
         if number >= 0 and call["name"].startswith("aten::") and call["name"] not in COMPOSITE_OPERATIONS:
-            forward_calls[number] = outermost_operation(index, calls, parents)
+            forward_calls[number] = find_outermost_operation(index, calls, parents)
     return forward_calls
 
 
-def outermost_operation(index: int, calls: list[dict], parents: list[Optional[int]]) -> int:
+def find_outermost_operation(index: int, calls: list[dict], parents: list[Optional[int]]) -> int:
     """Returns the outermost call that is not a wrapper; the innermost call if all are wrappers."""
     operations = [
         ancestor for ancestor in enclosing_calls(index, parents) if calls[ancestor]["name"].startswith("aten::")
@@ -148,14 +148,14 @@ def identify_operation(
 ) -> tuple[OperationIdentity, int]:
     for ancestor in enclosing_calls(index, parents):
         call = calls[ancestor]
-        if call["name"].startswith(OPTIMIZER_PREFIX):
+        if call["name"].startswith(OPTIMIZER_EVENT_PREFIX):
             return OperationIdentity("optimizer", call["name"], "", "", "", "", ""), ancestor
-        if call["name"].startswith(BACKWARD_PREFIX):
+        if call["name"].startswith(BACKWARD_EVENT_PREFIX):
             forward_call = forward_calls.get(call.get("args", {}).get("Sequence number", -1))
-            node = call["name"][len(BACKWARD_PREFIX) :]
-            inner = forward_call if forward_call is not None else outermost_operation(index, calls, parents)
+            node = call["name"][len(BACKWARD_EVENT_PREFIX) :]
+            inner = forward_call if forward_call is not None else find_outermost_operation(index, calls, parents)
             return identify_call("backward" if forward_call is not None else "accumulate", calls[inner], node), ancestor
-    inner = outermost_operation(index, calls, parents)
+    inner = find_outermost_operation(index, calls, parents)
     return identify_call("forward", calls[inner], ""), inner
 
 

@@ -12,7 +12,7 @@ import random
 from pathlib import Path
 
 from .design import DESIGN_SEED, OPERATION_KINDS, PlannedRow
-from .kind import FORWARD
+from .kind import PASS_FORWARD
 from .tables import parse_cell, read_csv_records
 
 
@@ -33,7 +33,7 @@ def plan_listed_rows(folder: Path) -> list[PlannedRow]:
 
 
 def is_measurable(line: dict) -> bool:
-    return line["kind"] in OPERATION_KINDS and line["pass"] == FORWARD
+    return line["kind"] in OPERATION_KINDS and line["pass"] == PASS_FORWARD
 
 
 def make_listed_row(line: dict, family: str) -> PlannedRow:

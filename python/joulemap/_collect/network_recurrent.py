@@ -34,7 +34,7 @@ def make_recurrent_network(torch: Any, name: str) -> Any:
             y, _ = self.layers(self.embedding(tokens))
             return self.head(y.mean(1) if self._is_per_text else y)
 
-    class Translation(nn.Module):
+    class TranslationNetwork(nn.Module):
         """An encoder whose last state initializes the decoder."""
 
         def __init__(self) -> None:
@@ -64,7 +64,7 @@ def make_recurrent_network(torch: Any, name: str) -> Any:
     if name == "lstm-lm":
         return TokenNetwork(nn.LSTM(650, 650, 2, dropout=0.5, **batch_first), WORD_COUNT, 650, 650, WORD_COUNT, False)
     if name == "gru-seq2seq":
-        return Translation()
+        return TranslationNetwork()
     if name == "bilstm-speech":
         return FrameNetwork(nn.LSTM(161, 512, 3, bidirectional=True, **batch_first), 1024, 29, False)
     if name == "bigru-text":

@@ -17,7 +17,7 @@ from .design import DESIGN_SEED
 from .kinds_optimizer import make_optimizer
 from .network_list import HELD_OUT_FAMILIES, TEXT_NETWORKS, TIMM_NETWORKS, TORCHVISION_NETWORKS
 from .network_texts import has_decoder, make_text_model
-from .tensors import matmul_precision
+from .tensors import use_matmul_precision
 
 CLASS_COUNT = 1000
 MLP_SIZES = {
@@ -59,7 +59,7 @@ class NetworkSetting(NamedTuple):
         return f"network {name} {self.batch}x{self.size} {self.dtype} {self.pass_name}"
 
 
-def all_networks(held_out: bool) -> list[Network]:
+def list_all_networks(held_out: bool) -> list[Network]:
     found = [Network("mlp", name, "mlp", (1024,)) for name in MLP_SIZES]
     for family, (name, _, _, sizes) in network_recurrent.RECURRENT_NETWORKS.items():
         found.append(Network("recurrent", name, family, sizes))
@@ -97,7 +97,7 @@ def draw_settings(network: Network, count: int) -> Iterator[NetworkSetting]:
 def plan_networks(each: int = 8, held_out: bool = False, package: Optional[str] = None) -> list[list[NetworkSetting]]:
     """Returns settings by network, networks in random order: an inference and a training run of each, then two more
     of each."""
-    networks = [one for one in all_networks(held_out) if package in (None, one.package)]
+    networks = [one for one in list_all_networks(held_out) if package in (None, one.package)]
     random.Random(DESIGN_SEED).shuffle(networks)
     settings = [list(draw_settings(network, each)) for network in networks]
     return [settings_of_network[first : first + 2] for first in range(0, each, 2) for settings_of_network in settings]
@@ -196,14 +196,14 @@ def make_setting_inputs(torch: Any, device: str, setting: NetworkSetting, model_
     }
 
 
-def make_torchvision(_: Any, network: Network) -> Any:
+def make_torchvision_network(_: Any, network: Network) -> Any:
     import torchvision
 
     more = {"init_weights": False} if network.name in ("googlenet", "inception_v3") else {}
     return torchvision.models.get_model(network.name, weights=None, **more)
 
 
-def make_timm(_: Any, network: Network) -> Any:
+def make_timm_network(_: Any, network: Network) -> Any:
     import timm
 
     return timm.create_model(network.name, pretrained=False, num_classes=CLASS_COUNT)
@@ -226,13 +226,13 @@ def make_recurrent(torch: Any, network: Network) -> Any:
 
 
 NETWORK_MAKERS = {
-    "torchvision": make_torchvision,
-    "timm": make_timm,
+    "torchvision": make_torchvision_network,
+    "timm": make_timm_network,
     "transformers": make_text_network,
     "mlp": make_mlp,
 }
 NETWORK_MAKERS |= {"recurrent": make_recurrent}
 
 
-def set_precision(torch: Any, setting: NetworkSetting) -> Any:
-    return matmul_precision(torch, setting.dtype)
+def use_setting_precision(torch: Any, setting: NetworkSetting) -> Any:
+    return use_matmul_precision(torch, setting.dtype)

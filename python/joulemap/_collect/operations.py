@@ -7,22 +7,22 @@ import math
 from typing import Any
 
 from .design import OPERATION_KINDS, PlannedRow
-from .kind import BACKWARD, BACKWARD_WEIGHTS
+from .kind import PASS_BACKWARD, PASS_BACKWARD_WEIGHTS
 from .measure import OperationCall
 from .tensors import TensorFactory
 
 # Total size, in bytes, of the copies that a cold row uses in turn: a copy is no longer in the cache when it is used
 # again.
 COLD_COPIES_BYTES = 150e6
-MAX_COPIES = 64
+MAX_TENSOR_COPIES = 64
 
 
 def tensor_copy_count(row: PlannedRow) -> int:
-    return min(MAX_COPIES, max(2, math.ceil(COLD_COPIES_BYTES / row.cost.bytes))) if row.is_cold else 1
+    return min(MAX_TENSOR_COPIES, max(2, math.ceil(COLD_COPIES_BYTES / row.cost.bytes))) if row.is_cold else 1
 
 
 def make_operation_calls(torch: Any, device: str, row: PlannedRow) -> list[OperationCall]:
-    gradients = row.pass_name in (BACKWARD, BACKWARD_WEIGHTS)
+    gradients = row.pass_name in (PASS_BACKWARD, PASS_BACKWARD_WEIGHTS)
     make = TensorFactory(torch, device, row.dtype, gradients)
     return [make_operation_call(torch, make, row) for _ in range(tensor_copy_count(row))]
 
@@ -31,7 +31,7 @@ def make_operation_call(torch: Any, make: TensorFactory, row: PlannedRow) -> Ope
     built = OPERATION_KINDS[row.kind].build_operation(make, row.parameters)
     if not make.requires_gradients:
         return built.forward
-    wanted = built.weights if row.pass_name == BACKWARD_WEIGHTS else [*built.inputs, *built.weights]
+    wanted = built.weights if row.pass_name == PASS_BACKWARD_WEIGHTS else [*built.inputs, *built.weights]
     output = built.forward()
     gradient = torch.randn_like(output)
     grad = torch.autograd.grad

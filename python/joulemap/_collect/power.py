@@ -43,7 +43,7 @@ class PowerEstimate(NamedTuple):
     samples: int
 
 
-def steady_power(samples: Sequence[PowerSample], begin_ns: int, end_ns: int) -> Optional[PowerEstimate]:
+def estimate_steady_power(samples: Sequence[PowerSample], begin_ns: int, end_ns: int) -> Optional[PowerEstimate]:
     """Estimates the steady power in [begin, end) by least squares; None if fewer than three samples cover it."""
     first_ns, last_ns = begin_ns + POWER_LAG_NS + STEADY_MARGIN_NS, end_ns + POWER_LAG_NS - STEADY_MARGIN_NS
     covered = [sample for sample in samples if first_ns <= sample.time_ns <= last_ns]
@@ -174,7 +174,7 @@ class NvmlGpu:
 class SimulatedGpu:
     """Simulated GPU with constant power, for testing the collector without one."""
 
-    WATTS = 100.0
+    SIMULATED_POWER_W = 100.0
 
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self.mean_power = RunningMean()
@@ -184,7 +184,7 @@ class SimulatedGpu:
     def read_samples(self) -> None:
         now_ns = self._clock_ns()
         while self._next_ns <= now_ns:
-            self.samples.append(PowerSample(self._next_ns, self.WATTS))
+            self.samples.append(PowerSample(self._next_ns, self.SIMULATED_POWER_W))
             self._next_ns += 20_000_000
 
     def drop_samples_before(self, at_ns: int) -> None:

@@ -18,7 +18,7 @@ from .kind import Parameters, draw_size
 REAL_LAYERS_FILE = Path(__file__).resolve().parent / "real_layers.csv"
 # The parameter that scales with the batch size, by kind.
 BATCH_PARAMETER = {"dense": "rows", "embedding": "tokens", "loss": "rows"}
-MAX_BATCH = 256
+MAX_BATCH_SIZE = 256
 # Share of convolutions drawn as channels-last; the listed layers do not specify it.
 CHANNELS_LAST_SHARE = 0.3
 
@@ -62,7 +62,7 @@ def layers_of_kind(kind: str) -> list[RealLayer]:
 
 def scale_layer_to_batch(layer: RealLayer, u: float) -> Parameters:
     batch_parameter = BATCH_PARAMETER.get(layer.kind, "batch")
-    parameters = {**layer.parameters, batch_parameter: layer.parameters[batch_parameter] * draw_size(u, 1, MAX_BATCH)}
+    parameters = {**layer.parameters, batch_parameter: layer.parameters[batch_parameter] * draw_size(u, 1, MAX_BATCH_SIZE)}
     if "channels_last" in parameters:
         parameters["channels_last"] = u * 100 % 1 < CHANNELS_LAST_SHARE
     return parameters

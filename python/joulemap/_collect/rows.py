@@ -21,7 +21,7 @@ MIN_CALL_S = 3e-7
 # A shorter call (s) must be measured in a graph. Slightly below measure.MAX_GRAPH_CALL_S, since back-to-back calls
 # overlap.
 MIN_CALL_WITHOUT_GRAPH_S = 7e-4
-NEVER_IN_GRAPH = {"network", "compiled", "optimizer", "input", "recurrent"}
+KINDS_NEVER_IN_GRAPH = {"network", "compiled", "optimizer", "input", "recurrent"}
 # Failure text of early slices for lost power samples; such rows are no longer written.
 MISSING_SAMPLES_REASON = "too few samples of power"
 
@@ -48,7 +48,7 @@ class RowStore:
             if "failed" in line and line["failed"] != MISSING_SAMPLES_REASON
         }
         self.measurement_counts = Counter(line["key"] for line in read_measured_rows(folder))
-        self._keys_to_repeat = disturbed_networks(folder)
+        self._keys_to_repeat = find_disturbed_networks(folder)
         self.groups_not_in_graph = {line["not_in_graph"] for line in read_json_lines(folder) if "not_in_graph" in line}
         begun_file = folder / "begun"
         if begun_file.exists() and (key := begun_file.read_text()) and key not in self.measurement_counts:
@@ -107,7 +107,7 @@ def read_measured_rows(folder: Path) -> list[dict]:
     return list({(row["key"], row.get("slice"), row.get("repeat")): row for row in rows}.values())
 
 
-def disturbed_networks(folder: Path) -> set[str]:
+def find_disturbed_networks(folder: Path) -> set[str]:
     """Returns keys of host-bound networks whose host was disturbed in every measurement, or for which this is
     unknown."""
     busy_s = {line["layers_of"]: line["busy_us"] * 1e-6 for line in read_json_lines(folder) if "busy_us" in line}
@@ -117,16 +117,16 @@ def disturbed_networks(folder: Path) -> set[str]:
     for row in timed:
         fastest_launch_s[row["slice"]] = min(row["launch_s"], fastest_launch_s.get(row["slice"], row["launch_s"]))
     undisturbed = [row for row in timed if row["launch_s"] < MAX_LAUNCH_RATIO * fastest_launch_s[row["slice"]]]
-    undisturbed = [row for row in undisturbed if row.get("quiet_windows") or host_was_ahead(row, MAX_ISSUE_SHARE)]
+    undisturbed = [row for row in undisturbed if row.get("quiet_windows") or was_host_ahead(row, MAX_ISSUE_SHARE)]
     known = {row["key"] for row in undisturbed if has_plausible_time(row, busy_s.get(row["key"]))}
-    known |= {row["key"] for row in networks if host_was_ahead(row, SMALL_ISSUE_SHARE)}
+    known |= {row["key"] for row in networks if was_host_ahead(row, SMALL_ISSUE_SHARE)}
     host_bound = {
         row["key"] for row in networks if busy_s.get(row["key"], 0.0) < MIN_BUSY_SHARE * (row.get("time_s") or 0.0)
     }
     return host_bound - known
 
 
-def host_was_ahead(row: dict, share: float) -> bool:
+def was_host_ahead(row: dict, share: float) -> bool:
     """Returns whether issuing took the host less than `share` of the step time."""
     return 0.0 < (row.get("issue_s") or 0.0) < share * (row.get("time_s") or 0.0)
 
@@ -140,12 +140,12 @@ def has_plausible_time(row: dict, busy_s: Optional[float]) -> bool:
 
 def is_valid_row(row: dict, not_in_graph: set[str]) -> bool:
     """Returns False for rows that launched nothing, and for rows that ran without a graph although they are short."""
-    if row["kind"] in NEVER_IN_GRAPH or graph_group(row) in not_in_graph:
+    if row["kind"] in KINDS_NEVER_IN_GRAPH or capture_group_key(row) in not_in_graph:
         return True
     return row["time_s"] >= (MIN_CALL_S if row["way"] == "graph" else MIN_CALL_WITHOUT_GRAPH_S)
 
 
-def graph_group(row: dict) -> str:
+def capture_group_key(row: dict) -> str:
     """Returns the group of rows that run the same code: kind, form and pass."""
     form = dict(pair.split("=") for pair in row["parameters"].split(";")).get("form", "")
     return f"{row['kind']} {form} {row['pass']}"

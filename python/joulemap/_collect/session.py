@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Optional
 from . import rows
 from .counter import CounterReader, mean_power_w
 from .measure import NotCapturableError, RunResult
-from .power import POWER_LAG_NS, steady_power
+from .power import POWER_LAG_NS, estimate_steady_power
 from .windows import undisturbed_energy_j
 
 IDLE_TIME_S = 0.6
@@ -22,7 +22,7 @@ WARM_UP_S = 2.0
 ROWS_PER_GARBAGE_COLLECTION = 200
 RECOVERY_PAUSE_S = 0.1
 # Minimum steps of a network with long steps: power varies within a step.
-MIN_STEPS = 4
+MIN_NETWORK_STEPS = 4
 
 
 class PendingRow(NamedTuple):
@@ -62,7 +62,7 @@ class CollectorRun:
         time.sleep(min(IDLE_TIME_S, 5 * self.active_s))
         self.gpu.read_samples()
         # Excludes the beginning, during which power still falls.
-        idle = steady_power(self.gpu.samples, begin_ns + (time.monotonic_ns() - begin_ns) // 3, time.monotonic_ns())
+        idle = estimate_steady_power(self.gpu.samples, begin_ns + (time.monotonic_ns() - begin_ns) // 3, time.monotonic_ns())
         self.idle_w = idle.watts if idle else None
 
     def _show_progress(self, key: str) -> None:
@@ -84,7 +84,7 @@ class CollectorRun:
     ) -> None:
         """Measures one row. If `counted`, also tracks the energy counter, for long runs with varying power."""
         self._wait_for_clock_recovery()
-        key, group = identity["key"], rows.graph_group(identity)
+        key, group = identity["key"], rows.capture_group_key(identity)
         self.rows.begin_row(key)
         begin = time.monotonic()
         counter_reader = CounterReader(self.gpu.energy_j) if counted else contextlib.nullcontext()
@@ -93,7 +93,7 @@ class CollectorRun:
             with counter_reader:
                 calls = self.runner.allocate_calls(make_calls)
                 run = (
-                    self.runner.run_network(calls[0], active_s, MIN_STEPS)
+                    self.runner.run_network(calls[0], active_s, MIN_NETWORK_STEPS)
                     if counted
                     else self.runner.run_calls(calls, active_s, in_graph)
                 )
@@ -143,7 +143,7 @@ class CollectorRun:
 
     def _write_row(self, pending: PendingRow) -> None:
         run = pending.run_result
-        power = steady_power(self.gpu.samples, run.begin_ns, run.end_ns)
+        power = estimate_steady_power(self.gpu.samples, run.begin_ns, run.end_ns)
         if run.launch_mode == "graph" and run.time_s < rows.MIN_CALL_S:
             self.rows.add_failure(pending.identity["key"], "it launches nothing")
             return

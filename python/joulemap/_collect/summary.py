@@ -50,7 +50,7 @@ def group_table(title: str, rows: Sequence[MeasuredRow], name_of: Callable[[Meas
 
 def table_line(name: str, rows: Sequence[MeasuredRow]) -> str:
     distinct = len({row["key"] for row in rows})
-    times, joules = (format_spread([row[column] for row in rows]) for column in ("time_s", "energy_j"))
+    times, joules = (format_percentiles([row[column] for row in rows]) for column in ("time_s", "energy_j"))
     limited = sum(bool(row["limited"]) for row in rows) / len(rows)
     known = median([row["power_error_w"] / row["power_w"] for row in rows])
     powers = "..".join(f"{value:.0f}" for value in p10_median_p90([row["power_w"] for row in rows]))
@@ -67,7 +67,7 @@ def median(values: Sequence[float]) -> float:
     return p10_median_p90(values)[1]
 
 
-def format_spread(values: Sequence[float]) -> str:
+def format_percentiles(values: Sequence[float]) -> str:
     """Formats P10, median and P90 with one unit prefix, that of the median."""
     low, median_value, high = p10_median_p90(values)
     prefix, scale = next(
@@ -86,16 +86,16 @@ def repeats_table(rows: Sequence[MeasuredRow]) -> str:
         return "No row was measured twice."
     lines = ["| measured again | keys | energy differs by | time by | power by |", "|---|---|---|---|---|"]
     for where, group in (
-        ("same slice", repeats_within_slices(groups)),
-        ("other slices", repeats_across_slices(groups)),
+        ("same slice", group_repeats_within_slices(groups)),
+        ("other slices", group_repeats_across_slices(groups)),
     ):
-        lines += repeat_lines(where, group)
+        lines += format_repeat_lines(where, group)
     return "\n".join(
         [*lines, "", "Differences are standard deviations of one measurement, root mean square and median over keys."]
     )
 
 
-def repeats_within_slices(groups: Sequence[Sequence[MeasuredRow]]) -> list[list[MeasuredRow]]:
+def group_repeats_within_slices(groups: Sequence[Sequence[MeasuredRow]]) -> list[list[MeasuredRow]]:
     by_slice: dict = defaultdict(list)
     for group in groups:
         for row in group:
@@ -103,13 +103,13 @@ def repeats_within_slices(groups: Sequence[Sequence[MeasuredRow]]) -> list[list[
     return [group for group in by_slice.values() if len(group) > 1]
 
 
-def repeats_across_slices(groups: Sequence[Sequence[MeasuredRow]]) -> list[list[MeasuredRow]]:
+def group_repeats_across_slices(groups: Sequence[Sequence[MeasuredRow]]) -> list[list[MeasuredRow]]:
     """Returns the first row of each slice: another day, perhaps another card."""
     first_rows = [list({row["slice"]: row for row in reversed(group)}.values()) for group in groups]
     return [group for group in first_rows if len(group) > 1]
 
 
-def repeat_lines(where: str, groups: Sequence[Sequence[MeasuredRow]]) -> list[str]:
+def format_repeat_lines(where: str, groups: Sequence[Sequence[MeasuredRow]]) -> list[str]:
     by_name: dict = defaultdict(list)
     for group in groups:
         row = group[0]
@@ -118,12 +118,12 @@ def repeat_lines(where: str, groups: Sequence[Sequence[MeasuredRow]]) -> list[st
         by_name["from the host" if row["kind"] in ("input", "optimizer") else name].append(group)
     lines = []
     for name, group in sorted(by_name.items()):
-        differences = " | ".join(format_repeat_spread(group, column) for column in ("energy_j", "time_s", "power_w"))
+        differences = " | ".join(format_repeat_deviation(group, column) for column in ("energy_j", "time_s", "power_w"))
         lines.append(f"| {name}, {where} | {len(group)} | {differences} |")
     return lines
 
 
-def format_repeat_spread(groups: Sequence[Sequence[MeasuredRow]], column: str) -> str:
+def format_repeat_deviation(groups: Sequence[Sequence[MeasuredRow]], column: str) -> str:
     deviations = []
     for group in groups:
         logs = [math.log(row[column]) for row in group]

@@ -13,9 +13,9 @@ class TensorFactory:
 
     def __init__(self, torch: Any, device: str, dtype: str, gradients: bool) -> None:
         self.torch, self.device, self.requires_gradients = torch, device, gradients
-        self.dtype = self.dtype_of(dtype)
+        self.dtype = self.to_torch_dtype(dtype)
 
-    def dtype_of(self, name: str) -> Any:
+    def to_torch_dtype(self, name: str) -> Any:
         types = {"fp16": self.torch.float16, "bf16": self.torch.bfloat16, "uint8": self.torch.uint8}
         return types.get(name, self.torch.float32)
 
@@ -56,7 +56,7 @@ class TensorFactory:
 
 
 @contextlib.contextmanager
-def matmul_precision(torch: Any, name: str) -> Iterator[None]:
+def use_matmul_precision(torch: Any, name: str) -> Iterator[None]:
     """Sets the precision of 32-bit products and convolutions inside the context. fp32: full precision; tf32: TF32 in
     both; any other name: PyTorch's default, TF32 in convolutions only."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn

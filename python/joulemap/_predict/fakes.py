@@ -14,7 +14,7 @@ class FakeTensorFactory:
         self._torch, self._mode = torch, mode
         self._fakes: dict[int, tuple[Any, Any]] = {}
 
-    def fake_of(self, tensor: Any) -> Any:
+    def find_or_make_fake(self, tensor: Any) -> Any:
         if id(tensor) in self._fakes:
             return self._fakes[id(tensor)][1]
         torch = self._torch
@@ -30,7 +30,7 @@ class FakeTensorFactory:
     def replace_tensors(self, value: Any) -> Any:
         """Returns a copy of a list, dictionary or object with fake tensors."""
         if isinstance(value, self._torch.Tensor):
-            return self.fake_of(value)
+            return self.find_or_make_fake(value)
         if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
             return type(value)(self.replace_tensors(entry) for entry in value)
         if isinstance(value, dict):

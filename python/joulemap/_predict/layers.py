@@ -11,18 +11,18 @@ from . import elements, recurrent
 from .shapes import OperationSpec, to_batch_rows_width, tensors_in
 
 
-def dense_spec(rows: int, in_features: int, out: int, bias: bool) -> OperationSpec:
+def make_dense_spec(rows: int, in_features: int, out: int, bias: bool) -> OperationSpec:
     return OperationSpec("dense", "", {"rows": int(rows), "in": int(in_features), "out": int(out), "bias": int(bias)})
 
 
 def classify_dense(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     bias = name in ("addmm", "addmv", "_addmm_activation")
     x, w = args[1:3] if bias else args[:2]
-    return [dense_spec(x.shape[0], x.shape[1], w.shape[1] if w.dim() > 1 else 1, bias)]
+    return [make_dense_spec(x.shape[0], x.shape[1], w.shape[1] if w.dim() > 1 else 1, bias)]
 
 
 def classify_outer_product(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [dense_spec(outs[0].shape[0], 1, outs[0].shape[1], name == "addr")]
+    return [make_dense_spec(outs[0].shape[0], 1, outs[0].shape[1], name == "addr")]
 
 
 def classify_batched_product(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
@@ -32,14 +32,14 @@ def classify_batched_product(name: str, args: Sequence, outs: Sequence) -> Seque
     return [OperationSpec("bmm", "", {**{key: int(size) for key, size in sizes.items()}, "transposed": transposed})]
 
 
-def attention_spec(q: Any, k: Any, causal: bool) -> OperationSpec:
+def make_attention_spec(q: Any, k: Any, causal: bool) -> OperationSpec:
     sizes = {"batch": math.prod(q.shape[:-3]), "heads": q.shape[-3], "queries": q.shape[-2], "keys": k.shape[-2]}
     parameters = {key: int(size) for key, size in sizes.items()}
     return OperationSpec("attention", "", {**parameters, "width": int(q.shape[-1]), "causal": int(causal)})
 
 
 def classify_attention(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [attention_spec(args[0], args[1], any(argument is True for argument in args[3:6]))]
+    return [make_attention_spec(args[0], args[1], any(argument is True for argument in args[3:6]))]
 
 
 def is_channels_last(x: Any) -> bool:
@@ -142,7 +142,7 @@ def classify_padding(name: str, args: Sequence, outs: Sequence) -> Sequence[Oper
 def classify_resize(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     form = name.replace("_upsample", "upsample").split("_")[1].rstrip("123d")
     if args[0].dim() == 5:
-        return flat_resize_spec({"trilinear": "bilinear"}.get(form, form), args[0], outs[0])
+        return make_flat_resize_spec({"trilinear": "bilinear"}.get(form, form), args[0], outs[0])
     height, width = int(outs[0].shape[-2]), int(outs[0].shape[-1])
     parameters = image_parameters(args[0].shape) | {"out": height}
     parameters |= {} if height == width else {"out_height": height, "out_width": width}
@@ -158,14 +158,14 @@ def classify_batch_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[O
     return [OperationSpec("normalization", "batch" if is_training else "batch-inference", parameters)]
 
 
-def row_norm_spec(form: str, x: Any, shape: Sequence[int]) -> OperationSpec:
+def make_row_norm_spec(form: str, x: Any, shape: Sequence[int]) -> OperationSpec:
     channels = math.prod(int(size) for size in shape)
     parameters = {"batch": x.numel() // channels, "channels": channels, "height": 1, "width": 1}
     return OperationSpec("normalization", form, parameters)
 
 
 def classify_layer_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [row_norm_spec("rms" if "rms" in name else "layer", args[0], args[1])]
+    return [make_row_norm_spec("rms" if "rms" in name else "layer", args[0], args[1])]
 
 
 def classify_group_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
@@ -182,10 +182,10 @@ def classify_group_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[O
 
 def classify_grid_sample(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """grid_sample: costs as much as an interpolation to the size of the grid."""
-    return flat_resize_spec("bilinear", args[0], outs[0])
+    return make_flat_resize_spec("bilinear", args[0], outs[0])
 
 
-def flat_resize_spec(form: str, x: Any, out: Any) -> Sequence[OperationSpec]:
+def make_flat_resize_spec(form: str, x: Any, out: Any) -> Sequence[OperationSpec]:
     sizes = {"batch": 1, "channels": 1, "height": 1, "width": int(x.numel())}
     return [
         OperationSpec(
@@ -198,7 +198,7 @@ def classify_packed_attention(name: str, args: Sequence, outs: Sequence) -> Sequ
     """Attention kernels that scaled_dot_product_attention calls. In their tensors the heads come after the
     positions."""
     q, k = args[0].transpose(-3, -2), args[1].transpose(-3, -2)
-    return [attention_spec(q, k, any(argument is True for argument in args[3:]))]
+    return [make_attention_spec(q, k, any(argument is True for argument in args[3:]))]
 
 
 def classify_dropout(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
@@ -229,9 +229,9 @@ def classify_multi_head_attention(name: str, args: Sequence, outs: Sequence) -> 
     tokens = {"queries": int(x.shape[1]), "keys": int(args[1].shape[1]), "width": width // heads}
     attention_parameters = {"batch": int(x.shape[0]), "heads": heads, **tokens, "causal": 0}
     return [
-        dense_spec(rows, in_features, 3 * width, True),
+        make_dense_spec(rows, in_features, 3 * width, True),
         OperationSpec("attention", "", attention_parameters),
-        dense_spec(rows, width, in_features, True),
+        make_dense_spec(rows, width, in_features, True),
     ]
 
 
@@ -246,21 +246,21 @@ def classify_encoder_layer(name: str, args: Sequence, outs: Sequence) -> Sequenc
         "keys": int(x.shape[1]),
     }
     attention_parameters |= {"width": width // heads, "causal": 0}
-    norm, add = row_norm_spec("layer", x, [width]), OperationSpec("add", "same", shape)
+    norm, add = make_row_norm_spec("layer", x, [width]), OperationSpec("add", "same", shape)
     form = "gelu" if args[7] else "relu"
     between = OperationSpec("activation", form, {**shape, "width": inner})
     first = [
-        dense_spec(rows, width, 3 * width, True),
+        make_dense_spec(rows, width, 3 * width, True),
         OperationSpec("attention", "", attention_parameters),
-        dense_spec(rows, width, width, True),
+        make_dense_spec(rows, width, width, True),
         add,
     ]
     return [
         *first,
         norm,
-        dense_spec(rows, width, inner, True),
+        make_dense_spec(rows, width, inner, True),
         between,
-        dense_spec(rows, inner, width, True),
+        make_dense_spec(rows, inner, width, True),
         add,
         norm,
     ]

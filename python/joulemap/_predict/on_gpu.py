@@ -14,7 +14,7 @@ import sys
 import warnings
 from typing import Any, Callable, Iterator, Sequence
 
-from .layers import attention_spec, row_norm_spec
+from .layers import make_attention_spec, make_row_norm_spec
 from .recurrent import RecurrentKernels
 from .shapes import OperationSpec, is_tensor
 
@@ -83,7 +83,7 @@ class ReplacementKernels:
                 attn_mask = self._torch.zeros_like(attn_mask, dtype=q.dtype).masked_fill(~attn_mask, float("-inf"))
             unfused = self._torch.ops.aten._scaled_dot_product_attention_math
             return unfused(q, k, v, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
-        spec = attention_spec(q, k, is_causal)
+        spec = make_attention_spec(q, k, is_causal)
         if attn_mask is not None:  # a mask selects another kernel
             spec.parameters["masked"] = 1
         return self.single_kernel(spec, "aten.scaled_dot_product_attention", [*q.shape[:-1], v.shape[-1]], q, k, v)
@@ -101,7 +101,7 @@ class ReplacementKernels:
         if not self.is_traced((x,)):
             return self._torch.ops.aten.rms_norm.default.decompose(x, normalized_shape, weight, eps)
         tensors = (x,) if weight is None else (x, weight)
-        return self.single_kernel(row_norm_spec("rms", x, normalized_shape), "aten.rms_norm", x.shape, *tensors)
+        return self.single_kernel(make_row_norm_spec("rms", x, normalized_shape), "aten.rms_norm", x.shape, *tensors)
 
     def softmax(self, x, dim, dtype=None):
         return self._torch.ops.aten._softmax(self._cast_unrecorded(x, dtype), dim, False)

@@ -18,7 +18,7 @@ from .shapes import OperationSpec
 
 SCHEMA = "joulemap.operations/1"
 OPTIMIZER_FORMS = ("sgd", "momentum", "adam", "adamw", "rmsprop")
-FORM_OF_OPTIMIZER = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw", "RMSprop": "rmsprop"}
+FORM_BY_OPTIMIZER_CLASS = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw", "RMSprop": "rmsprop"}
 
 
 def list_operations(
@@ -216,7 +216,7 @@ def optimizer_form(optimizer: Union[str, Any]) -> tuple[Optional[str], dict[str,
             raise ValueError(f"unknown optimizer {optimizer}; choose from {', '.join(OPTIMIZER_FORMS)}")
         return optimizer, {"fused": 0, "foreach": 1}
     settings = optimizer.defaults
-    form = FORM_OF_OPTIMIZER.get(type(optimizer).__name__)
+    form = FORM_BY_OPTIMIZER_CLASS.get(type(optimizer).__name__)
     if form == "sgd" and settings.get("momentum"):
         form = "momentum"
     fused = bool(settings.get("fused"))

@@ -14,8 +14,8 @@ import contextlib
 from typing import Any, Iterator, Optional, Sequence
 
 from .elements import dtype_name
-from .layers import attention_spec, classify_operation, dense_spec
-from .scalar_values import ScalarValues
+from .layers import make_attention_spec, classify_operation, make_dense_spec
+from .scalar_values import ScalarValueTracker
 from .shapes import OperationSpec, tensors_in
 
 # Operations that launch nothing: PyTorch's internal bookkeeping on fake tensors.
@@ -30,7 +30,7 @@ OPERATIONS_WITHOUT_LAUNCH = {
 OPERATIONS_WITHOUT_LAUNCH |= {"size", "stride", "sym_size", "sym_stride", "sym_numel", "is_contiguous", "layout"}
 OPERATIONS_WITHOUT_LAUNCH |= {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
 # Views besides those that PyTorch itself marks as views.
-UNMARKED_VIEWS = {"_unsafe_view", "resize", "set", "as_strided", "unsafe_split", "unsafe_split_with_sizes"}
+UNMARKED_VIEW_OPERATIONS = {"_unsafe_view", "resize", "set", "as_strided", "unsafe_split", "unsafe_split_with_sizes"}
 # Operations of a node that together form its one backward operation, by the kind of the forward operation.
 BACKWARD_OPERATIONS_BY_KIND = {
     "dense": {"mm", "sum", "t", "view", "transpose", "unsqueeze", "squeeze", "mv", "mul", "expand"},
@@ -136,17 +136,17 @@ class OperationTrace:
         forward = self._operation_of_node.get(node._sequence_nr()) if node is not None else None
         if forward is not None and self._record_gradient(forward, name, args, node):
             return
-        layer = self._layer_of(node, forward)
+        layer = self._find_layer(node, forward)
         source = f"{func.namespace}.{name}"
         main_input = dtype_determining_tensor(name, tensors_in(args), outs)
-        if is_view(func) or name in UNMARKED_VIEWS:
+        if is_view(func) or name in UNMARKED_VIEW_OPERATIONS:
             specs: Optional[Sequence[OperationSpec]] = [OperationSpec("view", "", {"batch": 1, "rows": 1, "width": 1})]
         else:
             specs = classify_operation(func, name, args, outs) if func.namespace in ("aten", "prims") else None
         if name.startswith("nll_loss") and self._merge_log_softmax_into_loss(specs):
             return
         if specs is None:
-            specs = [self._unknown_spec(func.namespace, source, layer, args, outs)]
+            specs = [self._make_unknown_spec(func.namespace, source, layer, args, outs)]
         if in_place and node is None:
             self._reclaim_nodes_of_clone()
         for spec in specs:
@@ -161,7 +161,7 @@ class OperationTrace:
         self._claim_nodes(last)
         return True
 
-    def _layer_of(self, node: Any, forward: Optional[dict]) -> str:
+    def _find_layer(self, node: Any, forward: Optional[dict]) -> str:
         if forward is not None and "layer" in forward:
             return forward["layer"]
         if node is not None and hasattr(node, "variable"):
@@ -169,11 +169,11 @@ class OperationTrace:
         return self.module_path_stack[-1] if self.module_path_stack else ""
 
     def record_unknown(self, name: str, namespace: str, args: Sequence, outs: Sequence) -> None:
-        layer, source = self._layer_of(None, None), f"{namespace}.{name}"
-        spec = self._unknown_spec(namespace, source, layer, args, outs)
+        layer, source = self._find_layer(None, None), f"{namespace}.{name}"
+        spec = self._make_unknown_spec(namespace, source, layer, args, outs)
         self.record_spec(spec, source, dtype_determining_tensor(name, tensors_in(args), outs), layer)
 
-    def _unknown_spec(self, namespace: str, source: str, layer: str, args: Sequence, outs: Sequence) -> OperationSpec:
+    def _make_unknown_spec(self, namespace: str, source: str, layer: str, args: Sequence, outs: Sequence) -> OperationSpec:
         known = namespace in ("aten", "prims")
         reason = "an operation of unknown kind" if known else f"an operation of the library {namespace}"
         self.unknown_operations.append({"layer": layer, "source": source, "reason": reason, "bounded": True})
@@ -226,7 +226,7 @@ class OperationTrace:
         if into and not weights:
             sizes = forward["parameters"]
             self.record_spec(
-                dense_spec(sizes["rows"], sizes["out"], sizes["in"], False), forward["source"], None, forward["layer"]
+                make_dense_spec(sizes["rows"], sizes["out"], sizes["in"], False), forward["source"], None, forward["layer"]
             )
             self.operations[-1]["dtype"] = forward["dtype"]
             return True
@@ -255,7 +255,7 @@ def make_dispatch_mode(torch: Any, recorder: OperationTrace) -> Any:
 
     node_of = torch._C._current_autograd_node
     plain: dict[Any, str] = {}
-    scalars = ScalarValues(torch)
+    scalars = ScalarValueTracker(torch)
 
     class DispatchRecorder(TorchDispatchMode):
         supports_higher_order_operators = True
@@ -271,7 +271,7 @@ def make_dispatch_mode(torch: Any, recorder: OperationTrace) -> Any:
             if name in OPERATIONS_WITHOUT_LAUNCH:
                 return func(*args, **(kwargs or {}))
             out = (
-                scalars.scalar_of_tensor(args[0]) if name == "_local_scalar_dense" else fake_outputs(torch, name, args)
+                scalars.read_scalar(args[0]) if name == "_local_scalar_dense" else make_fake_outputs(torch, name, args)
             )
             out = func(*args, **(kwargs or {})) if out is None else out
             outs = tensors_in(out) if isinstance(out, (list, tuple)) else tensors_in([out])
@@ -291,7 +291,7 @@ def record_higher_order_operator(torch: Any, recorder: OperationTrace, func: Any
     outs = tensors_in(out) if isinstance(out, (list, tuple)) else tensors_in([out])
     name = func.name()
     if name == "flex_attention":
-        recorder.record_spec(attention_spec(args[0], args[1], False), f"higher_order.{name}", args[0])
+        recorder.record_spec(make_attention_spec(args[0], args[1], False), f"higher_order.{name}", args[0])
     else:
         recorder.record_unknown(name, "higher_order", args, outs)
     return out
@@ -300,7 +300,7 @@ def record_higher_order_operator(torch: Any, recorder: OperationTrace, func: Any
 OPERATIONS_WITH_KEYWORD_TENSORS = {"_scaled_dot_product_flash_attention_for_cpu"}
 
 
-def fake_outputs(torch: Any, name: str, args: Sequence) -> Any:
+def make_fake_outputs(torch: Any, name: str, args: Sequence) -> Any:
     """Returns outputs of operations that PyTorch cannot run on fake tensors."""
     if name == "_native_multi_head_attention":
         return torch.empty_like(args[0]), torch.empty(0, device=args[0].device)

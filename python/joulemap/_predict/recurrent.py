@@ -163,7 +163,7 @@ class RecurrentKernels:
     def lstm_cell(self, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
         if not self._is_traced((x, w_ih)):
             return self._torch.ops.aten.lstm_cell.default.decompose(x, hx, w_ih, w_hh, b_ih, b_hh)
-        from_input, from_state = self._gate_products(x, hx[0], w_ih, w_hh)
+        from_input, from_state = self._compute_gate_products(x, hx[0], w_ih, w_hh)
         shapes = [list(hx[0].shape), list(hx[1].shape)]
         biases = [bias for bias in (b_ih, b_hh) if bias is not None]
         spec = make_gates_spec("lstm_cell", from_input)
@@ -172,11 +172,11 @@ class RecurrentKernels:
     def gru_cell(self, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
         if not self._is_traced((x, w_ih)):
             return self._torch.ops.aten.gru_cell.default.decompose(x, hx, w_ih, w_hh, b_ih, b_hh)
-        from_input, from_state = self._gate_products(x, hx, w_ih, w_hh)
+        from_input, from_state = self._compute_gate_products(x, hx, w_ih, w_hh)
         biases = [bias for bias in (b_ih, b_hh) if bias is not None]
         spec = make_gates_spec("gru_cell", from_input)
         shapes = [list(hx.shape)]
         return self._single_kernel(spec, "aten._thnn_fused_gru_cell", shapes, from_input, from_state, hx, *biases)[0]
 
-    def _gate_products(self, x: Any, state: Any, w_ih: Any, w_hh: Any) -> tuple:
+    def _compute_gate_products(self, x: Any, state: Any, w_ih: Any, w_hh: Any) -> tuple:
         return self._torch.matmul(x, w_ih.t()), self._torch.matmul(state, w_hh.t())

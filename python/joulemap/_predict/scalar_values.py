@@ -8,12 +8,12 @@ from typing import Any, Optional, Sequence
 from .shapes import tensors_in
 
 
-class ScalarValues:
+class ScalarValueTracker:
     """Values for the few places where a model reads a number from a tensor. Scalars that follow from sizes are
     computed. Masks count as empty: `all` is true and `any` is false. A random number is never below the dropout
     probability. On a GPU, the host waits for such a value."""
 
-    VALUES_BY_OPERATION = {"all": True, "any": False, "lt": False}
+    ASSUMED_VALUE_BY_OPERATION = {"all": True, "any": False, "lt": False}
 
     def __init__(self, torch: Any) -> None:
         from torch.utils._python_dispatch import _disable_current_modes
@@ -41,7 +41,7 @@ class ScalarValues:
         elif tensors and None not in values and name != "_local_scalar_dense":
             value = self._compute_scalar(func, args)
         else:
-            value = self.VALUES_BY_OPERATION.get(name)
+            value = self.ASSUMED_VALUE_BY_OPERATION.get(name)
         if value is not None:
             self._known_scalars[id(out)] = (out, value)
 
@@ -63,7 +63,7 @@ class ScalarValues:
             ]
             return func(*real).item()
 
-    def scalar_of_tensor(self, tensor: Any) -> Any:
+    def read_scalar(self, tensor: Any) -> Any:
         return self._find_value(tensor)
 
 

@@ -88,7 +88,7 @@ double mean_energy(const ComparedSideValues& side) {
 
 // Factor that widens the intervals of entries: the variation between runs affects all entries of a run together, and is
 // known with the few degrees of freedom of the total.
-double run_variation_widening(const statistics::RunContrast& run, double level) {
+double run_variation_widening_factor(const statistics::RunContrast& run, double level) {
   constexpr double kMany = 1e6;
   return statistics::two_sided_t_quantile(level, run.degrees_of_freedom) /
          statistics::two_sided_t_quantile(level, kMany);
@@ -106,7 +106,7 @@ void set_compared_energy(std::optional<ComparedEnergy>& energy, const ComparedSi
   energy->high_j = energy->energy_j + half_width_j;
 }
 
-void judge_entry_difference(TwoSidedEntry& one, double alpha, double half_widths) {
+void fill_in_entry_difference(TwoSidedEntry& one, double alpha, double half_widths) {
   DifferenceEntry& entry = one.entry;
   const bool is_known = (!one.a.is_present || one.a.is_known) && (!one.b.is_present || one.b.is_known);
   set_compared_energy(entry.a, one.a, half_widths * one.contrast.standard_error_a, one.a.is_known);
@@ -136,7 +136,8 @@ double difference_p_value(const TwoSidedEntry& one, double factor) {
   return statistics::p_value_of_t_ratio(one.contrast.difference() / error_j, one.contrast.degrees_of_freedom);
 }
 
-std::vector<IdleDifference> compare_idle(std::span<const RecordingEntries> a, std::span<const RecordingEntries> b) {
+std::vector<IdleDifference> compare_idle_energy(std::span<const RecordingEntries> a,
+                                                std::span<const RecordingEntries> b) {
   std::map<std::pair<std::string, IdleCause>, IdleDifference> found;
   const auto add = [&](std::span<const RecordingEntries> side, double IdleDifference::*energy_j) {
     for (const RecordingEntries& recording : side) {
@@ -160,12 +161,12 @@ std::vector<IdleDifference> compare_idle(std::span<const RecordingEntries> a, st
 
 void compare_entries(std::span<const RecordingEntries> a, std::span<const RecordingEntries> b,
                      const statistics::RunContrast& run, RunDifference& difference) {
-  difference.idle = compare_idle(a, b);
+  difference.idle = compare_idle_energy(a, b);
   TwoSidedEntries gathered;
   collect_side_values(gathered, a, &TwoSidedEntry::a, {a.size(), b.size()});
   collect_side_values(gathered, b, &TwoSidedEntry::b, {a.size(), b.size()});
   const double alpha = 1 - difference.interval;
-  const double factor = run_variation_widening(run, difference.interval);
+  const double factor = run_variation_widening_factor(run, difference.interval);
   std::vector<double> probabilities;
   for (auto& [key, one] : gathered) {
     one.contrast =
@@ -184,7 +185,7 @@ void compare_entries(std::span<const RecordingEntries> a, std::span<const Record
   for (auto& [key, one] : gathered) {
     const double p = adjusted_p_values[index++];
     if (!std::isnan(p)) one.entry.p_adjusted = p;
-    judge_entry_difference(
+    fill_in_entry_difference(
         one, alpha,
         factor * statistics::two_sided_t_quantile(difference.entry_confidence, one.contrast.degrees_of_freedom));
     difference.entries.push_back(std::move(one.entry));

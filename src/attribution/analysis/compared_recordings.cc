@@ -16,7 +16,7 @@ Result<RunReports> read_rows(const std::string& file, RecordedSteps read, RowLev
   reports.energy_j = read.energy_j;
   ReportQuery query{.level = level};
   if (is_steady) {
-    query.time_range = steady_range(*reports.steady_state, read.is_probed);
+    query.time_range = make_steady_time_range(*reports.steady_state, read.is_probed);
     reports.steps_in_rows = static_cast<double>(reports.steady_state->steps + (read.is_probed ? 1 : 0));
   }
   Result<ReportResult> rows = build_report(files, query);
@@ -41,8 +41,8 @@ Result<OperatorRecording> read_operator_recording(const std::string& file, RunRe
   return recording;
 }
 
-Result<RunDifference> compare_work(std::span<const std::string> files, std::vector<RunReports> reports,
-                                   std::size_t of_a, const ComparisonQuery& query) {
+Result<RunDifference> compare_operator_work(std::span<const std::string> files, std::vector<RunReports> reports,
+                                            std::size_t of_a, const ComparisonQuery& query) {
   std::vector<OperatorRecording> recordings;
   for (std::size_t i = 0; i < files.size(); ++i) {
     Result<OperatorRecording> one = read_operator_recording(files[i], std::move(reports[i]));
@@ -74,7 +74,7 @@ Result<RunDifference> compare_recordings(std::span<const std::string> a, std::sp
     if (!one) return std::move(one).error();
     reports.push_back(std::move(*one));
   }
-  if (level == RowLevel::work) return compare_work(files, std::move(reports), a.size(), query);
+  if (level == RowLevel::work) return compare_operator_work(files, std::move(reports), a.size(), query);
   const std::span<const RunReports> all = reports;
   return compare_runs(all.first(a.size()), all.subspan(a.size()), query);
 }

@@ -17,7 +17,7 @@ double units_per_recording(const ComparedRun& side) {
   return side.units / static_cast<double>(std::max<std::size_t>(side.recordings.size(), 1));
 }
 
-void note_whole_runs(RunDifference& difference, bool is_whole_run_requested) {
+void add_unit_and_step_diagnostics(RunDifference& difference, bool is_whole_run_requested) {
   const double a = units_per_recording(difference.a);
   const double b = units_per_recording(difference.b);
   if (difference.per != "run" && std::abs(b / a - 1) > kMaxRelativeUnitDifference) {
@@ -40,7 +40,7 @@ void note_whole_runs(RunDifference& difference, bool is_whole_run_requested) {
                               "mark steps with jm.step(), or record more steps"});
 }
 
-void note_unsettled_runs(RunDifference& difference, std::string_view letter, const ComparedRun& side) {
+void add_unsettled_run_diagnostics(RunDifference& difference, std::string_view letter, const ComparedRun& side) {
   for (const ComparedRecording& recording : side.recordings) {
     if (!recording.exclusion || recording.exclusion->is_settled) continue;
     difference.diagnostics.add(
@@ -51,7 +51,7 @@ void note_unsettled_runs(RunDifference& difference, std::string_view letter, con
 }
 
 // Fraction of the energy that GPUs used while idle; empty if other domains are counted.
-std::optional<double> idle_energy_fraction(const ReportResult& rows) {
+std::optional<double> idle_gpu_energy_fraction(const ReportResult& rows) {
   double all_j = 0;
   for (const DomainEnergy& domain : rows.domains) {
     if (!domain.is_counted || !domain.joules || domain.provenance != Provenance::measured) continue;
@@ -69,7 +69,7 @@ void add_host_waiting_diagnostic(RunDifference& difference, std::span<const RunR
   if (std::min(a.size(), b.size()) >= kMinRecordingsPerSide) return;
   double most = 0;
   for (const auto& side : {a, b}) {
-    for (const RunReports& run : side) most = std::max(most, idle_energy_fraction(run.rows).value_or(0));
+    for (const RunReports& run : side) most = std::max(most, idle_gpu_energy_fraction(run.rows).value_or(0));
   }
   if (most <= kMinIdleEnergyFraction) return;
   difference.diagnostics.add(
@@ -107,9 +107,9 @@ void add_comparison_limit_diagnostics(RunDifference& difference, const std::set<
          fmt::format("not all recordings measured {}: excluded from the total", fmt::join(domains, ", ")),
          "run joulemap doctor on the machines that did not measure them"});
   }
-  if (!difference.is_steady) note_whole_runs(difference, is_whole_run_requested);
-  note_unsettled_runs(difference, "A", difference.a);
-  note_unsettled_runs(difference, "B", difference.b);
+  if (!difference.is_steady) add_unit_and_step_diagnostics(difference, is_whole_run_requested);
+  add_unsettled_run_diagnostics(difference, "A", difference.a);
+  add_unsettled_run_diagnostics(difference, "B", difference.b);
   if (!difference.failure_threshold ||
       *difference.failure_threshold >= difference.smallest_detectable_change.value_or(0))
     return;

@@ -17,7 +17,7 @@ constexpr std::size_t kPhaseCurveCells = 4096;
 // A cell that is busy for a smaller fraction of its time belongs to no phase.
 constexpr double kMinPhaseBusyFraction = 0.02;
 // More phases than any program has; further ones are not shown over time.
-constexpr std::size_t kMaxPhases = 64;
+constexpr std::size_t kMaxPhaseCurves = 64;
 // Fewer samples show no distribution.
 constexpr std::size_t kMinDistributionSamples = 5;
 
@@ -54,8 +54,8 @@ std::vector<std::uint64_t> find_step_of_each_kernel(const Activity& activity, st
 
 }  // namespace
 
-LayerDistribution HostView::layer_distribution(const LayerKey& layer, std::string_view per, const Samples& samples,
-                                               std::size_t max_points) {
+LayerDistribution HostView::make_layer_distribution(const LayerKey& layer, std::string_view per,
+                                                    const EnergySamples& samples, std::size_t max_points) {
   std::vector<float> joules;
   for (const Sample& sample : samples.closed_samples) joules.push_back(sample.energy_j);
   LayerDistribution distribution{layer.first, layer.second, std::string(per), joules.size(), 0, {}, {}};
@@ -104,11 +104,11 @@ std::uint64_t HostView::count_steps_between(std::int64_t begin_ns, std::int64_t 
 
 TimeCurve* HostView::find_phase_curve(PhaseCurves& curves, const ResolvedScope& resolved_scope) const {
   std::string name = phase_name(resolved_scope);
-  if (name.empty() || (curves.size() >= kMaxPhases && !curves.contains(name))) return nullptr;
+  if (name.empty() || (curves.size() >= kMaxPhaseCurves && !curves.contains(name))) return nullptr;
   return &curves.try_emplace(std::move(name), span_, kPhaseCurveCells).first->second;
 }
 
-HostView::KernelAccumulators& HostView::kernel_accumulators(std::uint32_t process, const Kernel& kernel) {
+HostView::KernelAccumulators& HostView::find_or_add_kernel_accumulators(std::uint32_t process, const Kernel& kernel) {
   const auto [slot, is_new] = kernel_accumulators_.try_emplace({process, kernel.class_id, kernel.queue, kernel.scope});
   KernelAccumulators& known = slot->second;
   if (!is_new) return known;
@@ -132,11 +132,11 @@ void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
   step_count_ += activity.steps.size();
   for (std::size_t i = 0; i < activity.kernels.size(); ++i) {
     const Kernel& kernel = activity.kernels[i];
-    const KernelAccumulators& accumulators = kernel_accumulators(process, kernel);
+    const KernelAccumulators& accumulators = find_or_add_kernel_accumulators(process, kernel);
     const double time_s = seconds(kernel.end_ns - kernel.start_ns);
     if (accumulators.phase != nullptr) accumulators.phase->add(kernel.start_ns, kernel.end_ns, time_s);
     if (accumulators.layer == nullptr || steps[i] == 0) continue;
-    Samples& layer = *accumulators.layer;
+    EnergySamples& layer = *accumulators.layer;
     if (layer.step != steps[i] && layer.step != 0) layer.close(layer.open_sample_j);
     if (layer.step != steps[i]) {
       layer.open_sample_j = 0;
@@ -178,7 +178,7 @@ void HostView::add_step_details(std::uint32_t process, const Activity& activity,
     for (std::size_t i = ranges[step].begin; i < ranges[step].end; ++i) {
       if (steps[i] != first + step) continue;
       const Kernel& kernel = activity.kernels[i];
-      const KernelAccumulators& accumulators = kernel_accumulators(process, kernel);
+      const KernelAccumulators& accumulators = find_or_add_kernel_accumulators(process, kernel);
       kernels.push_back({{kernel.start_ns, kernel.end_ns},
                          &accumulators.device,
                          accumulators.layer_key,
@@ -198,7 +198,7 @@ void HostView::add_waits(std::uint32_t process, const Activity& activity) {
   }
 }
 
-HostView::ScopeAccumulators& HostView::scope_accumulators(std::uint32_t process, std::uint32_t scope) {
+HostView::ScopeAccumulators& HostView::find_or_add_scope_accumulators(std::uint32_t process, std::uint32_t scope) {
   const auto [slot, is_new] = scope_accumulators_.try_emplace({process, scope});
   if (!is_new) return slot->second;
   const ResolvedScope& resolved_scope = activity_sums_.process_activity(process).scopes.resolved_scope(scope);
@@ -214,14 +214,14 @@ HostView::ScopeAccumulators& HostView::scope_accumulators(std::uint32_t process,
 // interval that has one.
 void HostView::add_scope_energies(std::uint32_t process, const Activity& activity) {
   if (activity.scope_tallies.empty()) return;
-  const CpuAttribution::Rates rates = cpu_attribution_.rates_between(activity.begin_ns, activity.end_ns);
+  const CpuAttribution::Rates rates = cpu_attribution_.mean_rates_between(activity.begin_ns, activity.end_ns);
   const std::vector<double> present_s = busy_wall_s(activity);
   const std::uint64_t steps = count_steps_between(activity.begin_ns, activity.end_ns);
-  std::map<Samples*, std::uint64_t> calls;  // or steps, at level phase
+  std::map<EnergySamples*, std::uint64_t> calls;  // or steps, at level phase
   for (std::size_t i = 0; i < activity.scope_tallies.size(); ++i) {
     const ScopeTally& tally = activity.scope_tallies[i];
-    const ScopeAccumulators& here = scope_accumulators(process, tally.scope);
-    const double cpu_s = seconds(tally.cpu_ns + tally.helper_threads_ns);
+    const ScopeAccumulators& here = find_or_add_scope_accumulators(process, tally.scope);
+    const double cpu_s = seconds(tally.cpu_ns + tally.helper_threads_cpu_ns);
     if (here.phase != nullptr) here.phase->add(activity.begin_ns, activity.end_ns, cpu_s);
     if (here.layer == nullptr || !machine_energy_.cpu_energy_j) continue;
     here.layer->open_sample_j += cpu_attribution_.attribute_tally(process, tally, present_s[i], rates).total_j();
@@ -265,24 +265,24 @@ std::vector<NamedPhaseSpan> HostView::phases() const {
 }
 
 std::vector<LayerDistribution> HostView::layer_distributions(const ViewLimits& limits) const {
-  struct Candidate {
+  struct RankedDistribution {
     double sum_j;
     LayerDistribution distribution;
   };
-  std::vector<Candidate> all;
+  std::vector<RankedDistribution> all;
   for (const auto& [layer, samples] : gpu_layers_) {
-    Samples whole = samples;
+    EnergySamples whole = samples;
     if (samples.step != 0) whole.close(samples.open_sample_j);
     if (whole.closed_samples.size() < kMinDistributionSamples) continue;
-    LayerDistribution distribution = layer_distribution(layer, "step", whole, limits.layer_points);
+    LayerDistribution distribution = make_layer_distribution(layer, "step", whole, limits.layer_points);
     all.push_back({distribution.mean_j * static_cast<double>(distribution.samples), std::move(distribution)});
   }
   for (const auto& [layer, samples] : cpu_layers_) {
     if (samples.closed_samples.size() < kMinDistributionSamples) continue;
     const std::string_view per = distribution_level_ == DistributionLevel::phase ? "step" : "call";
-    all.push_back({samples.sum_j, layer_distribution(layer, per, samples, limits.layer_points)});
+    all.push_back({samples.sum_j, make_layer_distribution(layer, per, samples, limits.layer_points)});
   }
-  std::ranges::stable_sort(all, std::greater<>(), &Candidate::sum_j);
+  std::ranges::stable_sort(all, std::greater<>(), &RankedDistribution::sum_j);
   std::vector<LayerDistribution> distributions;
   for (std::size_t i = 0; i < all.size() && i < limits.distributions; ++i)
     distributions.push_back(std::move(all[i].distribution));
@@ -327,7 +327,7 @@ StepDetail HostView::make_step_detail(const CollectedStep& step) {
   }
   const double length_s = seconds(step.gpu_span.end_ns - step.gpu_span.begin_ns);
   for (const auto& [device, busy_s] : step.busy_s) {
-    const std::vector<StepWait> waits = gpu_waits_in_step(device, length_s - busy_s, step.gpu_span);
+    const std::vector<StepWait> waits = estimate_step_gpu_waits(device, length_s - busy_s, step.gpu_span);
     detail.waits.insert(detail.waits.end(), waits.begin(), waits.end());
   }
   std::ranges::stable_sort(detail.waits, std::greater<>(), &StepWait::time_s);
@@ -336,7 +336,7 @@ StepDetail HostView::make_step_detail(const CollectedStep& step) {
 
 // Splits the idle time of a step among causes in proportion to the waits recorded for its time. These are sums over
 // about a second, so they also contain neighbouring steps.
-std::vector<StepWait> HostView::gpu_waits_in_step(const std::string& device, double idle_s, TimeSpan span) {
+std::vector<StepWait> HostView::estimate_step_gpu_waits(const std::string& device, double idle_s, TimeSpan span) {
   const auto gpu = machine_energy_.gpus.find(device);
   if (gpu == machine_energy_.gpus.end() || idle_s <= 0) return {};
   std::map<IdleCause, double> recorded_s;

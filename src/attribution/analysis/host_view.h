@@ -72,7 +72,7 @@ class HostView {
     std::uint32_t begin_ms = 0;  // ms since the command began
     std::int64_t step = -1;      // number of the step, on a GPU; -1 on CPUs
   };
-  struct Samples {
+  struct EnergySamples {
     std::vector<Sample> closed_samples;
     double sum_j = 0;          // on CPUs: energy of all intervals with a sample
     double open_sample_j = 0;  // energy so far in the current step or interval
@@ -90,12 +90,12 @@ class HostView {
     std::string device;
     GpuAttribution::KernelWeightByDuration weight;
     TimeCurve* phase = nullptr;
-    Samples* layer = nullptr;  // null: none
+    EnergySamples* layer = nullptr;  // null: none
     const LayerKey* layer_key = nullptr;
   };
   struct ScopeAccumulators {
     TimeCurve* phase = nullptr;
-    Samples* layer = nullptr;
+    EnergySamples* layer = nullptr;
     bool is_layer = false;  // the layer itself, not an operation or function in it
   };
   using KernelKey = std::array<std::uint32_t, 4>;  // process, class, queue, scope
@@ -107,8 +107,8 @@ class HostView {
     }
   };
 
-  KernelAccumulators& kernel_accumulators(std::uint32_t process, const Kernel& kernel);
-  ScopeAccumulators& scope_accumulators(std::uint32_t process, std::uint32_t scope);
+  KernelAccumulators& find_or_add_kernel_accumulators(std::uint32_t process, const Kernel& kernel);
+  ScopeAccumulators& find_or_add_scope_accumulators(std::uint32_t process, std::uint32_t scope);
   void add_kernels(std::uint32_t process, const Activity& activity);
   void add_step_details(std::uint32_t process, const Activity& activity, std::span<const std::uint64_t> steps,
                         std::uint64_t first);
@@ -116,11 +116,11 @@ class HostView {
   double kernel_energy_j(const KernelAccumulators& accumulators, const Kernel& kernel) const;
   const StepDetails* find_details_with_most_steps() const;
   StepDetail make_step_detail(const CollectedStep& step);
-  std::vector<StepWait> gpu_waits_in_step(const std::string& device, double idle_s, TimeSpan span);
+  std::vector<StepWait> estimate_step_gpu_waits(const std::string& device, double idle_s, TimeSpan span);
   void add_scope_energies(std::uint32_t process, const Activity& activity);
   std::uint32_t ms_since_begin(std::int64_t time_ns) const;
-  static LayerDistribution layer_distribution(const LayerKey& layer, std::string_view per, const Samples& samples,
-                                              std::size_t max_points);
+  static LayerDistribution make_layer_distribution(const LayerKey& layer, std::string_view per,
+                                                   const EnergySamples& samples, std::size_t max_points);
   std::vector<std::string> distribution_row_path(const ResolvedScope& resolved_scope) const;
   std::uint64_t count_steps_between(std::int64_t begin_ns, std::int64_t end_ns) const;
   TimeCurve* find_phase_curve(PhaseCurves& curves, const ResolvedScope& resolved_scope) const;
@@ -134,8 +134,8 @@ class HostView {
   std::vector<std::int64_t> step_begins_ns_;
   PhaseCurves gpu_phases_;
   PhaseCurves cpu_phases_;
-  std::map<LayerKey, Samples> gpu_layers_;
-  std::map<LayerKey, Samples> cpu_layers_;
+  std::map<LayerKey, EnergySamples> gpu_layers_;
+  std::map<LayerKey, EnergySamples> cpu_layers_;
   std::unordered_map<KernelKey, KernelAccumulators, KeyHash> kernel_accumulators_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, ScopeAccumulators> scope_accumulators_;
   std::uint64_t step_count_ = 0;

@@ -17,7 +17,7 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr double kMinGroupShare = 0.001;          // of the total; smaller differences of groups are ignored
+constexpr double kMinGroupEnergyShare = 0.001;    // of the total; smaller differences of groups are ignored
 constexpr double kMinCallRatio = 1.5;             // ratio of counts, which are known to a quarter in short recordings
 constexpr double kMinUnfusedCallRatio = 1.5;      // the same, of kernels that replace fused ones
 constexpr double kMinLongerDurationRatio = 1.05;  // ratio of durations
@@ -59,13 +59,17 @@ std::string short_kernel_name(std::string_view kernel) {
       kernel.size() > kMaxShortKernelNameLength ? kernel.substr(kernel.size() - kMaxShortKernelNameLength) : kernel);
 }
 
-std::string largest_kernel(const OperatorGroupSide& side) {
+std::string largest_kernel_name(const OperatorGroupSide& side) {
   return side.kernels.empty() ? std::string("unknown") : short_kernel_name(side.kernels.front().name);
 }
 
-std::string count_text(double count) { return count < 1 ? fmt::format("{:.2g}", count) : fmt::format("{:.0f}", count); }
+std::string format_count(double count) {
+  return count < 1 ? fmt::format("{:.2g}", count) : fmt::format("{:.0f}", count);
+}
 
-std::string phase_text(const OperatorGroup& group) { return group.phase.empty() ? "" : " (" + group.phase + ")"; }
+std::string format_phase_suffix(const OperatorGroup& group) {
+  return group.phase.empty() ? "" : " (" + group.phase + ")";
+}
 
 double common_kernel_fraction(const OperatorGroupSide& x, const OperatorGroupSide& y) {
   double common = 0;
@@ -85,10 +89,10 @@ bool runs_same_code(const GroupChange& change) {
   return more.empty() || less.empty() || std::ranges::find(less, more.front()) != less.end();
 }
 
-std::string call_counts_text(const GroupChange& change) {
-  return fmt::format("{} {} per {} in {} instead of {}", count_text(change.costlier_call_count()),
+std::string describe_call_counts(const GroupChange& change) {
+  return fmt::format("{} {} per {} in {} instead of {}", format_count(change.costlier_call_count()),
                      change.is_on_cpu() ? "calls" : "launches", change.unit_name, change.costlier_letter,
-                     count_text(change.cheaper_call_count()));
+                     format_count(change.cheaper_call_count()));
 }
 
 // Rules that rest on the energy alone apply beyond the noise only.
@@ -101,7 +105,7 @@ bool is_beyond_noise(const DifferenceEntry& entry) {
 using OptionalCause = std::optional<OperatorGroupCause>;
 
 OptionalCause explain_waiting(const GroupChange& change) {
-  if (!change.is_kind(kWaitingKind) || !is_beyond_noise(*change.entry)) return {};
+  if (!change.is_kind(kWaitingGroupKind) || !is_beyond_noise(*change.entry)) return {};
   return OperatorGroupCause{"waiting", fmt::format("the GPU is idle for longer in {} ({})", change.costlier_letter,
                                                    change.entry->path.back())};
 }
@@ -119,14 +123,14 @@ OptionalCause explain_host_copies(const GroupChange& change) {
       "host_copies",
       fmt::format("{} copies more between host and device{}", change.costlier_letter,
                   !change.is_one_sided && change.costlier_call_count() > kMinCallRatio * change.cheaper_call_count()
-                      ? ": " + call_counts_text(change)
+                      ? ": " + describe_call_counts(change)
                       : std::string())};
 }
 
 OptionalCause explain_layout_conversion(const GroupChange& change) {
   if (!change.is_kind("layout conversion")) return {};
   return OperatorGroupCause{"layout", fmt::format("{} converts the memory layout of tensors ({})",
-                                                  change.costlier_letter, largest_kernel(*change.costlier_side))};
+                                                  change.costlier_letter, largest_kernel_name(*change.costlier_side))};
 }
 
 OptionalCause explain_unfused_optimizer(const GroupChange& change) {
@@ -134,7 +138,7 @@ OptionalCause explain_unfused_optimizer(const GroupChange& change) {
     return {};
   return OperatorGroupCause{"unfused",
                             fmt::format("{} updates parameters in more, smaller {}: {}", change.costlier_letter,
-                                        change.work_unit_name(), call_counts_text(change))};
+                                        change.work_unit_name(), describe_call_counts(change))};
 }
 
 OptionalCause explain_device_copies(const GroupChange& change) {
@@ -142,7 +146,7 @@ OptionalCause explain_device_copies(const GroupChange& change) {
   const std::vector<std::string>& operations = change.costlier_side->operations;
   return OperatorGroupCause{
       "copies", fmt::format("{} copies more within the device ({})", change.costlier_letter,
-                            operations.empty() ? largest_kernel(*change.costlier_side) : operations.front())};
+                            operations.empty() ? largest_kernel_name(*change.costlier_side) : operations.front())};
 }
 
 OptionalCause explain_larger_shapes(const GroupChange& change) {
@@ -168,13 +172,13 @@ OptionalCause explain_more_calls(const GroupChange& change) {
     return {};
   return OperatorGroupCause{
       "calls", fmt::format("more {} of {}{}: {}", change.is_on_cpu() ? "calls" : "launches", change.group().kind,
-                           phase_text(change.group()), call_counts_text(change))};
+                           format_phase_suffix(change.group()), describe_call_counts(change))};
 }
 
-OptionalCause explain_other_kernel(const GroupChange& change) {
-  if (change.is_one_sided || change.is_kind(kWaitingKind) || runs_same_code(change)) return {};
+OptionalCause explain_different_kernel(const GroupChange& change) {
+  if (change.is_one_sided || change.is_kind(kWaitingGroupKind) || runs_same_code(change)) return {};
   const auto name = [&](const OperatorGroupSide& side) {
-    return change.is_on_cpu() ? side.operations.front() : largest_kernel(side);
+    return change.is_on_cpu() ? side.operations.front() : largest_kernel_name(side);
   };
   return OperatorGroupCause{
       "kernel", fmt::format("another {} for {}: {} in {} instead of {}", change.is_on_cpu() ? "operation" : "kernel",
@@ -183,14 +187,14 @@ OptionalCause explain_other_kernel(const GroupChange& change) {
 }
 
 OptionalCause explain_one_sided_group(const GroupChange& change) {
-  if (!change.is_one_sided || change.is_kind(kWaitingKind)) return {};
+  if (!change.is_one_sided || change.is_kind(kWaitingGroupKind)) return {};
   return OperatorGroupCause{"extra", fmt::format("only {} runs {}{}", change.costlier_letter, change.group().kind,
-                                                 phase_text(change.group()))};
+                                                 format_phase_suffix(change.group()))};
 }
 
 // The same code: it takes longer, or its power is higher. Only the energy shows it, so it must exceed the noise.
 OptionalCause explain_duration_or_power(const GroupChange& change) {
-  if (!is_beyond_noise(*change.entry) || change.is_kind(kWaitingKind)) return {};
+  if (!is_beyond_noise(*change.entry) || change.is_kind(kWaitingGroupKind)) return {};
   const double more_s = change.costlier_energy.time_s.value_or(0);
   const double less_s = change.cheaper_energy.time_s.value_or(0);
   if (less_s > 0 && more_s > kMinLongerDurationRatio * less_s) {
@@ -203,13 +207,13 @@ OptionalCause explain_duration_or_power(const GroupChange& change) {
 }
 
 constexpr std::array<OptionalCause (*)(const GroupChange&), 12> kCauseRules = {
-    explain_waiting,           explain_recompute,     explain_host_copies,     explain_layout_conversion,
-    explain_unfused_optimizer, explain_device_copies, explain_larger_shapes,   explain_precision,
-    explain_more_calls,        explain_other_kernel,  explain_one_sided_group, explain_duration_or_power};
+    explain_waiting,           explain_recompute,        explain_host_copies,     explain_layout_conversion,
+    explain_unfused_optimizer, explain_device_copies,    explain_larger_shapes,   explain_precision,
+    explain_more_calls,        explain_different_kernel, explain_one_sided_group, explain_duration_or_power};
 
 // --- Fusion concerns several groups: a fused operation on one side, and its parts on the other.
 
-constexpr std::array<std::string_view, 4> kFusedKinds = {"normalization", "attention", "softmax", "loss"};
+constexpr std::array<std::string_view, 4> kFusedOperationKinds = {"normalization", "attention", "softmax", "loss"};
 constexpr std::array<std::string_view, 8> kUnfusedPartKinds = {"elementwise",   "reduction", "softmax", "copy",
                                                                "normalization", "matmul",    "pooling", "other"};
 constexpr std::array<std::string_view, 3> kFusedKernelNameParts = {"triton_", "fusion", "multi_tensor"};
@@ -236,9 +240,10 @@ bool has_fusing_kernel(const OperatorGroupSide& side) {
 // Whether the group contains a fused version on side `fused`.
 bool has_fused_version(const GroupChange& change, char fused, char parts) {
   if (is_only_on_side(change, fused))
-    return is_one_of(kFusedKinds, change.group().kind) || has_fusing_kernel(operator_side_named(change, fused));
+    return is_one_of(kFusedOperationKinds, change.group().kind) ||
+           has_fusing_kernel(operator_side_named(change, fused));
   if (change.is_one_sided ||
-      !(is_one_of(kUnfusedPartKinds, change.group().kind) || is_one_of(kFusedKinds, change.group().kind)))
+      !(is_one_of(kUnfusedPartKinds, change.group().kind) || is_one_of(kFusedOperationKinds, change.group().kind)))
     return false;
   const bool is_replaced = !runs_same_code(change) && call_count_on_side(change, parts) >=
                                                           kMinUnfusedCallRatio * call_count_on_side(change, fused);
@@ -277,10 +282,10 @@ void assign_unfused_cause(std::span<GroupChange* const> changes, char fused, cha
   }
   if (of_parts < kMinUnfusedCallRatio * of_fused || saved_j <= 0) return;
   const GroupChange& first = *cluster.front();
-  const std::string fused_count = of_fused > 0 ? count_text(of_fused) + " " : std::string();  // else unknown
+  const std::string fused_count = of_fused > 0 ? format_count(of_fused) + " " : std::string();  // else unknown
   const std::string text = fmt::format("{} runs {} {} per {} where {} runs {}fused ones: {}{}", parts,
-                                       count_text(of_parts), first.work_unit_name(), first.unit_name, fused,
-                                       fused_count, fmt::join(kinds, ", "), phase_text(first.group()));
+                                       format_count(of_parts), first.work_unit_name(), first.unit_name, fused,
+                                       fused_count, fmt::join(kinds, ", "), format_phase_suffix(first.group()));
   for (GroupChange* change : cluster) change->entry->group->cause = {"unfused", text};
 }
 
@@ -299,7 +304,7 @@ void assign_layout_cause(std::span<GroupChange* const> changes) {
   if (largest == nullptr || largest->cheaper_call_count() * kMinCallRatio > largest->costlier_call_count()) return;
   const std::string text =
       fmt::format("{} converts the memory layout of tensors around convolutions ({}) and runs kernels of that layout",
-                  largest->costlier_letter, largest_kernel(*largest->costlier_side));
+                  largest->costlier_letter, largest_kernel_name(*largest->costlier_side));
   for (GroupChange* change : changes) {
     const bool is_of_layout = is_one_of(kLayoutDependentKinds, change->group().kind) && !change->is_one_sided;
     if (change->is_kind("layout conversion") || (is_of_layout && !runs_same_code(*change)))
@@ -316,7 +321,7 @@ double larger_total_j(const RunDifference& difference) {
 }
 
 std::vector<GroupChange> collect_group_changes(RunDifference& difference) {
-  const double least_j = kMinGroupShare * larger_total_j(difference);
+  const double least_j = kMinGroupEnergyShare * larger_total_j(difference);
   std::vector<GroupChange> changes;
   for (DifferenceEntry& entry : difference.entries) {
     if (!entry.group || !entry.low_j || std::abs(entry.difference_j.value_or(0)) < least_j) continue;
@@ -341,8 +346,8 @@ void assign_causes_across_groups(std::vector<GroupChange>& changes) {
   for (const auto& [device, list] : by_device) assign_layout_cause(list);
   std::map<std::pair<std::string, std::string>, std::vector<GroupChange*>> by_phase;  // device, phase
   for (GroupChange& change : changes) {
-    const bool has_own_cause =
-        change.is_kind(kWaitingKind) || change.group().phase == "recompute" || !change.entry->group->cause.code.empty();
+    const bool has_own_cause = change.is_kind(kWaitingGroupKind) || change.group().phase == "recompute" ||
+                               !change.entry->group->cause.code.empty();
     if (!has_own_cause) by_phase[{change.entry->device, change.group().phase}].push_back(&change);
   }
   for (const auto& [place, list] : by_phase) {
@@ -367,7 +372,7 @@ bool exceeds_noise(const CauseEnergySum& sum, const RunDifference& difference) {
   const double narrower = statistics::two_sided_t_quantile(difference.interval, kIntervalDegreesOfFreedom) /
                           statistics::two_sided_t_quantile(difference.entry_confidence, kIntervalDegreesOfFreedom);
   const double half_width_j = std::max(narrower * std::sqrt(sum.variance_j2), of_runs * std::max(sum.a_j, sum.b_j));
-  return std::abs(sum.cause.difference_j) >= std::max(kMinCauseShare * most_j, half_width_j);
+  return std::abs(sum.cause.difference_j) >= std::max(kMinCauseEnergyShare * most_j, half_width_j);
 }
 
 std::map<std::string, CauseEnergySum> sum_energies_by_cause(const RunDifference& difference) {

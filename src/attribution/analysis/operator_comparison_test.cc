@@ -217,12 +217,12 @@ TEST(OperatorComparison, DifferencesOfGroupsAddUpToTheDifferenceOfTheTotals) {
     for (const DifferenceEntry& one : difference.entries) {
       sum_j += *one.difference_j;
       a_j += one.a ? one.a->energy_j : 0;
-      if (one.path.front() != kUnassignedKind && one.a) matched_a_j += one.a->energy_j;
+      if (one.path.front() != kUnassignedGroupKind && one.a) matched_a_j += one.a->energy_j;
     }
     EXPECT_NEAR(sum_j, *difference.total.difference_j, 1e-9);
     EXPECT_NEAR(a_j, difference.total.a->energy_j, 1e-9);
     EXPECT_NEAR(400 * matched_a_j, *a.reports.energy_j - 50, 1e-6) << "matching neither loses nor repeats work";
-    EXPECT_NEAR(entry(difference, {std::string(kUnassignedKind)}).a->energy_j, 50.0 / 400, 1e-9);
+    EXPECT_NEAR(entry(difference, {std::string(kUnassignedGroupKind)}).a->energy_j, 50.0 / 400, 1e-9);
   }
 }
 

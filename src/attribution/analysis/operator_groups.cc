@@ -22,7 +22,7 @@ constexpr double kMinShapeSimilarity = 0.5;
 constexpr double kMinEnergyFractionWithCount = 0.5;
 // Only the shapes of a family with the most energy are compared: the time is quadratic in their number.
 constexpr std::size_t kMaxComparedShapes = 1000;
-constexpr std::string_view kSeveralShapes = "several shapes";
+constexpr std::string_view kSeveralShapesLabel = "several shapes";
 
 struct OperationFamily {
   std::string device;
@@ -85,7 +85,7 @@ struct GroupLabels {
 
 using UnmatchedShapes = std::vector<const std::pair<const std::string, ShapeSum>*>;
 
-UnmatchedShapes shapes_only_in(const ShapeSums& one, const ShapeSums& other) {
+UnmatchedShapes find_unmatched_shapes(const ShapeSums& one, const ShapeSums& other) {
   UnmatchedShapes rest;
   for (const auto& entry : one) {
     if (!other.contains(entry.first)) rest.push_back(&entry);
@@ -115,7 +115,7 @@ std::optional<std::size_t> find_most_similar_shape(const ShapeSum& one, const Un
   return best;
 }
 
-void remove_matched(UnmatchedShapes& shapes, const std::vector<bool>& is_matched) {
+void remove_matched_shapes(UnmatchedShapes& shapes, const std::vector<bool>& is_matched) {
   UnmatchedShapes rest;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     if (i >= is_matched.size() || !is_matched[i]) rest.push_back(shapes[i]);
@@ -130,8 +130,8 @@ void match_shapes_of_family(GroupLabels& matchings, const OperationFamily& famil
       set_group_label(matchings, 0, family, key, {sum.shape.text}),
           set_group_label(matchings, 1, family, key, {sum.shape.text});
   }
-  UnmatchedShapes of_a = shapes_only_in(a, b);
-  UnmatchedShapes of_b = shapes_only_in(b, a);
+  UnmatchedShapes of_a = find_unmatched_shapes(a, b);
+  UnmatchedShapes of_b = find_unmatched_shapes(b, a);
   std::vector<bool> is_matched_a(std::min(of_a.size(), kMaxComparedShapes));
   std::vector<bool> is_matched_b(std::min(of_b.size(), kMaxComparedShapes));
   for (std::size_t i = 0; i < is_matched_b.size(); ++i) {
@@ -142,14 +142,14 @@ void match_shapes_of_family(GroupLabels& matchings, const OperationFamily& famil
     set_group_label(matchings, 1, family, of_b[i]->first, matching);
     is_matched_a[*k] = is_matched_b[i] = true;
   }
-  remove_matched(of_a, is_matched_a);
-  remove_matched(of_b, is_matched_b);
+  remove_matched_shapes(of_a, is_matched_a);
+  remove_matched_shapes(of_b, is_matched_b);
   const bool is_on_both = !of_a.empty() && !of_b.empty();
   for (const auto& [side, rest] : {std::pair(0, &of_a), std::pair(1, &of_b)}) {
     for (const auto* entry : *rest) {
       const bool is_single = !is_on_both || rest->size() == 1;
       const std::string label = is_on_both && !(of_a.size() == 1 && of_b.size() == 1 && is_single)
-                                    ? std::string(kSeveralShapes)
+                                    ? std::string(kSeveralShapesLabel)
                                 : is_on_both ? of_b.front()->second.shape.text
                                              : entry->second.shape.text;
       set_group_label(matchings, static_cast<std::size_t>(side), family, entry->first, {label});
@@ -162,7 +162,7 @@ std::string kind_name(const OperationFamily& family) {
   return family.device.ends_with(kCpuDevice) ? "host code" : "other";
 }
 
-std::vector<std::string> group_path(const OperationFamily& family, const std::string& label) {
+std::vector<std::string> make_group_path(const OperationFamily& family, const std::string& label) {
   std::vector<std::string> path = {kind_name(family)};
   if (!family.phase.empty()) path.push_back(family.phase);
   if (!label.empty()) path.push_back(label);
@@ -172,9 +172,9 @@ std::vector<std::string> group_path(const OperationFamily& family, const std::st
 bool is_cpu(std::string_view device) { return device.ends_with(kCpuDevice); }
 
 // Of a CPU only the energy without work is known, not what it waited for.
-std::vector<std::string> idle_group_path(const IdleEntry& entry) {
-  if (is_cpu(entry.device)) return {std::string(kIdleKind)};
-  return {std::string(kWaitingKind), std::string(to_string(entry.cause))};
+std::vector<std::string> make_idle_group_path(const IdleEntry& entry) {
+  if (is_cpu(entry.device)) return {std::string(kIdleGroupKind)};
+  return {std::string(kWaitingGroupKind), std::string(to_string(entry.cause))};
 }
 
 // Sums of a group in one recording.
@@ -245,7 +245,7 @@ std::vector<std::pair<std::string, double>> largest_entries(const std::map<std::
   return list;
 }
 
-OperatorGroupSide make_operator_side(const EnergiesByName& names) {
+OperatorGroupSide make_operator_group_side(const EnergiesByName& names) {
   OperatorGroupSide side;
   for (const auto& [name, energy_j] : largest_entries(names.operations)) side.operations.push_back(name);
   for (const auto& [name, energy_j] : largest_entries(names.kernels))
@@ -270,7 +270,7 @@ std::vector<ReportRow> group_recorded_work(const RecordedWork& recording, std::s
   for (const OperatorWork& work : recording.work) {
     const OperationFamily family = operation_family(work);
     const GroupLabel& matching = matchings.labels_by_side[side].at({family, work.shape.key});
-    const DeviceAndGroupPath place{work.device, group_path(family, matching.label)};
+    const DeviceAndGroupPath place{work.device, make_group_path(family, matching.label)};
     sums[place].add(work.kernel, work.energy_j, work.time_s, work.count, work.half_width_j);
     GroupDescription& names = groups[place];
     names.kind = kind_name(family);
@@ -280,7 +280,7 @@ std::vector<ReportRow> group_recorded_work(const RecordedWork& recording, std::s
   }
   for (const IdleEntry& entry : recording.idle) {
     if (!entry.energy_j) continue;
-    const DeviceAndGroupPath place{entry.device, idle_group_path(entry)};
+    const DeviceAndGroupPath place{entry.device, make_idle_group_path(entry)};
     std::optional<double> half_width_j;
     if (entry.low_j && entry.high_j) half_width_j = 0.5 * (*entry.high_j - *entry.low_j);
     sums[place].add({}, *entry.energy_j, entry.time_s, std::nullopt, half_width_j);
@@ -306,8 +306,9 @@ MatchedWork match_operator_work(std::span<const RecordedWork> a, std::span<const
   for (const RecordedWork& one : a) matched.a.push_back(group_recorded_work(one, 0, matchings, groups));
   for (const RecordedWork& one : b) matched.b.push_back(group_recorded_work(one, 1, matchings, groups));
   for (const auto& [place, names] : groups) {
-    matched.groups.emplace_back(place, OperatorGroup{names.kind, names.phase, make_operator_side(names.sides[0]),
-                                                     make_operator_side(names.sides[1]), names.has_different_shapes});
+    matched.groups.emplace_back(place,
+                                OperatorGroup{names.kind, names.phase, make_operator_group_side(names.sides[0]),
+                                              make_operator_group_side(names.sides[1]), names.has_different_shapes});
   }
   return matched;
 }
@@ -323,7 +324,7 @@ void add_operator_groups(RunDifference& difference, const MatchedWork& matched) 
     if (found != groups.end()) entry.group = found->second;
   }
   DifferenceEntry rest;
-  rest.name = rest.display_name = kUnassignedKind;
+  rest.name = rest.display_name = kUnassignedGroupKind;
   rest.path = {rest.name};
   rest.a = ComparedEnergy{.energy_j = rest_a_j};
   rest.b = ComparedEnergy{.energy_j = rest_b_j};

@@ -8,8 +8,8 @@
 // kind on both sides is one group: operations whose shapes are unknown or too different. Work that only one side has
 // keeps its shape, and so does the waiting of idle devices its cause.
 //
-// The uncertainty of a group: errors of equal kernels are fully correlated, those of different kernels independent. Both
-// overestimate it, because the sum over all kernels is measured. Pure; joules.
+// The uncertainty of a group: errors of equal kernels are fully correlated, those of different kernels independent.
+// Both overestimate it, because the sum over all kernels is measured. Pure; joules.
 #pragma once
 
 #include <span>
@@ -23,9 +23,9 @@
 
 namespace joulemap::attribution {
 
-inline constexpr std::string_view kWaitingKind = "waiting";  // of a GPU
-inline constexpr std::string_view kIdleKind = "idle";        // of a CPU
-inline constexpr std::string_view kUnassignedKind = "not assigned";
+inline constexpr std::string_view kWaitingGroupKind = "waiting";  // of a GPU
+inline constexpr std::string_view kIdleGroupKind = "idle";        // of a CPU
+inline constexpr std::string_view kUnassignedGroupKind = "not assigned";
 
 // Work of one recording and the idle energy of its devices.
 struct RecordedWork {

@@ -35,7 +35,7 @@ struct OperationEnergyTable {
   }
 };
 
-bool is_work_row(const ReportRow& row) { return row.path.size() >= kWorkPathLength; }
+bool has_full_work_path(const ReportRow& row) { return row.path.size() >= kWorkPathLength; }
 
 DeviceAndWorkPath device_and_work_path(const ReportRow& row) {
   return {row.device, {row.path.begin(), row.path.begin() + kWorkPathLength}};
@@ -48,7 +48,7 @@ std::string operation_name_of_row(const ReportRow& row) {
 OperationEnergyTable collect_operation_energies(const ReportResult& whole) {
   OperationEnergyTable shares;
   for (const ReportRow& row : whole.rows) {
-    if (is_work_row(row) && row.energy_j.value_or(0) > 0)
+    if (has_full_work_path(row) && row.energy_j.value_or(0) > 0)
       shares.energies[device_and_work_path(row)][operation_name_of_row(row)] += *row.energy_j;
   }
   std::erase_if(shares.energies,
@@ -77,7 +77,7 @@ OperatorWork make_operator_work(const ReportRow& row, const std::string& operati
   OperatorWork work{.device = row.device, .energy_j = share * row.energy_j.value_or(0), .time_s = share * row.time_s};
   if (row.low_j && row.high_j) work.half_width_j = share * 0.5 * (*row.high_j - *row.low_j);
   if (row.count) work.count = share * static_cast<double>(*row.count);
-  if (!is_work_row(row)) {  // other processes
+  if (!has_full_work_path(row)) {  // other processes
     work.operation = row.name;
     return work;
   }
@@ -104,7 +104,7 @@ std::vector<OperatorWork> operator_work(const ReportResult& rows, const ReportRe
     if (row.energy_j.value_or(0) <= 0 || row.path == std::vector<std::string>{std::string(kProbeModeScopeName)})
       continue;
     const OperationEnergies* operations = nullptr;
-    if (is_work_row(row) && row.path.size() == kWorkPathLength) {
+    if (has_full_work_path(row) && row.path.size() == kWorkPathLength) {
       DeviceAndWorkPath place = device_and_work_path(row);
       operations = shares.find_energies(place);
       if (operations == nullptr && place.second[phase_path_index] == "recompute") {

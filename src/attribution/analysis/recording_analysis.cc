@@ -15,8 +15,8 @@ namespace joulemap::attribution {
 namespace {
 
 // Assumed fraction of the work that is done after the first and after the second pass; only for progress reports.
-constexpr double kProgressAfterSurvey = 0.2;
-constexpr double kProgressAfterSums = 0.6;
+constexpr double kProgressFractionAfterSurvey = 0.2;
+constexpr double kProgressFractionAfterSums = 0.6;
 
 // Ratio of the half widths of 90 % intervals (reported) and 95 % intervals (computed), for normally distributed errors.
 constexpr double kHalfWidth90To95Ratio = 1.6449 / 1.9600;
@@ -26,7 +26,7 @@ class EnergySumVisitor final : public recording::RecordingVisitor {
  public:
   EnergySumVisitor(const std::vector<SurveyedSource>& sources, std::size_t slices, HostTotals& totals,
                    RunEvents* events)
-      : totals_(totals), events_(events) {
+      : host_totals_(totals), events_(events) {
     for (std::uint32_t i = 0; i < sources.size(); ++i) {
       const std::optional<TimeSpan> span = sources[i].command_span();
       // A recorder without sensors still records when the command ran.
@@ -44,10 +44,10 @@ class EnergySumVisitor final : public recording::RecordingVisitor {
       pass->second.recorded_energy.add(sample);
     }
   }
-  void on_activity(std::uint32_t source, const Activity& activity) override { totals_.add(source, activity); }
-  void on_engine_steps(std::uint32_t source, const EngineSteps& steps) override { totals_.add(source, steps); }
+  void on_activity(std::uint32_t source, const Activity& activity) override { host_totals_.add(source, activity); }
+  void on_engine_steps(std::uint32_t source, const EngineSteps& steps) override { host_totals_.add(source, steps); }
   void on_mark(std::uint32_t source, const Mark& mark) override {
-    totals_.add(source, mark);
+    host_totals_.add(source, mark);
     if (events_ != nullptr) events_->add(source, mark);
   }
   void on_metric(std::uint32_t source, const Metric& metric) override {
@@ -65,7 +65,7 @@ class EnergySumVisitor final : public recording::RecordingVisitor {
     std::uint32_t first_channel = 0;
     RecordedEnergy recorded_energy;
   };
-  HostTotals& totals_;
+  HostTotals& host_totals_;
   RunEvents* events_;
   std::map<std::uint32_t, SourceEnergy> energy_by_source_;
 };
@@ -122,7 +122,7 @@ void drop_estimates_if_measured(std::vector<HostEnergy>& energies, const std::ve
   }
 }
 
-void note_missing_samples(ReportResult& result, const std::vector<SurveyedSource>& sources) {
+void add_missing_samples_diagnostic(ReportResult& result, const std::vector<SurveyedSource>& sources) {
   bool has_recorder = false;
   for (const SurveyedSource& seen : sources) {
     if (seen.source.role != "recorder") continue;
@@ -145,7 +145,7 @@ void note_missing_samples(ReportResult& result, const std::vector<SurveyedSource
 }
 
 // A program that was killed or exited without cleanup could not be probed and left no diagnostic.
-void note_missing_probe(ReportResult& result) {
+void add_missing_probe_diagnostic(ReportResult& result) {
   const auto asked = [](const EnvironmentFact& fact) { return fact.name == kProbeFactName; };
   if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
   if (result.probe || result.is_clipped || result.diagnostics.contains("not_probed")) return;
@@ -155,7 +155,7 @@ void note_missing_probe(ReportResult& result) {
 }
 
 // A run of less than a few seconds is too short for a pause and left no diagnostic.
-void note_missing_dither(ReportResult& result) {
+void add_missing_dither_diagnostic(ReportResult& result) {
   const auto asked = [](const EnvironmentFact& fact) { return fact.name == kDitherFactName; };
   if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
   if (result.dither_s || result.diagnostics.contains("not_dithered")) return;
@@ -174,7 +174,7 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   if (!files) return std::move(files).error();
   RecordingSurvey survey;
   Result<recording::RecordingSummary> summary = recording::read_recording(
-      *files, survey, make_partial_progress_callback(query.on_progress, 0, kProgressAfterSurvey));
+      *files, survey, make_partial_progress_callback(query.on_progress, 0, kProgressFractionAfterSurvey));
   if (!summary) return std::move(summary).error();
   survey.finish();
   if (const Status clipped = survey.limit_time_range(query.time_range); !clipped) return clipped.error();
@@ -186,7 +186,8 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   RecordingAnalysis found{.summary = {}, .sources = survey.sources(), .ledgers = {}};
   EnergySumVisitor energy(survey.sources(), query.power_slice_count, totals, query.views ? &found.events : nullptr);
   Result<recording::RecordingSummary> again = recording::read_recording(
-      *files, energy, make_partial_progress_callback(query.on_progress, kProgressAfterSurvey, kProgressAfterSums));
+      *files, energy,
+      make_partial_progress_callback(query.on_progress, kProgressFractionAfterSurvey, kProgressFractionAfterSums));
   if (!again) return std::move(again).error();
 
   ReportResult& result = found.summary;
@@ -215,18 +216,18 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   result.dither_s = attribution.dither_s();
   if (std::ranges::all_of(query.levels, [](RowLevel level) { return level == RowLevel::domain; })) return found;
   AttributionVisitor pass(attribution);
-  const auto read =
-      recording::read_recording(*files, pass, make_partial_progress_callback(query.on_progress, kProgressAfterSums, 1));
+  const auto read = recording::read_recording(
+      *files, pass, make_partial_progress_callback(query.on_progress, kProgressFractionAfterSums, 1));
   if (!read) return read.error();
   HostLedgers ledgers = std::move(attribution).finish();
   for (const RowLevel level : query.levels) {
     if (level != RowLevel::domain) found.ledgers.emplace(level, ledgers.ledger(level, query.grouping));
   }
-  if (query.views || query.with_step_times) found.machine_views = ledgers.views(query.views.value_or(ViewLimits{}));
+  if (query.views || query.includes_step_times) found.machine_views = ledgers.views(query.views.value_or(ViewLimits{}));
   return found;
 }
 
-void note_empty_level(const std::vector<ReportRow>& rows, std::string_view by, Diagnostics& diagnostics) {
+void add_empty_level_diagnostic(const std::vector<ReportRow>& rows, std::string_view by, Diagnostics& diagnostics) {
   if (!rows.empty()) return;
   diagnostics.add(
       {"nothing_captured", 1, fmt::format("the recording contains no activity by {}", by),
@@ -236,10 +237,10 @@ void note_empty_level(const std::vector<ReportRow>& rows, std::string_view by, D
            : "record a program that uses PyTorch or CUDA, or mark its parts with jm.region() and jm.step()"});
 }
 
-void note_missing_data(ReportResult& result, const std::vector<SurveyedSource>& sources) {
-  note_missing_samples(result, sources);
-  note_missing_probe(result);
-  note_missing_dither(result);
+void add_missing_data_diagnostics(ReportResult& result, const std::vector<SurveyedSource>& sources) {
+  add_missing_samples_diagnostic(result, sources);
+  add_missing_probe_diagnostic(result);
+  add_missing_dither_diagnostic(result);
 }
 
 void add_domain_rows(ReportResult& result) {
@@ -277,7 +278,7 @@ Result<std::vector<KernelPower>> learn_kernel_powers(std::span<const std::string
   // Without priors from a library: learning from them would count the same data repeatedly.
   const KernelPriors none;
   HostTotals totals(survey.sources(), {{RowLevel::kernel}}, AttributionMode::regress, none);
-  EnergySumVisitor energy(survey.sources(), kReportPowerSlices, totals, nullptr);
+  EnergySumVisitor energy(survey.sources(), kReportPowerSliceCount, totals, nullptr);
   if (const auto read = recording::read_recording(*files, energy); !read) return read.error();
   std::vector<HostEnergy> energies = energy.finish();
   return std::move(totals).attribute_energies(energies).learned_kernel_powers(default_gpu_model);

@@ -21,26 +21,26 @@
 namespace joulemap::attribution {
 
 // Number of values of power over time: more than a terminal has columns.
-inline constexpr std::size_t kReportPowerSlices = 240;
+inline constexpr std::size_t kReportPowerSliceCount = 240;
 
 struct AnalysisQuery {
   std::vector<RowLevel> levels;
   AttributionMode mode = AttributionMode::regress;
   CommandTimeRange time_range = {};
-  std::optional<std::vector<KernelPower>> library = {};  // replaces the priors stored in the recording
-  std::size_t power_slice_count = kReportPowerSlices;    // number of values of power over time
-  std::optional<ViewLimits> views = {};                  // also build timelines
-  Grouping grouping = {};
+  std::optional<std::vector<KernelPower>> library = {};    // replaces the priors stored in the recording
+  std::size_t power_slice_count = kReportPowerSliceCount;  // number of values of power over time
+  std::optional<ViewLimits> views = {};                    // also build timelines
+  BranchSumOptions grouping = {};
   std::vector<DomainClass> excluded_domains = {};  // domains that are not counted
   ProgressCallback on_progress = {};
-  bool with_step_times = false;  // also return times of steps and epochs, without the rest of the views
+  bool includes_step_times = false;  // also return times of steps and epochs, without the rest of the views
 };
 
 struct RecordingAnalysis {
   ReportResult summary;  // without rows
   std::vector<SurveyedSource> sources;
   std::map<RowLevel, LedgerResult> ledgers;  // except RowLevel::domain
-  // Filled if the query asks for views; for with_step_times only `machine_views`.
+  // Filled if the query asks for views; for includes_step_times only `machine_views`.
   std::vector<MachineView> machine_views = {};
   RunEvents events = {};
   std::map<std::string, DomainClass> domain_classes = {};  // by domain
@@ -53,9 +53,9 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
 // Adds a row for each counted domain: the measured ones, or the estimated ones if nothing was measured.
 void add_domain_rows(ReportResult& result);
 // Adds diagnostics about expected but missing content of a recording.
-void note_missing_data(ReportResult& result, const std::vector<SurveyedSource>& sources);
+void add_missing_data_diagnostics(ReportResult& result, const std::vector<SurveyedSource>& sources);
 // Adds a diagnostic with the reason if a level has no rows.
-void note_empty_level(const std::vector<ReportRow>& rows, std::string_view by, Diagnostics& diagnostics);
+void add_empty_level_diagnostic(const std::vector<ReportRow>& rows, std::string_view by, Diagnostics& diagnostics);
 
 // Finds the powers of kernel classes in the files of one recording (kernel_learning.h). Takes as long as a report.
 // `default_gpu_model`: the model of GPUs whose recording does not contain it.

@@ -75,10 +75,10 @@ void RecordingSurvey::on_fact(std::uint32_t source, const EnvironmentFact& fact)
     return;
   }
   if (fact.name == "cpus_online") find_or_add_source(source).cpus_online = fact.value;
-  const bool known = std::any_of(facts_.begin(), facts_.end(), [&](const EnvironmentFact& other) {
-    return other.name == fact.name && other.value == fact.value;
-  });
-  if (!known) facts_.push_back(fact);
+  const bool known =
+      std::any_of(environment_facts_.begin(), environment_facts_.end(),
+                  [&](const EnvironmentFact& other) { return other.name == fact.name && other.value == fact.value; });
+  if (!known) environment_facts_.push_back(fact);
 }
 
 void RecordingSurvey::on_calibration(std::uint32_t source, const ChannelCalibration& known) {
@@ -200,7 +200,7 @@ std::vector<std::string> RecordingSurvey::host_names() const {
 void RecordingSurvey::fill_in_metadata(ReportResult& result) const {
   count_steps(result);
   result.metrics = metrics_;
-  result.environment = facts_;
+  result.environment = environment_facts_;
   result.calibration = calibration_;
   for (const SurveyedSource& seen : sources_) {
     const std::string& host = seen.source.host;

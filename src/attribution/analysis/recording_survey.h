@@ -90,7 +90,7 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   std::vector<SurveyedSource> sources_;
   std::vector<ReportedMetric> metrics_;
   std::map<std::string, std::size_t> metric_index_;
-  std::vector<EnvironmentFact> facts_;
+  std::vector<EnvironmentFact> environment_facts_;
   std::vector<ChannelCalibration> calibration_;
   std::vector<KernelPower> kernel_priors_;
 };

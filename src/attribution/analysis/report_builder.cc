@@ -7,7 +7,7 @@ namespace joulemap::attribution {
 namespace {
 
 // `result` is the summary of the run; adds the rows of one level.
-void add_rows(ReportResult& result, RowLevel level, RecordingAnalysis& analysis) {
+void add_level_rows(ReportResult& result, RowLevel level, RecordingAnalysis& analysis) {
   result.by = row_level_name(level);
   if (level == RowLevel::domain) {
     add_domain_rows(result);
@@ -26,9 +26,9 @@ void add_rows(ReportResult& result, RowLevel level, RecordingAnalysis& analysis)
     result.idle = std::move(ledger.idle);
     result.serving = std::move(ledger.serving);
     result.diagnostics.add_all(ledger.diagnostics);
-    note_empty_level(result.rows, result.by, result.diagnostics);
+    add_empty_level_diagnostic(result.rows, result.by, result.diagnostics);
   }
-  note_missing_data(result, analysis.sources);
+  add_missing_data_diagnostics(result, analysis.sources);
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ Result<std::vector<ReportResult>> build_reports(std::span<const std::string> pat
                                                               .excluded_domains = query.excluded_domains});
   if (!found) return std::move(found).error();
   std::vector<ReportResult> reports(levels.size(), found->summary);
-  for (std::size_t i = 0; i < levels.size(); ++i) add_rows(reports[i], levels[i], *found);
+  for (std::size_t i = 0; i < levels.size(); ++i) add_level_rows(reports[i], levels[i], *found);
   return reports;
 }
 

@@ -22,7 +22,7 @@ struct ReportQuery {
   AttributionMode mode = AttributionMode::regress;
   CommandTimeRange time_range;                           // limits the report, and the data that powers are fitted to
   std::optional<std::vector<KernelPower>> library = {};  // replaces the priors stored in the recording
-  Grouping grouping = {};
+  BranchSumOptions grouping = {};
   std::vector<DomainClass> excluded_domains = {};  // domains that are not counted
 };
 

@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<std::size_t, 3> kAdvisedRecordingCounts = {1, 3, 5};
 // Relative standard error that two estimates by one power model of one machine do not share: programs differ in the
 // power of their instructions. An assumption; the model's scale, which is less certain, cancels in their ratio.
-constexpr double kUnsharedEstimateError = 0.1;
+constexpr double kUnsharedEstimateRelativeError = 0.1;
 
 std::optional<double> unit_count(const RunRates& rates, std::string_view per) {
   if (per == "sample") return rates.samples;
@@ -30,7 +30,7 @@ std::optional<double> unit_count(const RunRates& rates, std::string_view per) {
 }
 
 // Rates of the whole run, even if the rows cover only a part of it.
-RunRates whole_run_rates(const RunReports& reports) {
+RunRates compute_whole_run_rates(const RunReports& reports) {
   ReportResult whole = reports.rows;
   whole.is_clipped = false;
   RunRates rates = compute_run_rates(whole);
@@ -43,14 +43,15 @@ struct RecordingWithRates {
   const RunReports* reports = nullptr;
   RunRates rates = {};
   double common_domain_fraction = 1;  // fraction of the energy in domains that all recordings contain
-  double command_fraction = 1;        // fraction of the energy that other processes did not use; 1 if they are included
-  double sensor_error = 0;            // relative standard error from the sensors
+  double command_energy_fraction =
+      1;                             // fraction of the energy that other processes did not use; 1 if they are included
+  double sensor_relative_error = 0;  // relative standard error from the sensors
   ComparedRecording recording = {};
   double units_in_rows = 1;
   double time_s = 0;  // per unit
 };
 
-std::set<std::string> counted_domains(const ReportResult& result, Provenance provenance) {
+std::set<std::string> find_counted_domains(const ReportResult& result, Provenance provenance) {
   const std::optional<EnergyWithProvenance> sum = energy_by_provenance(total_energy(result.domains), provenance);
   return sum ? std::set<std::string>(sum->domains.begin(), sum->domains.end()) : std::set<std::string>();
 }
@@ -78,11 +79,11 @@ void set_common_domain_fraction(RecordingWithRates& one, const std::set<std::str
   const std::optional<EnergyWithProvenance> common = energy_by_provenance(total_energy(rows, domains), provenance);
   const double common_j = common ? common->joules : 0;
   if (all && all->joules > 0) one.common_domain_fraction = common_j / all->joules;
-  if (common_j > 0) one.sensor_error = common->uncertainty_j.value_or(0) / kNormalHalfWidth90 / common_j;
+  if (common_j > 0) one.sensor_relative_error = common->uncertainty_j.value_or(0) / kNormalHalfWidth90 / common_j;
 }
 
 // What the comparison excludes: time and energy of the whole run minus those of the steady steps.
-SteadyStateExclusion steady_state_exclusion(const RunReports& reports) {
+SteadyStateExclusion compute_steady_state_exclusion(const RunReports& reports) {
   const SteadyState& steady_state = *reports.steady_state;
   const double kept = static_cast<double>(steady_state.steps - steady_state.long_steps);
   SteadyStateExclusion left{.warm_up_steps = steady_state.first_step, .long_steps = steady_state.long_steps};
@@ -101,17 +102,20 @@ void compute_per_unit_values(RecordingWithRates& one, std::string_view per, bool
   double scatter = 0;
   if (reports.steady_state && reports.steady_state->energy_j > 0)
     scatter = reports.steady_state->standard_error_j / reports.steady_state->energy_j;
-  recording.within_run_error = add_in_quadrature(one.sensor_error, scatter);
+  recording.within_run_error = add_in_quadrature(one.sensor_relative_error, scatter);
   if (is_steady) {
     const double of_step = units / recording.steps;
     recording.units = of_step * static_cast<double>(reports.steady_state->steps - reports.steady_state->long_steps);
-    recording.energy_j = one.common_domain_fraction * one.command_fraction * reports.steady_state->energy_j / of_step;
-    recording.exclusion = steady_state_exclusion(reports);
+    recording.energy_j =
+        one.common_domain_fraction * one.command_energy_fraction * reports.steady_state->energy_j / of_step;
+    recording.exclusion = compute_steady_state_exclusion(reports);
+    if (recording.exclusion->energy_j) *recording.exclusion->energy_j *= one.command_energy_fraction;
     one.units_in_rows = of_step * reports.steps_in_rows;
     one.time_s = reports.steady_state->time_s / of_step;
   } else {
     recording.units = one.units_in_rows = units;
-    recording.energy_j = one.common_domain_fraction * one.command_fraction * one.rates.energy_j.value_or(0) / units;
+    recording.energy_j =
+        one.common_domain_fraction * one.command_energy_fraction * one.rates.energy_j.value_or(0) / units;
     one.time_s = one.rates.time_s / units;
   }
 }
@@ -135,8 +139,9 @@ ComparedRun make_compared_run(std::span<const RecordingWithRates> side) {
   return run;
 }
 
-statistics::RunContrast contrast_totals(std::span<const RecordingWithRates> a, std::span<const RecordingWithRates> b,
-                                        const statistics::VariationPrior& prior) {
+statistics::RunContrast estimate_total_contrast(std::span<const RecordingWithRates> a,
+                                                std::span<const RecordingWithRates> b,
+                                                const statistics::VariationPrior& prior) {
   std::array<std::vector<double>, 2> energy_j;
   std::array<std::vector<double>, 2> within_j;
   for (const std::size_t side : {0, 1}) {
@@ -148,7 +153,7 @@ statistics::RunContrast contrast_totals(std::span<const RecordingWithRates> a, s
   return statistics::contrast_runs({energy_j[0], within_j[0]}, {energy_j[1], within_j[1]}, prior);
 }
 
-void judge_total_difference(RunDifference& difference, const statistics::RunContrast& contrast) {
+void fill_in_total_difference(RunDifference& difference, const statistics::RunContrast& contrast) {
   const double widths = statistics::two_sided_t_quantile(difference.interval, contrast.degrees_of_freedom);
   const auto side = [&](double mean_j, double error_j) {
     return ComparedEnergy{mean_j, mean_j - widths * error_j, mean_j + widths * error_j};
@@ -182,16 +187,16 @@ void set_detectable_changes(RunDifference& difference, const statistics::RunCont
 }
 
 // Domains that every recording contains, and those that only some contain.
-struct SharedDomains {
+struct CommonAndPartialDomains {
   std::set<std::string> common_domains;
   std::set<std::string> partial_domains;
 };
 
-SharedDomains shared_domains(const std::vector<RecordingWithRates>& all) {
-  SharedDomains shared;
+CommonAndPartialDomains find_common_and_partial_domains(const std::vector<RecordingWithRates>& all) {
+  CommonAndPartialDomains shared;
   std::set<std::string> any;
   for (const RecordingWithRates& one : all) {
-    const std::set<std::string> names = counted_domains(one.reports->rows, *one.rates.provenance);
+    const std::set<std::string> names = find_counted_domains(one.reports->rows, *one.rates.provenance);
     if (&one == &all.front()) shared.common_domains = names;
     any.insert(names.begin(), names.end());
     std::erase_if(shared.common_domains, [&](const std::string& name) { return !names.contains(name); });
@@ -201,7 +206,7 @@ SharedDomains shared_domains(const std::vector<RecordingWithRates>& all) {
   return shared;
 }
 
-bool is_background_row(const ReportRow& row) { return !row.path.empty() && row.path.front() == kBackgroundRow; }
+bool is_background_row(const ReportRow& row) { return !row.path.empty() && row.path.front() == kBackgroundRowName; }
 
 // Whether all energies are estimates by one power model, of one machine. Its CPU time is known, its power is not.
 bool are_estimates_of_one_host(const std::vector<RecordingWithRates>& all) {
@@ -218,8 +223,18 @@ void exclude_other_processes(RecordingWithRates& one) {
     if (is_background_row(row)) background_j += row.energy_j.value_or(0);
   }
   const double total_j = preferred_energy(one.reports->rows.totals).value_or(EnergyWithProvenance{}).joules;
-  if (total_j > 0) one.command_fraction = std::clamp(1 - background_j / total_j, 0.0, 1.0);
-  one.sensor_error = std::min(one.sensor_error, kUnsharedEstimateError);
+  if (total_j > 0) one.command_energy_fraction = std::clamp(1 - background_j / total_j, 0.0, 1.0);
+  one.sensor_relative_error = std::min(one.sensor_relative_error, kUnsharedEstimateRelativeError);
+}
+
+// Limits the interval of an estimated row to the error that two estimates of it by one power model do not share. The
+// CPU time of the row is known; its power, which is not, is that of the same code in both.
+void limit_to_unshared_error(ReportRow& row) {
+  if (!row.energy_j || !row.low_j || !row.high_j) return;
+  const double half_width_j = std::min(0.5 * (*row.high_j - *row.low_j),
+                                       kNormalHalfWidth90 * kUnsharedEstimateRelativeError * *row.energy_j);
+  row.low_j = *row.energy_j - half_width_j;
+  row.high_j = *row.energy_j + half_width_j;
 }
 
 // Entries of one side, and copies of the reports that they refer to, if rows are left out.
@@ -228,7 +243,7 @@ struct ComparedSideEntries {
   std::vector<RecordingEntries> entries;
 };
 
-ComparedSideEntries entries_of_side(std::span<const RecordingWithRates> side, bool without_background) {
+ComparedSideEntries make_side_entries(std::span<const RecordingWithRates> side, bool without_background) {
   ComparedSideEntries found;
   found.filtered_reports.reserve(side.size());
   for (const RecordingWithRates& one : side) {
@@ -236,6 +251,7 @@ ComparedSideEntries entries_of_side(std::span<const RecordingWithRates> side, bo
     if (without_background) {
       found.filtered_reports.push_back(*rows);
       std::erase_if(found.filtered_reports.back().rows, is_background_row);
+      std::ranges::for_each(found.filtered_reports.back().rows, limit_to_unshared_error);
       rows = &found.filtered_reports.back();
     }
     found.entries.push_back({rows, one.units_in_rows});
@@ -254,8 +270,8 @@ bool can_compare_steady_states(std::span<const std::optional<SteadyState>> stead
 Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<const RunReports> b,
                                    const ComparisonQuery& query) {
   std::vector<RecordingWithRates> all;
-  for (const RunReports& one : a) all.push_back({&one, whole_run_rates(one)});
-  for (const RunReports& one : b) all.push_back({&one, whole_run_rates(one)});
+  for (const RunReports& one : a) all.push_back({&one, compute_whole_run_rates(one)});
+  for (const RunReports& one : b) all.push_back({&one, compute_whole_run_rates(one)});
   for (const RecordingWithRates& one : all) {
     if (!one.rates.provenance) {
       return Error{ErrorCode::unsupported,
@@ -268,7 +284,7 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
                    "record all of them where the same sensors are readable"};
     }
   }
-  const SharedDomains shared = shared_domains(all);
+  const CommonAndPartialDomains shared = find_common_and_partial_domains(all);
   if (shared.common_domains.empty()) {
     return Error{ErrorCode::unsupported, "the recordings have no domain in common",
                  "record on machines with the same sensors"};
@@ -294,10 +310,10 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
   difference.a = make_compared_run(of_a);
   difference.b = make_compared_run(of_b);
   difference.domains.assign(shared.common_domains.begin(), shared.common_domains.end());
-  const statistics::RunContrast contrast = contrast_totals(of_a, of_b, prior);
-  judge_total_difference(difference, contrast);
+  const statistics::RunContrast contrast = estimate_total_contrast(of_a, of_b, prior);
+  fill_in_total_difference(difference, contrast);
   set_detectable_changes(difference, contrast, prior);
-  compare_entries(entries_of_side(of_a, compares_command).entries, entries_of_side(of_b, compares_command).entries,
+  compare_entries(make_side_entries(of_a, compares_command).entries, make_side_entries(of_b, compares_command).entries,
                   contrast, difference);
   difference.failure_threshold = query.failure_threshold;
   difference.failed = query.failure_threshold && difference.total.verdict == ChangeVerdict::grew &&

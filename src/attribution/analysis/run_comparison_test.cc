@@ -167,6 +167,10 @@ RunReports estimated_run(double factor, double background_j) {
   background.device = "cpu";
   background.energy_j = background_j;
   rows.rows.push_back(background);
+  for (ReportRow& row : rows.rows) {
+    row.low_j = 0.1 * *row.energy_j;  // nearly all of it is the error of the model
+    row.high_j = 1.9 * *row.energy_j;
+  }
   for (StepEnergy& step : reports.steps) step.energy_j *= (own_j + background_j) / own_j;
   reports.steady_state = find_steady_state(reports.steps);
   return reports;
@@ -178,6 +182,10 @@ TEST(RunComparison, EstimatesOfOneMachineAreComparedWithoutTheirCommonErrorAndOt
   EXPECT_NEAR(*less->total.relative_change, -0.5, 0.01);
   EXPECT_EQ(less->total.verdict, ChangeVerdict::shrank);
   EXPECT_TRUE(less->diagnostics.contains("estimates_compared"));
+  for (const DifferenceEntry& entry : less->entries) {
+    EXPECT_EQ(entry.verdict, ChangeVerdict::shrank) << entry.name;
+    EXPECT_GT(*entry.low_j, -entry.a->energy_j) << "an entry cannot fall by more than it had";
+  }
   EXPECT_FALSE(std::ranges::any_of(
       less->entries, [](const DifferenceEntry& one) { return !one.path.empty() && one.path[0] == "background"; }));
   const Result<RunDifference> equal = compare_pair(estimated_run(1, 200), estimated_run(1, 3000));

@@ -142,7 +142,7 @@ const TimeSpan* find_command_span(const std::vector<SurveyedSource>& sources, st
   return known == by_boot.end() ? nullptr : &known->second;
 }
 
-void add_events(RunView& view, const RecordingAnalysis& found, const ViewLimits& limits) {
+void add_run_events(RunView& view, const RecordingAnalysis& found, const ViewLimits& limits) {
   std::map<std::string, TimeSpan> by_boot;
   std::map<std::string, std::uint32_t>
       source_of_metric;  // of several processes with the same metric, the one with the most values
@@ -258,9 +258,9 @@ Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQue
   RunView view;
   view.run = std::move(found->summary);
   add_domain_rows(view.run);
-  note_missing_data(view.run, found->sources);
+  add_missing_data_diagnostics(view.run, found->sources);
   const std::size_t steps = add_step_and_epoch_times(view, found->machine_views, query.limits);
-  add_events(view, *found, query.limits);
+  add_run_events(view, *found, query.limits);
   set_run_rates(view, steps);
   add_component_energies(view, found->domain_classes);
   add_level_views(view, *found, query.levels);

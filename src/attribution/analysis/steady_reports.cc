@@ -10,7 +10,6 @@ namespace joulemap::attribution {
 namespace {
 
 // Combines the energy of all machines, from the rows, with the step times of the machine that recorded the most steps.
-// Evaluation steps are not among them.
 std::vector<StepEnergy> combine_step_energies(const std::vector<MachineView>& machines,
                                               const std::vector<ReportRow>& rows) {
   std::vector<StepEnergy> steps;
@@ -18,10 +17,9 @@ std::vector<StepEnergy> combine_step_energies(const std::vector<MachineView>& ma
   if (most == machines.end()) return steps;
   for (std::size_t i = 0; i < most->steps.size(); ++i) {
     const StepOrEpochEnergy& step = most->steps[i];
-    if (step.is_evaluation) continue;
     const std::optional<double> energy_j = i < rows.size() ? rows[i].energy_j : step.energy_j;
     steps.push_back({seconds(step.span.begin_ns - most->span.begin_ns), seconds(step.span.end_ns - most->span.begin_ns),
-                     step.time_s, energy_j.value_or(0)});
+                     step.time_s, energy_j.value_or(0), step.is_evaluation});
   }
   return steps;
 }
@@ -29,7 +27,7 @@ std::vector<StepEnergy> combine_step_energies(const std::vector<MachineView>& ma
 }  // namespace
 
 Result<RecordedSteps> read_steps(std::span<const std::string> paths) {
-  Result<RecordingAnalysis> found = analyse_recording(paths, {.levels = {RowLevel::step}, .with_step_times = true});
+  Result<RecordingAnalysis> found = analyse_recording(paths, {.levels = {RowLevel::step}, .includes_step_times = true});
   if (!found) return std::move(found).error();
   const LedgerResult& level = found->ledgers[RowLevel::step];
   RecordedSteps read{combine_step_energies(found->machine_views, level.rows), found->summary.probe.has_value()};
@@ -39,7 +37,7 @@ Result<RecordedSteps> read_steps(std::span<const std::string> paths) {
   return read;
 }
 
-CommandTimeRange steady_range(const SteadyState& steady_state, bool is_probed) {
+CommandTimeRange make_steady_time_range(const SteadyState& steady_state, bool is_probed) {
   CommandTimeRange range{.from_s = steady_state.begin_s, .to_s = {}};
   if (!is_probed) range.to_s = steady_state.end_s;
   return range;
@@ -53,7 +51,7 @@ Result<SteadyReports> build_steady_reports(std::span<const std::string> paths, R
     if (!read) return read.error();
     steady.steady_state = find_steady_state(read->steps);
     steady.is_probed = read->is_probed;
-    if (steady.steady_state) query.time_range = steady_range(*steady.steady_state, read->is_probed);
+    if (steady.steady_state) query.time_range = make_steady_time_range(*steady.steady_state, read->is_probed);
   }
   Result<std::vector<ReportResult>> reports = build_reports(paths, query, levels);
   if (!reports) return std::move(reports).error();

@@ -29,7 +29,7 @@ Result<RecordedSteps> read_steps(std::span<const std::string> paths);
 
 // The time range of the steady state in a query. Probing follows the last step and identifies the powers of kernels,
 // so the range of a probed run extends to its end.
-CommandTimeRange steady_range(const SteadyState& steady_state, bool is_probed);
+CommandTimeRange make_steady_time_range(const SteadyState& steady_state, bool is_probed);
 
 struct SteadyReports {
   std::vector<ReportResult> reports;        // at the requested levels

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 namespace joulemap::attribution {
@@ -21,7 +22,7 @@ constexpr double kStandardDeviationPerMad = 1.4826;
 // Steps that differ by less than this fraction of their median are equal: readings have no finer resolution.
 constexpr double kEqualStepTolerance = 1e-4;
 
-struct MedianAndDeviation {
+struct MedianAndScaledMad {
   double median = 0;
   double deviation = 0;
 };
@@ -33,9 +34,9 @@ double median_of_values(std::vector<double> values) {
   return 0.5 * (*half + *std::max_element(values.begin(), half));
 }
 
-MedianAndDeviation median_and_deviation(std::span<const double> energies_j) {
+MedianAndScaledMad compute_median_and_scaled_mad(std::span<const double> energies_j) {
   std::vector<double> values(energies_j.begin(), energies_j.end());
-  MedianAndDeviation typical{median_of_values(values), 0};
+  MedianAndScaledMad typical{median_of_values(values), 0};
   for (double& value : values) value = std::abs(value - typical.median);
   typical.deviation =
       std::max(kStandardDeviationPerMad * median_of_values(std::move(values)), kEqualStepTolerance * typical.median);
@@ -118,14 +119,44 @@ BlockMeanEstimate estimate_block_mean(std::span<const double> energies_j) {
   return result;
 }
 
+// Divides the evaluation during the steady state among its steps.
+void add_evaluation(SteadyState& steady, std::span<const StepEnergy> all_steps) {
+  double energy_j = 0;
+  double time_s = 0;
+  double squares_j2 = 0;
+  double count = 0;
+  for (const StepEnergy& step : all_steps) {
+    if (!step.is_evaluation || step.begin_s < steady.begin_s || step.end_s > steady.end_s) continue;
+    energy_j += step.energy_j;
+    time_s += step.time_s;
+    squares_j2 += step.energy_j * step.energy_j;
+    count += 1;
+  }
+  if (count == 0) return;
+  const auto steps = static_cast<double>(steady.steps);
+  const double variance_j2 = count > 1 ? std::max(squares_j2 - energy_j * energy_j / count, 0.0) / (count - 1) : 0;
+  steady.energy_j += energy_j / steps;
+  steady.time_s += time_s / steps;
+  steady.energy_sum_j += energy_j;
+  steady.standard_error_j = std::hypot(steady.standard_error_j, std::sqrt(variance_j2 * count) / steps);
+}
+
+std::vector<StepEnergy> without_evaluation_steps(std::span<const StepEnergy> all_steps) {
+  std::vector<StepEnergy> steps;
+  std::ranges::copy_if(all_steps, std::back_inserter(steps), [](const StepEnergy& step) { return !step.is_evaluation; });
+  return steps;
+}
+
 }  // namespace
 
-std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> steps) {
+std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> all_steps) {
+  const std::vector<StepEnergy> judged_steps = without_evaluation_steps(all_steps);
+  const std::span<const StepEnergy> steps = judged_steps;
   if (steps.size() < kMinStepsForSteadyState) return std::nullopt;
   std::vector<double> energies_j;
   for (const StepEnergy& step : steps.first(steps.size() - 1)) energies_j.push_back(step.energy_j);
   // Clamps outliers: the truncation rule would otherwise remove all steps before one.
-  const MedianAndDeviation late = median_and_deviation(std::span(energies_j).subspan(energies_j.size() / 2));
+  const MedianAndScaledMad late = compute_median_and_scaled_mad(std::span(energies_j).subspan(energies_j.size() / 2));
   std::vector<double> bounded = energies_j;
   for (double& energy_j : bounded) {
     energy_j = std::clamp(energy_j, late.median - kOutlierDeviations * late.deviation,
@@ -141,7 +172,7 @@ std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> steps) 
   steady.begin_s = steps[steady.first_step].begin_s;
   steady.end_s = steps[energies_j.size() - 1].end_s;
   const std::span<const double> kept = std::span(energies_j).subspan(steady.first_step);
-  const MedianAndDeviation typical = median_and_deviation(kept);
+  const MedianAndScaledMad typical = compute_median_and_scaled_mad(kept);
   const auto is_far_out = [&](double energy_j) {
     return std::abs(energy_j - typical.median) > kOutlierDeviations * typical.deviation;
   };
@@ -160,6 +191,7 @@ std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> steps) 
   steady.energy_j = mean.mean;
   steady.standard_error_j = mean.standard_error;
   steady.autocorrelation = mean.autocorrelation;
+  add_evaluation(steady, all_steps);
   return steady;
 }
 

@@ -121,5 +121,24 @@ TEST(SteadyState, ItsSumContainsAllStepsAlthoughTheMeanIsTrimmed) {
   EXPECT_DOUBLE_EQ(steady->energy_sum_j, sum_j);
 }
 
+TEST(SteadyState, EvaluationIsPartOfTheEnergyOfAStepAndItsStepsAreNotJudged) {
+  std::vector<StepEnergy> steps;
+  double time_s = 0;
+  const auto add = [&](double energy_j, bool is_evaluation) {
+    steps.push_back({time_s, time_s + 1, 1, energy_j, is_evaluation});
+    time_s += 1;
+  };
+  for (int step = 0; step < 60; ++step) {
+    add(10, false);
+    for (int batch = 0; step % 6 == 5 && batch < 3; ++batch) add(2, true);
+  }
+  const auto steady = find_steady_state(steps);
+  ASSERT_TRUE(steady);
+  EXPECT_EQ(steady->steps, 59u) << "all but the last step";
+  EXPECT_NEAR(steady->energy_j, 10 + 9 * 3 * 2 / 59.0, 1e-9) << "the last evaluation follows the last step";
+  EXPECT_NEAR(steady->time_s, 1 + 9 * 3 / 59.0, 1e-9);
+  EXPECT_EQ(steady->long_steps, 0u);
+}
+
 }  // namespace
 }  // namespace joulemap::attribution

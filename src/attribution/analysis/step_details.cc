@@ -56,10 +56,10 @@ bool StepDetails::add_step(const StepRecord& step, std::int64_t first_kernel_ns)
   const std::uint64_t index = step_count_++;
   const auto previous = index == 0 ? steps_.end() : steps_.find(index - 1);
   // Compares first, so that the subtraction cannot overflow: a program may give its steps any numbers.
-  const bool is_next = last_number_ < step.number && last_number_ == step.number - 1;
+  const bool is_next = last_step_number_ < step.number && last_step_number_ == step.number - 1;
   if (previous != steps_.end() && is_next)
     previous->second.gpu_span.end_ns = std::max(first_kernel_ns, previous->second.gpu_span.begin_ns);
-  last_number_ = step.number;
+  last_step_number_ = step.number;
   const bool is_long = keep_if_among_longest(step.end_ns - step.begin_ns, index);
   if (!is_evenly_spaced(index) && !is_long) return false;
   even_step_count_ += is_evenly_spaced(index) ? 1 : 0;

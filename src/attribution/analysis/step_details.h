@@ -65,7 +65,7 @@ class StepDetails {
   std::uint64_t even_stride_ = 1;
   std::uint64_t even_step_count_ = 0;
   std::uint64_t step_count_ = 0;
-  std::int64_t last_number_ = 0;
+  std::int64_t last_step_number_ = 0;
 };
 
 }  // namespace joulemap::attribution

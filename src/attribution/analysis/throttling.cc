@@ -7,12 +7,13 @@ namespace joulemap::attribution {
 namespace {
 
 // NVML API reference, nvmlClocksEventReasons.
-constexpr std::uint64_t kSwPowerCap = 0x4;
-constexpr std::uint64_t kHwSlowdown = 0x8;
-constexpr std::uint64_t kSwThermalSlowdown = 0x20;
-constexpr std::uint64_t kHwThermalSlowdown = 0x40;
-constexpr std::uint64_t kHwPowerBrake = 0x80;
-constexpr std::uint64_t kSlowdownReasons = kHwSlowdown | kSwThermalSlowdown | kHwThermalSlowdown | kHwPowerBrake;
+constexpr std::uint64_t kSwPowerCapReason = 0x4;
+constexpr std::uint64_t kHwSlowdownReason = 0x8;
+constexpr std::uint64_t kSwThermalSlowdownReason = 0x20;
+constexpr std::uint64_t kHwThermalSlowdownReason = 0x40;
+constexpr std::uint64_t kHwPowerBrakeReason = 0x80;
+constexpr std::uint64_t kSlowdownReasons =
+    kHwSlowdownReason | kSwThermalSlowdownReason | kHwThermalSlowdownReason | kHwPowerBrakeReason;
 
 // Clock event reasons are read about once a second, which shows how often clocks were reduced, but not when.
 constexpr std::uint64_t kMinClockReadings = 2;
@@ -20,29 +21,29 @@ constexpr double kMinReportedThrottledFraction = 0.02;
 
 }  // namespace
 
-void Throttling::add(std::uint64_t reasons) {
+void ThrottlingReadings::add(std::uint64_t reasons) {
   ++clock_readings_.readings;
-  if ((reasons & (kSwPowerCap | kSlowdownReasons)) != 0) ++clock_readings_.throttled;
-  if ((reasons & kSwPowerCap) != 0) ++power_limited_readings_;
+  if ((reasons & (kSwPowerCapReason | kSlowdownReasons)) != 0) ++clock_readings_.throttled;
+  if ((reasons & kSwPowerCapReason) != 0) ++power_limited_readings_;
   if ((reasons & kSlowdownReasons) != 0) ++thermal_slowdown_readings_;
 }
 
-double Throttling::power_limited_fraction() const {
+double ThrottlingReadings::power_limited_fraction() const {
   return clock_readings_.readings > 0
              ? static_cast<double>(power_limited_readings_) / static_cast<double>(clock_readings_.readings)
              : 0;
 }
 
-bool Throttling::is_frequent(std::uint64_t count) const {
+bool ThrottlingReadings::is_frequent(std::uint64_t count) const {
   return clock_readings_.readings >= kMinClockReadings &&
          static_cast<double>(count) >= kMinReportedThrottledFraction * static_cast<double>(clock_readings_.readings);
 }
 
-bool Throttling::is_throttled() const {
+bool ThrottlingReadings::is_throttled() const {
   return is_frequent(power_limited_readings_) || is_frequent(thermal_slowdown_readings_);
 }
 
-void Throttling::add_diagnostics(const std::string& domain, Diagnostics& diagnostics) const {
+void ThrottlingReadings::add_diagnostics(const std::string& domain, Diagnostics& diagnostics) const {
   const auto share = [&](std::uint64_t count) {
     return static_cast<double>(count) / static_cast<double>(clock_readings_.readings);
   };

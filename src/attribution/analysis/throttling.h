@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Throttling: how often a GPU reported that its clocks are reduced, from readings of NVML's clock event reasons. The
-// power of kernels then differs from their power at full speed, so a report states it. Plain data; pure.
+// ThrottlingReadings: how often a GPU reported that its clocks are reduced, from readings of NVML's clock event
+// reasons. The power of kernels then differs from their power at full speed, so a report states it. Plain data; pure.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace joulemap::attribution {
 
-class Throttling {
+class ThrottlingReadings {
  public:
   // `reasons`: bit mask of nvmlClocksEventReasons.
   void add(std::uint64_t reasons);

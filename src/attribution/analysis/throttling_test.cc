@@ -7,39 +7,39 @@ namespace joulemap::attribution {
 namespace {
 
 Diagnostics diagnose_throttling(std::initializer_list<std::uint64_t> readings) {
-  Throttling seen;
+  ThrottlingReadings seen;
   for (const std::uint64_t reasons : readings) seen.add(reasons);
   Diagnostics diagnostics;
   seen.add_diagnostics("gpu0", diagnostics);
   return diagnostics;
 }
 
-TEST(Throttling, ReportsAnActivePowerLimit) {
+TEST(ThrottlingReadings, ReportsAnActivePowerLimit) {
   const Diagnostics diagnostics = diagnose_throttling({0, 4, 0, 4});
   EXPECT_TRUE(diagnostics.contains("power_limited"));
   EXPECT_FALSE(diagnostics.contains("clocks_slowed"));
 }
 
-TEST(Throttling, ReportsThermalAndBrakeSlowdowns) {
+TEST(ThrottlingReadings, ReportsThermalAndBrakeSlowdowns) {
   for (const std::uint64_t reason : {0x8, 0x20, 0x40, 0x80}) {
     EXPECT_TRUE(diagnose_throttling({0, reason}).contains("clocks_slowed")) << reason;
   }
 }
 
-TEST(Throttling, IgnoresIdleClocksAndUserSettings) {
+TEST(ThrottlingReadings, IgnoresIdleClocksAndUserSettings) {
   const Diagnostics diagnostics = diagnose_throttling({0x1, 0x2, 0x10, 0x100});
   EXPECT_FALSE(diagnostics.contains("power_limited"));
   EXPECT_FALSE(diagnostics.contains("clocks_slowed"));
 }
 
-TEST(Throttling, CountsReadingsWithAnyReasonOnce) {
-  Throttling seen;
+TEST(ThrottlingReadings, CountsReadingsWithAnyReasonOnce) {
+  ThrottlingReadings seen;
   for (const std::uint64_t reasons : {0x0, 0x4, 0x24, 0x1}) seen.add(reasons);
   EXPECT_EQ(seen.clock_readings().readings, 4u);
   EXPECT_EQ(seen.clock_readings().throttled, 2u);
 }
 
-TEST(Throttling, IgnoresASingleReading) { EXPECT_FALSE(diagnose_throttling({4}).contains("power_limited")); }
+TEST(ThrottlingReadings, IgnoresASingleReading) { EXPECT_FALSE(diagnose_throttling({4}).contains("power_limited")); }
 
 }  // namespace
 }  // namespace joulemap::attribution

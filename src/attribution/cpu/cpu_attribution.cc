@@ -70,7 +70,7 @@ double CpuAttribution::modelled_cpu_j(std::uint16_t column, double cpu_s, double
          cpu_power_factor(std::min(cpus, inputs_->cpu_count), inputs_->powers.busy_cpu_exponent);
 }
 
-double CpuAttribution::other_processes_j(const TimeCell& cell_values) const {
+double CpuAttribution::modelled_other_processes_j(const TimeCell& cell_values) const {
   const CpuPowers& powers = inputs_->powers;
   return powers.watts[powers.other_processes_index()] * cell_values.other_cpu_s *
          other_cpu_power_factor(cell_values.other_cpu_s, cell_values.captured_s, cell_values.length_s,
@@ -79,7 +79,7 @@ double CpuAttribution::other_processes_j(const TimeCell& cell_values) const {
 
 double CpuAttribution::modelled_cell_j(const TimeCell& cell_values) const {
   return inputs_->powers.watts[inputs_->powers.idle_index()] * cell_values.length_s + cell_values.modelled_j +
-         other_processes_j(cell_values);
+         modelled_other_processes_j(cell_values);
 }
 
 // Between two counter readings only the sum of the energy is known: distributes it in proportion to the modelled power.
@@ -109,7 +109,7 @@ void CpuAttribution::attribute_cell(std::size_t cell, const TimeCell& cell_value
   const double present = std::min(cell_values.busy_wall_s / cell_values.length_s, 1.0);
   const double other_cpus = cell_values.other_cpu_s / cell_values.length_s;
   const double active = any_cpu_busy_fraction(present, other_cpus);
-  const double other_processes_j = this->other_processes_j(cell_values);
+  const double modelled_other_processes_j = this->modelled_other_processes_j(cell_values);
   const double idle_j = powers.watts[powers.idle_index()] * cell_values.length_s;
   const double modelled_total_j = this->modelled_cell_j(cell_values);
   if (modelled_total_j <= 0) return;
@@ -129,9 +129,9 @@ void CpuAttribution::attribute_cell(std::size_t cell, const TimeCell& cell_value
     idle_j_per_busy_wall_s_.set(cell, scale * idle_j * command / cell_values.busy_wall_s * cell_values.length_s);
   const auto other_index = static_cast<std::uint16_t>(powers.other_processes_index());
   const auto idle_index = static_cast<std::uint16_t>(powers.idle_index());
-  background_energy_.add(other_index, scale * other_processes_j * cell_values.background_fraction);
+  background_energy_.add(other_index, scale * modelled_other_processes_j * cell_values.background_fraction);
   background_energy_.add(idle_index, scale * idle_j * (active - command) * cell_values.background_fraction);
-  energy_by_unknown_.add(other_index, scale * other_processes_j);
+  energy_by_unknown_.add(other_index, scale * modelled_other_processes_j);
   energy_by_unknown_.add(idle_index, scale * idle_j * (active - command));
 }
 
@@ -149,15 +149,15 @@ void CpuAttribution::attribute_cell_by_time(std::size_t cell, const TimeCell& ce
   energy_by_unknown_.add(other_index, rate * cell_values.other_cpu_s);
 }
 
-CpuAttribution::Rates CpuAttribution::rates_between(std::int64_t from_ns, std::int64_t to_ns) const {
+CpuAttribution::Rates CpuAttribution::mean_rates_between(std::int64_t from_ns, std::int64_t to_ns) const {
   return {measured_j_per_modelled_j_.mean_rate(from_ns, to_ns), idle_j_per_busy_wall_s_.mean_rate(from_ns, to_ns),
           inputs_ != nullptr ? inputs_->other_cpu_s.mean_rate(from_ns, to_ns) : 0};
 }
 
-EnergyByClass CpuAttribution::attribute_tally(std::uint32_t process, const ScopeTally& tally, double present_s,
-                                              const Rates& rates) const {
-  const double cpu_s = seconds(tally.cpu_ns + tally.helper_threads_ns);
-  EnergyByClass joules;
+EnergyByColumn CpuAttribution::attribute_tally(std::uint32_t process, const ScopeTally& tally, double present_s,
+                                               const Rates& rates) const {
+  const double cpu_s = seconds(tally.cpu_ns + tally.helper_threads_cpu_ns);
+  EnergyByColumn joules;
   if (inputs_ == nullptr) {
     joules.add(0, cpu_s * rates.measured_j_per_modelled_j);
     return joules;
@@ -174,7 +174,7 @@ EnergyByClass CpuAttribution::attribute_tally(std::uint32_t process, const Scope
 
 // Energy of a row, in J, under each replicate of the powers. The measured total stays the same, so what one row gains
 // the others lose.
-std::vector<double> CpuAttribution::energy_replicates(const EnergyByClass& joules) const {
+std::vector<double> CpuAttribution::energy_replicates(const EnergyByColumn& joules) const {
   const CpuPowers& powers = inputs_->powers;
   const auto ratio = [&](std::size_t unknown, std::size_t r) {
     return powers.watts[unknown] > 0 ? powers.power_replicates[unknown][r] / powers.watts[unknown] : 1;
@@ -194,7 +194,7 @@ std::vector<double> CpuAttribution::energy_replicates(const EnergyByClass& joule
   return drawn;
 }
 
-void CpuAttribution::fill_in_energy_details(ReportRow& row, const EnergyByClass& joules, double spread) const {
+void CpuAttribution::fill_in_energy_details(ReportRow& row, const EnergyByColumn& joules, double spread) const {
   row.basis = kCpuTimeBasis;
   if (inputs_ == nullptr || !row.energy_j) return;
   const CpuPowers& powers = inputs_->powers;

@@ -32,20 +32,20 @@ class CpuAttribution {
     double idle_j_per_busy_wall_s = 0;     // idle J per second of busy wall time (cpu_use.h)
     double uncaptured_busy_cpus = 0;       // mean count of CPUs busy with work that was not captured
   };
-  Rates rates_between(std::int64_t from_ns, std::int64_t to_ns) const;
+  Rates mean_rates_between(std::int64_t from_ns, std::int64_t to_ns) const;
 
   // Joules of a tally by unknown of CpuPowers: its energy by CPU time, and its part of idle power. `busy_wall_s`: its
   // busy wall time, as busy_wall_s() returns it.
-  EnergyByClass attribute_tally(std::uint32_t process, const ScopeTally& tally, double present_s,
-                                const Rates& rates) const;
-  const EnergyByClass& background_energy() const { return background_energy_; }
+  EnergyByColumn attribute_tally(std::uint32_t process, const ScopeTally& tally, double present_s,
+                                 const Rates& rates) const;
+  const EnergyByColumn& background_energy() const { return background_energy_; }
   double background_s() const { return background_s_; }
   double idle_j() const { return idle_j_; }
 
   // fill_in_energy_details() fills in basis, interval and dynamic energy of a row. Call add_to_total() with the energy
   // of all tallies first. `spread`: additional relative standard deviation of the row, besides that of the powers.
-  void add_to_total(const EnergyByClass& joules) { energy_by_unknown_.add(joules); }
-  void fill_in_energy_details(ReportRow& row, const EnergyByClass& joules, double spread) const;
+  void add_to_total(const EnergyByColumn& joules) { energy_by_unknown_.add(joules); }
+  void fill_in_energy_details(ReportRow& row, const EnergyByColumn& joules, double spread) const;
 
  private:
   struct TimeCell {
@@ -58,19 +58,19 @@ class CpuAttribution {
     double background_fraction = 0;  // fraction of other_cpu_s that is not the command's
   };
   double modelled_cpu_j(std::uint16_t column, double cpu_s, double cpus) const;
-  double other_processes_j(const TimeCell& cell_values) const;
+  double modelled_other_processes_j(const TimeCell& cell_values) const;
   double modelled_cell_j(const TimeCell& cell_values) const;
   void redistribute_between_readings(std::vector<TimeCell>& cells) const;
   void attribute_cell(std::size_t cell, const TimeCell& cell_values);
   void attribute_cell_by_time(std::size_t cell, const TimeCell& cell_values);
-  std::vector<double> energy_replicates(const EnergyByClass& joules) const;
+  std::vector<double> energy_replicates(const EnergyByColumn& joules) const;
 
   const CpuAttributionInputs* inputs_;
   bool has_idle_time_;
   TimeCurve measured_j_per_modelled_j_;
   TimeCurve idle_j_per_busy_wall_s_;
-  EnergyByClass energy_by_unknown_;  // all energy but idle_j_
-  EnergyByClass background_energy_;
+  EnergyByColumn energy_by_unknown_;  // all energy but idle_j_
+  EnergyByColumn background_energy_;
   double background_s_ = 0;
   double idle_j_ = 0;
 };

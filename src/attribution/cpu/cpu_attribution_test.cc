@@ -146,7 +146,7 @@ class SimulatedCpu {
     if (tally == tallies_.end()) tally = tallies_.insert(tallies_.end(), ScopeTally{.scope = scope, .count = 1});
     tally->wall_ns += kTick_ns;
     tally->cpu_ns += kTick_ns;
-    tally->helper_threads_ns += static_cast<std::int64_t>((cpus - 1) * static_cast<double>(kTick_ns));
+    tally->helper_threads_cpu_ns += static_cast<std::int64_t>((cpus - 1) * static_cast<double>(kTick_ns));
   }
 
   void end_segment(std::int64_t now_ns) {

@@ -12,7 +12,7 @@ namespace {
 // CPU time that is summed over shorter spans resolves what ran between two counter readings.
 constexpr std::int64_t kMaxDenseSampleSpan_ns = 30 * kNanosecondsPerMillisecond;
 // Errors at their ends would dominate shorter observations: CPU time is sampled every 10 ms.
-constexpr std::int64_t kMinObservation_ns = 40 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMinObservationLength_ns = 40 * kNanosecondsPerMillisecond;
 
 // From this busy fraction on, all CPUs count as busy all the time. The machine's CPU time is counted in ticks: where no
 // CPU is idle, it varies only by their quantization, and the fit would conclude that busy CPUs use no power.
@@ -29,7 +29,8 @@ double joules_at(std::span<const EnergyPoint> points, std::int64_t time_ns) {
   return from.joules + (to.joules - from.joules) * static_cast<double>(time_ns - from.time_ns) / length_ns;
 }
 
-std::vector<std::int64_t> observation_edges(const CpuUse& use, std::span<const std::vector<EnergyPoint>> domains) {
+std::vector<std::int64_t> choose_observation_edges(const CpuUse& use,
+                                                   std::span<const std::vector<EnergyPoint>> domains) {
   std::int64_t first_ns = INT64_MIN;
   std::int64_t last_ns = INT64_MAX;
   std::span<const EnergyPoint> grid;
@@ -41,7 +42,7 @@ std::vector<std::int64_t> observation_edges(const CpuUse& use, std::span<const s
   }
   std::vector<std::int64_t> edges_ns;
   const auto add = [&](std::int64_t edge_ns) {
-    const bool far = edges_ns.empty() || edge_ns - edges_ns.back() >= kMinObservation_ns;
+    const bool far = edges_ns.empty() || edge_ns - edges_ns.back() >= kMinObservationLength_ns;
     if (far && edge_ns >= first_ns && edge_ns <= last_ns) edges_ns.push_back(edge_ns);
   };
   for (const TimeSpan& sample_span : use.sample_spans) {
@@ -62,7 +63,7 @@ std::vector<std::int64_t> observation_edges(const CpuUse& use, std::span<const s
 CpuObservations::CpuObservations(const CpuUse& use, const MachineCpuTime& machine,
                                  std::span<const std::vector<EnergyPoint>> domains, double busy_cpu_exponent)
     : unknown_count_(use.column_count + 2) {
-  const std::vector<std::int64_t> edges_ns = observation_edges(use, domains);
+  const std::vector<std::int64_t> edges_ns = choose_observation_edges(use, domains);
   if (edges_ns.size() < 2) return;
   for (std::size_t i = 1; i < edges_ns.size(); ++i) {
     double total_j = 0;

@@ -20,35 +20,35 @@ namespace {
 using statistics::Random;
 
 constexpr std::size_t kMinObservations = 20;
-constexpr int kReweightingRounds = 5;
+constexpr int kCpuFitReweightingRounds = 5;
 constexpr double kCpuHuberThreshold = 1.345;
 constexpr std::uint64_t kReplicateSeed = 0x6A6F756C65;
 
 // Relative standard deviation of the power of a CPU second between kinds of work: scalar Python, memory-bound loops and
 // vector instructions at the package's limit differ by a factor of two and more at the extremes.
-constexpr double kCpuPowerSpread = 0.3;
+constexpr double kCpuPowerRelativeSd = 0.3;
 // Prior fractions of the mean power that are idle. Observations with all CPUs busy seem to identify idle power, but
 // only reflect how coarsely CPU time is counted. So each of these fractions is tried with equal probability, unless the
 // machine was seen idle.
 constexpr std::array<double, 3> kPriorIdleFractions = {0.25, 0.12, 0.38};
-constexpr double kIdlePriorSpread = 0.02;
+constexpr double kIdlePriorSdFraction = 0.02;
 constexpr double kMaxBusyCpusAtIdle =
     0.12;  // maximum count of busy CPUs at idle; ticks of 10 ms alone look like half of that
 constexpr std::size_t kMinIdleObservations = 5;
 // Candidate exponents of power over the number of busy CPUs.
 constexpr std::array<double, 6> kBusyCpuExponents = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
 // Lower bound of the power of a busy CPU, against outliers; a power of 0 would have no interval.
-constexpr double kMinFractionOfMeanPower = 0.02;
+constexpr double kMinBusyCpuPowerFraction = 0.02;
 // Relative model error of each column: clocks that change with the number of busy CPUs, threads that share a core.
-constexpr double kModelPowerError = 0.04;
+constexpr double kModelPowerRelativeError = 0.04;
 // The times at which other processes ran are known to a fifth of a second at best, which biases their power low: by 8
 // to 15 % on the simulated machine (bench/attribution/cpu_truth.py).
-constexpr double kOtherProcessesPowerError = 0.1;
+constexpr double kOtherProcessesPowerRelativeError = 0.1;
 // Residuals of neighbouring observations are correlated: block length for estimating their autocorrelation.
-constexpr std::size_t kAutocorrelationBlockLength = 20;
+constexpr std::size_t kAutocorrelationBlockObservations = 20;
 constexpr double kMinRelativeNoise = 1e-3;  // of an observation; a smaller value is chance
 
-double residual_deviation(std::span<const double> residuals, std::span<const double> weights, double used) {
+double weighted_residual_sd(std::span<const double> residuals, std::span<const double> weights, double used) {
   double sum = 0;
   double count = 0;
   for (std::size_t i = 0; i < residuals.size(); ++i) {
@@ -59,13 +59,13 @@ double residual_deviation(std::span<const double> residuals, std::span<const dou
 }
 
 // Ratio of the standard deviation of block sums to that of independent residuals.
-double autocorrelation_inflation(std::span<const double> residuals, std::span<const double> weights) {
+double autocorrelation_sd_inflation(std::span<const double> residuals, std::span<const double> weights) {
   double blocks = 0;
   double row_squares = 0;
-  for (std::size_t begin = 0; begin + kAutocorrelationBlockLength <= residuals.size();
-       begin += kAutocorrelationBlockLength) {
+  for (std::size_t begin = 0; begin + kAutocorrelationBlockObservations <= residuals.size();
+       begin += kAutocorrelationBlockObservations) {
     double sum = 0;
-    for (std::size_t i = begin; i < begin + kAutocorrelationBlockLength; ++i) {
+    for (std::size_t i = begin; i < begin + kAutocorrelationBlockObservations; ++i) {
       sum += weights[i] * residuals[i];
       row_squares += weights[i] * residuals[i] * weights[i] * residuals[i];
     }
@@ -106,7 +106,7 @@ double mean_scaled_energy(const CpuObservations& observations) {
 class CpuPowerPriors {
  public:
   CpuPowerPriors(const CpuObservations& observations, double idle_w)
-      : mean_w_(observations.energy_j() / observations.time_s()),
+      : mean_power_w_(observations.energy_j() / observations.time_s()),
         idle_w_(idle_w),
         busy_unknown_count_(observations.unknown_count() - 1) {
     double weighted_cpu_s = 0;
@@ -117,20 +117,20 @@ class CpuPowerPriors {
   }
 
   double common_power_w() const { return common_power_w_; }
-  double spread_w() const { return kCpuPowerSpread * common_power_w_; }
+  double sd_w() const { return kCpuPowerRelativeSd * common_power_w_; }
   // Prior observations: each power differs from the mean of all by zero, with a precision given by the spread.
-  void add_spread_observations(statistics::NormalEquations& sums, double noise) const {
+  void add_power_prior_observations(statistics::NormalEquations& sums, double noise) const {
     const double other_weight = -1.0 / static_cast<double>(busy_unknown_count_);
     for (std::size_t k = 0; k < busy_unknown_count_; ++k) {
       std::vector<double> row(busy_unknown_count_ + 1, other_weight);
       row[k] += 1;
       row[busy_unknown_count_] = 0;
-      sums.add_observation(row, 0, std::pow(noise / spread_w(), 2));
+      sums.add_observation(row, 0, std::pow(noise / sd_w(), 2));
     }
   }
-  std::vector<statistics::Prior> solver_priors(double noise) const {
+  std::vector<statistics::Prior> make_solver_priors(double noise) const {
     std::vector<statistics::Prior> priors(busy_unknown_count_, {common_power_w_, std::pow(noise / common_power_w_, 2)});
-    priors.push_back({idle_w_, std::pow(noise / (kIdlePriorSpread * mean_w_), 2)});
+    priors.push_back({idle_w_, std::pow(noise / (kIdlePriorSdFraction * mean_power_w_), 2)});
     return priors;
   }
   // Fraction of each unknown that comes from data; for busy CPUs, of their difference from the mean of all.
@@ -146,52 +146,52 @@ class CpuPowerPriors {
     std::vector<double> shares;
     for (std::size_t k = 0; k < busy_unknown_count_; ++k) {
       const double difference = fit.unscaled_covariance[k * size + k] - 2 * row_sums[k] / count + all / (count * count);
-      shares.push_back(1 - fit.noise * fit.noise * difference / (spread_w() * spread_w()));
+      shares.push_back(1 - fit.noise * fit.noise * difference / (sd_w() * sd_w()));
     }
     const double idle_variance = fit.noise * fit.noise * fit.unscaled_covariance.back();
-    shares.push_back(1 - idle_variance / std::pow(kIdlePriorSpread * mean_w_, 2));
+    shares.push_back(1 - idle_variance / std::pow(kIdlePriorSdFraction * mean_power_w_, 2));
     return shares;
   }
 
   double prior_distance_cost(const std::vector<double>& watts) const {
     double mean = 0;
     for (std::size_t k = 0; k < busy_unknown_count_; ++k) mean += watts[k] / static_cast<double>(busy_unknown_count_);
-    double sum = std::pow((watts.back() - idle_w_) / (kIdlePriorSpread * mean_w_), 2);
-    for (std::size_t k = 0; k < busy_unknown_count_; ++k) sum += std::pow((watts[k] - mean) / spread_w(), 2);
+    double sum = std::pow((watts.back() - idle_w_) / (kIdlePriorSdFraction * mean_power_w_), 2);
+    for (std::size_t k = 0; k < busy_unknown_count_; ++k) sum += std::pow((watts[k] - mean) / sd_w(), 2);
     return sum / 2;
   }
 
  private:
-  double mean_w_;
+  double mean_power_w_;
   double idle_w_;
   double common_power_w_ = 0;
   std::size_t busy_unknown_count_;  // all unknowns but idle
 };
 
-CpuPowerFit robust_fit(const CpuObservations& observations, double idle_w) {
+CpuPowerFit fit_powers_robustly(const CpuObservations& observations, double idle_w) {
   const double mean = mean_scaled_energy(observations);
   const CpuPowerPriors priors(observations, idle_w);
   CpuPowerFit fit;
   fit.weights.assign(observations.size(), 1.0);
   fit.noise = mean / 10;
-  for (int round = 0; round < kReweightingRounds; ++round) {
+  for (int round = 0; round < kCpuFitReweightingRounds; ++round) {
     statistics::NormalEquations sums = observations.normal_equations(fit.weights);
-    priors.add_spread_observations(sums, fit.noise);
-    const std::vector<statistics::Prior> solver_priors = priors.solver_priors(fit.noise);
-    fit.watts = statistics::nonnegative_least_squares(sums, solver_priors).x;
-    fit.unscaled_covariance = statistics::unscaled_posterior_covariance(sums, solver_priors);
+    priors.add_power_prior_observations(sums, fit.noise);
+    const std::vector<statistics::Prior> make_solver_priors = priors.make_solver_priors(fit.noise);
+    fit.watts = statistics::nonnegative_least_squares(sums, make_solver_priors).x;
+    fit.unscaled_covariance = statistics::unscaled_posterior_covariance(sums, make_solver_priors);
     fit.data_fractions = priors.data_fractions(fit);
     double used = 0;
     for (const double share : fit.data_fractions) used += std::max(share, 0.0);
     fit.residuals = observations.residuals(fit.watts);
     fit.weights = huber_weights(fit.residuals);
-    const double inflation = autocorrelation_inflation(fit.residuals, fit.weights);
-    fit.noise = std::max(residual_deviation(fit.residuals, fit.weights, used) * inflation, kMinRelativeNoise * mean);
+    const double inflation = autocorrelation_sd_inflation(fit.residuals, fit.weights);
+    fit.noise = std::max(weighted_residual_sd(fit.residuals, fit.weights, used) * inflation, kMinRelativeNoise * mean);
   }
   fit.prior_cost = priors.prior_distance_cost(fit.watts);
   fit.weighted_cpu_s = observations.weighted_cpu_s();
   for (std::size_t k = 0; k + 1 < fit.watts.size(); ++k) {
-    fit.watts[k] = std::max(fit.watts[k], kMinFractionOfMeanPower * priors.common_power_w());
+    fit.watts[k] = std::max(fit.watts[k], kMinBusyCpuPowerFraction * priors.common_power_w());
   }
   return fit;
 }
@@ -229,7 +229,7 @@ std::vector<std::vector<double>> draw_power_replicates(const std::vector<CpuPowe
       for (std::size_t k = 0; k <= i; ++k) off += lower[law][i * size + k] * z[k];
       const double same_j = best.weighted_cpu_s[i] > 0 ? fits[law].weighted_cpu_s[i] / best.weighted_cpu_s[i] : 1;
       const double watts = (fits[law].watts[i] + fits[law].noise * off) * same_j;
-      const double error = i + 2 == size ? kOtherProcessesPowerError : kModelPowerError;
+      const double error = i + 2 == size ? kOtherProcessesPowerRelativeError : kModelPowerRelativeError;
       drawn[i][r] = std::max(watts * (1 + error * random.normal()), 0.0);
     }
   }
@@ -237,7 +237,7 @@ std::vector<std::vector<double>> draw_power_replicates(const std::vector<CpuPowe
 }
 
 // Cost of a fit: Huber loss of the residuals, in units of the noise, plus the prior's cost.
-double fit_cost(const CpuPowerFit& fit, double noise) {
+double compute_fit_cost(const CpuPowerFit& fit, double noise) {
   return fit.prior_cost + statistics::huber_loss(fit.residuals, noise, kCpuHuberThreshold);
 }
 
@@ -260,7 +260,7 @@ CpuPowers make_equal_cpu_powers(std::size_t columns) {
   for (std::size_t k = 0; k < columns + 2; ++k) {
     std::vector<double>& drawn = powers.power_replicates.emplace_back();
     for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
-      drawn.push_back(std::max(powers.watts[k] * (1 + kCpuPowerSpread * random.normal()), 0.0));
+      drawn.push_back(std::max(powers.watts[k] * (1 + kCpuPowerRelativeSd * random.normal()), 0.0));
     }
   }
   return powers;
@@ -280,7 +280,7 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime&
     powers.is_idle_measured = idle_w.has_value();
     for (const double share : kPriorIdleFractions) {
       fits.push_back(
-          robust_fit(observations, idle_w.value_or(share * observations.energy_j() / observations.time_s())));
+          fit_powers_robustly(observations, idle_w.value_or(share * observations.energy_j() / observations.time_s())));
       fits.back().busy_cpu_exponent = busy_cpu_exponent;
       if (idle_w) break;
     }
@@ -290,7 +290,7 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime&
   const std::size_t idles = powers.is_idle_measured ? 1 : kPriorIdleFractions.size();
   double noise = fits.front().noise;
   for (const CpuPowerFit& fit : fits) noise = std::min(noise, fit.noise);
-  const auto cost = [&](const CpuPowerFit& fit) { return fit_cost(fit, noise); };
+  const auto cost = [&](const CpuPowerFit& fit) { return compute_fit_cost(fit, noise); };
   // Growth exponents are compared at the default idle fraction; the other fractions get the same probability.
   std::size_t usual = 0;
   for (std::size_t i = 0; i < fits.size(); i += idles) usual = cost(fits[i]) < cost(fits[usual]) ? i : usual;
@@ -301,7 +301,7 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime&
   for (double& one : odds) one /= all;
   powers.busy_cpu_exponent = best.busy_cpu_exponent;
   powers.watts = best.watts;
-  for (const double share : best.data_fractions) powers.is_regressed.push_back(share >= kMinDataFraction);
+  for (const double share : best.data_fractions) powers.is_regressed.push_back(share >= kMinIdentifiedFraction);
   powers.is_regressed[powers.idle_index()] = powers.is_idle_measured;
   powers.power_replicates = draw_power_replicates(fits, odds, best);
   powers.is_fitted = true;

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxCpuColumns = 40;
 // Merges readings that are closer than this: ticks of 10 ms would dominate them.
 constexpr double kMinReadingInterval_s = 0.18;
 
-double tally_cpu_s(const ScopeTally& tally) { return seconds(tally.cpu_ns + tally.helper_threads_ns); }
+double cpu_s_of_tally(const ScopeTally& tally) { return seconds(tally.cpu_ns + tally.helper_threads_cpu_ns); }
 
 // Identifies a column: phase and layer, or regions where there is neither. Empty: outside of all scopes.
 std::vector<std::string> cpu_column_path(const ResolvedScope& resolved_scope) { return resolved_scope.layer_path(); }
@@ -60,7 +60,7 @@ std::vector<double> busy_wall_s(const Activity& activity) {
   std::vector<double> tally_wall_s;
   double sum_s = 0;
   for (const ScopeTally& tally : activity.scope_tallies) {
-    tally_wall_s.push_back(std::max(std::min(seconds(tally.wall_ns), tally_cpu_s(tally)), 0.0));
+    tally_wall_s.push_back(std::max(std::min(seconds(tally.wall_ns), cpu_s_of_tally(tally)), 0.0));
     sum_s += tally_wall_s.back();
   }
   const double length_s = seconds(activity.end_ns - activity.begin_ns);
@@ -80,9 +80,9 @@ void CpuWork::add(std::uint32_t process, const Activity& activity) {
   const std::vector<double> tally_wall_s = busy_wall_s(activity);
   for (std::size_t i = 0; i < tally_wall_s.size(); ++i) {
     const ScopeTally& tally = activity.scope_tallies[i];
-    if (tally_cpu_s(tally) <= 0) continue;
+    if (cpu_s_of_tally(tally) <= 0) continue;
     scope_slices_.push_back(
-        {process, tally.scope, {activity.begin_ns, activity.end_ns, 0, tally_cpu_s(tally), tally_wall_s[i]}});
+        {process, tally.scope, {activity.begin_ns, activity.end_ns, 0, cpu_s_of_tally(tally), tally_wall_s[i]}});
   }
 }
 
@@ -171,7 +171,7 @@ std::vector<double> other_cpu_s_between(std::span<const std::int64_t> edges_ns, 
     const std::size_t last = interval_at(machine[i].time_ns);
     if (last <= first || window_s < kMinReadingInterval_s) continue;
     const double inside_s = seconds(edges_ns[last] - edges_ns[first]);
-    double left_s = std::min(inside_s / window_s, 1.0) * (machine[i].used_s - machine[from].used_s) - owed_s;
+    double left_s = std::min(inside_s / window_s, 1.0) * (machine[i].used_cpu_s - machine[from].used_cpu_s) - owed_s;
     const bool is_full = left_s >= full_fraction * cpus * std::min(inside_s, window_s);
     for (std::size_t k = first; k < last; ++k) left_s -= captured_s[k];
     owed_s = std::max(-left_s, 0.0);

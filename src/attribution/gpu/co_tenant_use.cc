@@ -47,7 +47,7 @@ std::vector<BusySlice> CoTenantUse::busy_slices(TimeSpan span) const {
   return slices;
 }
 
-void CoTenantUse::note_co_tenants(const std::string& domain, Diagnostics& diagnostics) const {
+void CoTenantUse::add_co_tenant_diagnostic(const std::string& domain, Diagnostics& diagnostics) const {
   if (failed_reading_count_ == 0) return;
   diagnostics.add({"gpu_shared_untold", failed_reading_count_,
                    fmt::format("{}: {} readings could not separate the energy of other processes: it is in idle, "
@@ -57,7 +57,7 @@ void CoTenantUse::note_co_tenants(const std::string& domain, Diagnostics& diagno
                    "namespace (docker run --pid=host)"});
 }
 
-TimeCurve busy_curve(const std::vector<BusySlice>& slices, TimeSpan span) {
+TimeCurve make_busy_curve(const std::vector<BusySlice>& slices, TimeSpan span) {
   TimeCurve curve(span, cell_count_for_span(span));
   for (const BusySlice& slice : slices) curve.add(slice.begin_ns, slice.end_ns, slice.busy_s);
   curve.finish();

@@ -34,7 +34,7 @@ class CoTenantUse {
   // slices.
   std::vector<BusySlice> busy_slices(TimeSpan span) const;
   // Reports readings at which co-tenants were present but their use could not be measured.
-  void note_co_tenants(const std::string& domain, Diagnostics& diagnostics) const;
+  void add_co_tenant_diagnostic(const std::string& domain, Diagnostics& diagnostics) const;
 
  private:
   struct Point {
@@ -46,6 +46,6 @@ class CoTenantUse {
   std::uint64_t failed_reading_count_ = 0;
 };
 
-TimeCurve busy_curve(const std::vector<BusySlice>& slices, TimeSpan span);
+TimeCurve make_busy_curve(const std::vector<BusySlice>& slices, TimeSpan span);
 
 }  // namespace joulemap::attribution

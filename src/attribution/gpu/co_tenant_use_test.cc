@@ -39,7 +39,7 @@ TEST(CoTenantUse, EachReadingCoversTheTimeSinceThePreviousOne) {
   EXPECT_NEAR(slices[0].busy_s, 1, 1e-9);    // 50 % of the first two seconds
   EXPECT_NEAR(slices[1].busy_s, 1, 1e-9);    // from 4 to 8 s
   EXPECT_NEAR(slices[2].busy_s, 0.5, 1e-9);  // the last reading is extrapolated to the end
-  EXPECT_NEAR(busy_curve(slices, kSpan).total(), 2.5, 1e-6);
+  EXPECT_NEAR(make_busy_curve(slices, kSpan).total(), 2.5, 1e-6);
 }
 
 TEST(CoTenantUse, IsEmptyWithoutReadingsOrCoTenants) {
@@ -50,7 +50,7 @@ TEST(CoTenantUse, IsEmptyWithoutReadingsOrCoTenants) {
   EXPECT_TRUE(no_co_tenants.busy_slices(kSpan).empty());
   EXPECT_FALSE(no_co_tenants.has_co_tenants());
   Diagnostics diagnostics;
-  no_co_tenants.note_co_tenants("gpu0", diagnostics);
+  no_co_tenants.add_co_tenant_diagnostic("gpu0", diagnostics);
   EXPECT_TRUE(diagnostics.empty());
 }
 
@@ -60,7 +60,7 @@ TEST(CoTenantUse, ReportsUnreadableUseWithoutGuessing) {
     use.add(reading);
   EXPECT_NEAR(total_s(use.busy_slices({0, 6 * kSecond_ns})), 1.6, 1e-9);
   Diagnostics diagnostics;
-  use.note_co_tenants("gpu0", diagnostics);
+  use.add_co_tenant_diagnostic("gpu0", diagnostics);
   EXPECT_TRUE(diagnostics.contains("gpu_shared_untold"));
 }
 
@@ -183,7 +183,7 @@ LedgerResult mixture_with_co_tenants(const SimulatedRun& run, std::uint32_t firs
   work.add_co_tenants("GPU-1", use.busy_slices(span));
   std::map<std::string, DeviceWork> works = work.finish(sums.processes());
   MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j};
-  gpu.co_tenant_s = busy_curve(use.busy_slices(span), span);
+  gpu.co_tenant_s = make_busy_curve(use.busy_slices(span), span);
   gpu.powers = find_kernel_powers(std::move(works.at("GPU-1")), {energy.domain_curves[0].counter_updates}, span);
   MachineEnergy machine;
   machine.gpus.emplace("GPU-1", std::move(gpu));

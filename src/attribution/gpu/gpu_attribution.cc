@@ -19,11 +19,11 @@ double replicate_power_ratio(const PowerFit& fit, std::size_t column, std::size_
 // False if all classes have idle's power: then nothing is known about powers.
 bool has_distinct_idle_power(const PowerFit& fit) {
   return std::ranges::any_of(fit.classes,
-                             [&](const ClassPower& power) { return power.watts != fit.idle_power().watts; });
+                             [&](const KernelClassPower& power) { return power.watts != fit.idle_power().watts; });
 }
 
 // From the first kernel of the run to the last one, clamped to `span`. Without any kernel: empty, at the end.
-TimeSpan device_work_span(const ActivitySums& sums, const std::string& device, TimeSpan span) {
+TimeSpan find_device_kernel_span(const ActivitySums& sums, const std::string& device, TimeSpan span) {
   const auto work = sums.gpu_work_spans().find(device);
   if (work == sums.gpu_work_spans().end() || work->second.end_ns < work->second.begin_ns)
     return {span.end_ns, span.end_ns};
@@ -35,7 +35,7 @@ TimeSpan device_work_span(const ActivitySums& sums, const std::string& device, T
 
 // Splits the energy of each cell among kernels, co-tenants and idle, by weight. Concurrent kernels, including those of
 // co-tenants, share the time.
-GpuAttribution::Device GpuAttribution::split_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s) {
+GpuAttribution::Device GpuAttribution::split_gpu_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s) {
   const TimeCurve& grid = busy_s != nullptr ? *busy_s : *gpu.co_tenant_s;
   Device device{&gpu, TimeCurve(grid.span(), grid.size()), 0, 0, busy_s != nullptr};
   const std::optional<GpuPowers>& powers = gpu.powers;
@@ -66,7 +66,7 @@ GpuAttribution::Device GpuAttribution::split_energy(const MachineEnergy::Gpu& gp
 // Idle energy of a cell belongs to the scopes that the device waited for in it. Waiting times are sums over intervals
 // of about a second, so they do not match cells exactly: where they cover at least half of a cell's idle time, they get
 // all of its idle energy.
-void GpuAttribution::split_idle_energy(Device& device, const TimeCurve* wait_s) {
+void GpuAttribution::split_idle_energy_among_waits(Device& device, const TimeCurve* wait_s) {
   const TimeCurve& idle_j = device.idle_j_over_time;
   device.idle_j_per_waiting_s = device.idle_s_per_waiting_s = TimeCurve(idle_j.span(), idle_j.size());
   device.unexplained_j = device.unexplained_s = device.idle_j_per_waiting_s;
@@ -93,12 +93,12 @@ GpuAttribution::GpuAttribution(const MachineEnergy& energy, const ActivitySums& 
     const auto busy_s = sums.gpu_busy_s().find(name);
     const bool is_used = busy_s != sums.gpu_busy_s().end();
     if (!is_used && !gpu.co_tenant_s) continue;
-    Device& device = devices_.emplace(name, split_energy(gpu, is_used ? &busy_s->second : nullptr)).first->second;
+    Device& device = devices_.emplace(name, split_gpu_energy(gpu, is_used ? &busy_s->second : nullptr)).first->second;
     if (is_used) device.slices = sums.gpu_kernel_intervals().at(name);
-    device.work = device_work_span(sums, name, device.power_per_weight.span());
+    device.work = find_device_kernel_span(sums, name, device.power_per_weight.span());
     device.has_idle_power = gpu.powers && has_distinct_idle_power(gpu.powers->power_fit);
     const auto wait_s = sums.gpu_wait_s().find(name);
-    split_idle_energy(device, wait_s == sums.gpu_wait_s().end() ? nullptr : &wait_s->second);
+    split_idle_energy_among_waits(device, wait_s == sums.gpu_wait_s().end() ? nullptr : &wait_s->second);
   }
 }
 
@@ -149,8 +149,9 @@ double GpuAttribution::idle_j() const {
   return sum_j;
 }
 
-GpuAttribution::IdleRateOfWaiting GpuAttribution::idle_rate_of_waiting(const std::string& device, std::int64_t from_ns,
-                                                                       std::int64_t to_ns) const {
+GpuAttribution::IdlePerWaitingSecond GpuAttribution::idle_per_waiting_second(const std::string& device,
+                                                                             std::int64_t from_ns,
+                                                                             std::int64_t to_ns) const {
   const auto known = devices_.find(device);
   if (known == devices_.end()) return {};
   return {known->second.idle_j_per_waiting_s.mean_rate(from_ns, to_ns),
@@ -188,8 +189,9 @@ std::vector<GpuAttribution::UnexplainedIdle> GpuAttribution::unexplained_idle() 
   return all;
 }
 
-GpuAttribution::IdleAmount GpuAttribution::unexplained_idle_between(const std::string& device, std::int64_t from_ns,
-                                                                    std::int64_t to_ns) const {
+GpuAttribution::IdleTimeAndEnergy GpuAttribution::unexplained_idle_between(const std::string& device,
+                                                                           std::int64_t from_ns,
+                                                                           std::int64_t to_ns) const {
   const auto known = devices_.find(device);
   if (known == devices_.end() || !known->second.has_idle_time) return {};
   const TimeSpan kernels = known->second.work;
@@ -205,10 +207,10 @@ std::optional<std::pair<double, double>> GpuAttribution::idle_energy_interval(co
   const Device* const device = find_device(domain);
   const auto all = class_joules_by_domain_.find(domain);
   if (device == nullptr) return std::nullopt;
-  EnergyByClass idle;
+  EnergyByColumn idle;
   idle.add(static_cast<std::uint16_t>(device->gpu->powers->power_fit.classes.size() - 1), joules);
   const auto [low_j, high_j] = central_interval(
-      energy_replicates(*device, idle, all == class_joules_by_domain_.end() ? EnergyByClass() : all->second),
+      energy_replicates(*device, idle, all == class_joules_by_domain_.end() ? EnergyByColumn() : all->second),
       kIntervalProbability);
   return std::pair(std::min(low_j, joules), std::max(high_j, joules));
 }
@@ -217,10 +219,10 @@ std::vector<GpuAttribution::CoTenantEnergy> GpuAttribution::co_tenant_energies()
   std::vector<CoTenantEnergy> all;
   for (const auto& [name, device] : devices_) {
     if (!device.gpu->co_tenant_s) continue;
-    CoTenantEnergy& one = all.emplace_back(
-        CoTenantEnergy{device.gpu->domain_name, device.gpu->co_tenant_s->total(), device.co_tenant_j, EnergyByClass()});
+    CoTenantEnergy& one = all.emplace_back(CoTenantEnergy{device.gpu->domain_name, device.gpu->co_tenant_s->total(),
+                                                          device.co_tenant_j, EnergyByColumn()});
     const std::optional<GpuPowers>& powers = device.gpu->powers;
-    if (powers && powers->co_tenant_column) one.by_class.add(*powers->co_tenant_column, one.energy_j);
+    if (powers && powers->co_tenant_column) one.energy_by_column.add(*powers->co_tenant_column, one.energy_j);
   }
   return all;
 }
@@ -234,8 +236,8 @@ const GpuAttribution::Device* GpuAttribution::find_device(const std::string& dom
 
 // Energy of a row, in J, under each replicate of the powers. The GPU's total stays the same, so what one row gains the
 // others lose.
-std::vector<double> GpuAttribution::energy_replicates(const Device& device, const EnergyByClass& joules,
-                                                      const EnergyByClass& all) const {
+std::vector<double> GpuAttribution::energy_replicates(const Device& device, const EnergyByColumn& joules,
+                                                      const EnergyByColumn& all) const {
   const PowerFit& fit = device.gpu->powers->power_fit;
   const std::size_t idle = fit.classes.size() - 1;
   std::vector<double> drawn(kPowerReplicateCount);
@@ -253,7 +255,7 @@ std::vector<double> GpuAttribution::energy_replicates(const Device& device, cons
   return drawn;
 }
 
-void GpuAttribution::note_attribution_basis(Diagnostics& diagnostics) const {
+void GpuAttribution::add_attribution_basis_diagnostics(Diagnostics& diagnostics) const {
   for (const auto& [domain, joules] : class_joules_by_domain_) {
     const Device* const device = find_device(domain);
     if (device == nullptr) continue;
@@ -264,7 +266,7 @@ void GpuAttribution::note_attribution_basis(Diagnostics& diagnostics) const {
     for (const auto& [column, column_j] : joules.joules_by_column()) {
       if (column == device->gpu->powers->co_tenant_column) continue;
       all_j += column_j;
-      const ClassPower& power = fit.classes[column];
+      const KernelClassPower& power = fit.classes[column];
       if (power.is_from_library) by_library_j += column_j;
       if (!power.is_regressed && !power.is_from_library) by_time_j += column_j;
     }
@@ -284,7 +286,7 @@ void GpuAttribution::note_attribution_basis(Diagnostics& diagnostics) const {
     }
     if (by_time_j <= kMinReportedIdleFraction * all_j) continue;
     const bool by_gauge = fit.time_constant_ns > 0;
-    const bool is_probed = std::ranges::any_of(fit.classes, &ClassPower::is_probed);
+    const bool is_probed = std::ranges::any_of(fit.classes, &KernelClassPower::is_probed);
     const std::string_view kind = by_gauge ? "power samples" : "counter intervals";
     const std::string seen = fit.observation_count > 0 ? fmt::format("{} {} cannot", fit.observation_count, kind)
                                                        : fmt::format("too few {} to", kind);
@@ -298,7 +300,7 @@ void GpuAttribution::note_attribution_basis(Diagnostics& diagnostics) const {
   }
 }
 
-void GpuAttribution::fill_in_energy_details(ReportRow& row, const EnergyByClass& joules) const {
+void GpuAttribution::fill_in_energy_details(ReportRow& row, const EnergyByColumn& joules) const {
   row.basis = kTimeShareBasis;
   const Device* const device = find_device(row.device);
   const auto all = class_joules_by_domain_.find(row.device);

@@ -29,10 +29,10 @@ inline constexpr std::string_view kProbedBasis = "probed";
 inline constexpr std::string_view kLibraryBasis = "library";
 
 // Joules of a row by kernel class; the row's interval is computed from them.
-class EnergyByClass {
+class EnergyByColumn {
  public:
   void add(std::uint16_t column, double joules) { column_joules_[column] += joules; }
-  void add(const EnergyByClass& other, double share = 1) {
+  void add(const EnergyByColumn& other, double share = 1) {
     for (const auto& [column, joules] : other.column_joules_) column_joules_[column] += share * joules;
   }
   double total_j() const {
@@ -86,11 +86,12 @@ class GpuAttribution {
 
   double idle_j() const;
   // Idle energy and idle time for each recorded second of waiting, within a time span; 0 for an unknown device.
-  struct IdleRateOfWaiting {
+  struct IdlePerWaitingSecond {
     double watts = 0;                 // J of idle energy per recorded second of waiting
     double idle_s_per_waiting_s = 0;  // idle s per recorded s of waiting; not 1, because tracing slows steps down
   };
-  IdleRateOfWaiting idle_rate_of_waiting(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
+  IdlePerWaitingSecond idle_per_waiting_second(const std::string& device, std::int64_t from_ns,
+                                               std::int64_t to_ns) const;
   // Mean power, in W, of the idle device within a time span, or of the whole run if it was never idle there. Empty if
   // the device is unknown or was never idle.
   std::optional<double> idle_power_w(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
@@ -102,11 +103,11 @@ class GpuAttribution {
   };
   std::vector<UnexplainedIdle> unexplained_idle() const;
   // UnexplainedIdle between the first and the last kernel, within a time span.
-  struct IdleAmount {
+  struct IdleTimeAndEnergy {
     double time_s = 0;
     double energy_j = 0;
   };
-  IdleAmount unexplained_idle_between(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
+  IdleTimeAndEnergy unexplained_idle_between(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
   // The 90 % interval of an amount of idle energy of that domain; none where powers are unknown.
   std::optional<std::pair<double, double>> idle_energy_interval(const std::string& domain, double joules) const;
   // Time and energy of co-tenants (processes outside of the command), for each GPU that they used.
@@ -114,17 +115,17 @@ class GpuAttribution {
     std::string domain;
     double time_s = 0;
     double energy_j = 0;
-    EnergyByClass by_class = {};
+    EnergyByColumn energy_by_column = {};
   };
   std::vector<CoTenantEnergy> co_tenant_energies() const;
   // fill_in_energy_details() fills in basis, interval and dynamic energy of a row. Call add_to_total() for all rows
   // first.
-  void add_to_total(const std::string& domain, const EnergyByClass& joules) {
+  void add_to_total(const std::string& domain, const EnergyByColumn& joules) {
     class_joules_by_domain_[domain].add(joules);
   }
-  void fill_in_energy_details(ReportRow& row, const EnergyByClass& joules) const;
+  void fill_in_energy_details(ReportRow& row, const EnergyByColumn& joules) const;
   // Reports which energy is attributed by the kernel library, and which by time because nothing better is known.
-  void note_attribution_basis(Diagnostics& diagnostics) const;
+  void add_attribution_basis_diagnostics(Diagnostics& diagnostics) const;
 
  private:
   struct Device {
@@ -143,14 +144,14 @@ class GpuAttribution {
     TimeCurve unexplained_j = {};
     TimeCurve unexplained_s = {};
   };
-  static void split_idle_energy(Device& device, const TimeCurve* wait_s);
-  static Device split_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s);
-  std::vector<double> energy_replicates(const Device& device, const EnergyByClass& joules,
-                                        const EnergyByClass& all) const;
+  static void split_idle_energy_among_waits(Device& device, const TimeCurve* wait_s);
+  static Device split_gpu_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s);
+  std::vector<double> energy_replicates(const Device& device, const EnergyByColumn& joules,
+                                        const EnergyByColumn& all) const;
   const Device* find_device(const std::string& domain) const;
 
   std::map<std::string, Device> devices_;
-  std::map<std::string, EnergyByClass> class_joules_by_domain_;
+  std::map<std::string, EnergyByColumn> class_joules_by_domain_;
 };
 
 }  // namespace joulemap::attribution

@@ -147,7 +147,7 @@ TEST(GpuAttribution, TooFewReadingsStillSeparateIdleFromKernelPower) {
   const std::vector<EnergyPoint> updates = {
       {0, 0}, {10 * kSecond_ns, 760}, {15 * kSecond_ns, 760 + 5 * 264}, {20 * kSecond_ns, 760 + 10 * 264}};
   PowerEvidence evidence{updates};
-  evidence.calibrated_sensor.active_idle = IdlePower{128, 7};
+  evidence.calibrated_sensor.active_idle_power = IdlePower{128, 7};
   const GpuPowers powers = find_kernel_powers(std::move(work), evidence, {0, 20 * kSecond_ns});
   EXPECT_NEAR(powers.power_fit.classes[0].watts, 400, 8);
   EXPECT_NEAR(powers.power_fit.idle_power().watts, 128, 8);

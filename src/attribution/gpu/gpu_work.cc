@@ -20,7 +20,7 @@ constexpr std::size_t kMaxClassColumns = 60;
 constexpr double kMinClassTimeFraction = 0.002;
 // Single kernels count as complete if their time reaches this fraction of the sums: of the whole recording, or of one
 // interval. Not all of it: a sum counts a kernel when its record is delivered, a little after the kernel ran.
-constexpr double kCompleteTraceFraction = 0.98;
+constexpr double kMinCompleteTraceFraction = 0.98;
 constexpr double kMinTracedFractionOfSlice = 0.7;
 // Number of durations per series from which full_speed_duration_ns() is computed.
 constexpr std::uint64_t kSampledDurationsPerSeries = 2000;
@@ -62,7 +62,7 @@ std::uint32_t GpuWork::find_or_add_series(std::uint32_t process, std::uint32_t q
   const auto [series, is_new] = series_index_.try_emplace(KernelSeries{process, queue, class_id, is_one_time},
                                                           static_cast<std::uint32_t>(series_index_.size()));
   if (is_new) {
-    series_ns_.push_back(0);
+    series_time_ns_.push_back(0);
     series_kernel_count_.push_back(0);
   }
   return series->second;
@@ -77,7 +77,7 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const ScopePa
     const auto time_ns = static_cast<std::int64_t>(inside * static_cast<double>(tally.time_ns));
     const std::uint32_t series =
         find_or_add_series(process, tally.queue, tally.class_id, scopes.is_one_time(tally.scope));
-    series_ns_[series] += time_ns;
+    series_time_ns_[series] += time_ns;
     series_kernel_count_[series] += tally.count;
     const double mean_ns =
         static_cast<double>(tally.time_ns) / static_cast<double>(std::max<std::uint64_t>(tally.count, 1));
@@ -98,14 +98,14 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const ScopePa
   }
 }
 
-std::vector<GpuWork::SeriesColumn> GpuWork::assign_columns(const std::map<std::uint32_t, ProcessActivity>& names,
-                                                           std::map<std::string, DeviceWork>& devices) const {
+std::vector<GpuWork::SeriesColumn> GpuWork::assign_series_columns(const std::map<std::uint32_t, ProcessActivity>& names,
+                                                                  std::map<std::string, DeviceWork>& devices) const {
   std::map<std::string, std::map<KernelPowerKey, std::int64_t>> times;
   for (const auto& [series, index] : series_index_) {
     const auto process = names.find(series.process);
     if (process == names.end()) continue;
     const std::string device = process->second.device_of_queue(series.queue);
-    times[device][kernel_power_key_of_class(process->second, series.class_id)] += series_ns_[index];
+    times[device][kernel_power_key_of_class(process->second, series.class_id)] += series_time_ns_[index];
   }
   for (const auto& [device, slices] : co_tenant_slices_) times.try_emplace(device);
   std::map<std::string, std::map<KernelPowerKey, std::uint16_t>> columns;
@@ -129,12 +129,12 @@ std::vector<GpuWork::SeriesColumn> GpuWork::assign_columns(const std::map<std::u
     const std::uint16_t column = columns[device].at(kernel_power_key_of_class(process->second, series.class_id));
     work.class_columns[{series.process, series.class_id}] = column;
     series_columns[index] = {&work, column, &process->second, series.is_one_time, series.class_id, 0, {}};
-    if (series.class_id != kLostKernelClass) series_columns[index].idle_gaps = process->second.idle_gaps_of(device);
+    if (series.class_id != kLostKernelClassId) series_columns[index].idle_gaps = process->second.idle_gaps_of(device);
     const auto known = process->second.kernel_classes.find(series.class_id);
-    if (known == process->second.kernel_classes.end() || series.class_id == kLostKernelClass) continue;
-    if (known->second.name == kOtherKernels) continue;  // a mixture of classes, which no power describes
+    if (known == process->second.kernel_classes.end() || series.class_id == kLostKernelClassId) continue;
+    if (known->second.name == kOtherKernelsName) continue;  // a mixture of classes, which no power describes
     const ObservedKernels observed =
-        recording::make_observed_kernels(known->second, seconds(series_ns_[index]), series_kernel_count_[index]);
+        recording::make_observed_kernels(known->second, seconds(series_time_ns_[index]), series_kernel_count_[index]);
     const auto [same, is_new] = seen[device].try_emplace(observed.kernel_key, observed);
     if (!is_new) recording::add_observed_kernels(same->second, observed);
   }
@@ -190,7 +190,7 @@ Extrapolation GpuWork::SeriesColumn::compute_extrapolation(const KernelTimeSum& 
 }
 
 // For each sum: true if the kernels that it counts were also recorded singly.
-std::vector<bool> GpuWork::find_sums_with_kernels(const std::vector<SeriesColumn>& series_columns) const {
+std::vector<bool> GpuWork::find_sums_with_recorded_kernels(const std::vector<SeriesColumn>& series_columns) const {
   std::vector<bool> detailed(sums_.size(), false);
   double kept_s = 0;
   double summed_s = 0;
@@ -203,7 +203,7 @@ std::vector<bool> GpuWork::find_sums_with_kernels(const std::vector<SeriesColumn
     if (series_columns[sum.series].compute_extrapolation(sum).kernel_weight != 1)
       scaled.emplace(sum.begin_ns, sum.end_ns);
   }
-  if (scaled.empty() && kept_s >= kCompleteTraceFraction * summed_s) return std::vector<bool>(sums_.size(), true);
+  if (scaled.empty() && kept_s >= kMinCompleteTraceFraction * summed_s) return std::vector<bool>(sums_.size(), true);
   TimeCurve kept(span_, cell_count_for_span(span_));
   for (const StoredKernel& kernel : kernels_) {
     kept.add(kernel.start_ns, kernel.start_ns + kernel.length_ns, seconds(kernel.length_ns));
@@ -219,9 +219,9 @@ std::vector<bool> GpuWork::find_sums_with_kernels(const std::vector<SeriesColumn
 
 std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, ProcessActivity>& names) {
   std::map<std::string, DeviceWork> devices;
-  std::vector<SeriesColumn> series_columns = assign_columns(names, devices);
+  std::vector<SeriesColumn> series_columns = assign_series_columns(names, devices);
   find_full_speed_durations(series_columns);
-  const std::vector<bool> detailed = find_sums_with_kernels(series_columns);
+  const std::vector<bool> detailed = find_sums_with_recorded_kernels(series_columns);
   std::set<std::pair<std::int64_t, std::int64_t>> coarse;  // (end, begin) of intervals where sums replace kernels
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     const KernelTimeSum& sum = sums_[i];

@@ -99,15 +99,15 @@ class GpuWork {
 
   std::uint32_t find_or_add_series(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id,
                                    bool is_one_time);
-  std::vector<SeriesColumn> assign_columns(const std::map<std::uint32_t, ProcessActivity>& names,
-                                           std::map<std::string, DeviceWork>& devices) const;
+  std::vector<SeriesColumn> assign_series_columns(const std::map<std::uint32_t, ProcessActivity>& names,
+                                                  std::map<std::string, DeviceWork>& devices) const;
   void add_co_tenant_slices(std::map<std::string, DeviceWork>& devices) const;
   void find_full_speed_durations(std::vector<SeriesColumn>& series_columns) const;
-  std::vector<bool> find_sums_with_kernels(const std::vector<SeriesColumn>& series_columns) const;
+  std::vector<bool> find_sums_with_recorded_kernels(const std::vector<SeriesColumn>& series_columns) const;
 
   TimeSpan span_;
   std::map<KernelSeries, std::uint32_t> series_index_;
-  std::vector<std::int64_t> series_ns_;             // time of each series, from sums
+  std::vector<std::int64_t> series_time_ns_;        // time of each series, from sums
   std::vector<std::uint64_t> series_kernel_count_;  // kernel count of each series, from sums
   std::vector<StoredKernel> kernels_;
   std::vector<KernelTimeSum> sums_;

@@ -17,11 +17,11 @@ namespace {
 constexpr double kGpuHuberThreshold = 2.0;
 constexpr double kMadToStandardDeviation = 1.4826;
 // Relative spread of class powers about their mean (on an H200 kinds of kernels range from 0.3 to 1.9 of the mean).
-constexpr double kClassPowerSpread = 0.5;
+constexpr double kClassPowerRelativeSd = 0.5;
 // Lower bound of the noise as a fraction of an observation's energy: few observations often fit well by chance.
 constexpr double kMinGpuRelativeNoise = 0.005;
-constexpr double kMinNoise_j = 1e-6;
-constexpr int kCoarseFitRounds = 8;
+constexpr double kMinResidualNoise_j = 1e-6;
+constexpr int kCoarseFitReweightingRounds = 8;
 // Noise of an observation as a fraction of its energy, in steady work on an H200.
 constexpr double kDefaultRelativeNoise = 0.015;
 constexpr std::size_t kIdlePriorObservations = 4;
@@ -42,17 +42,16 @@ double residual_noise_j(const std::vector<double>& residuals, double used, doubl
   const double observations = static_cast<double>(residuals.size());
   const double typical_j = kMadToStandardDeviation * median_or(std::move(sizes), 0.0);
   return std::max({typical_j * std::sqrt(observations / std::max(observations - used, 1.0)),
-                   kMinGpuRelativeNoise * median_j, kMinNoise_j});
+                   kMinGpuRelativeNoise * median_j, kMinResidualNoise_j});
 }
 
 // The precision of the prior grows with the residual variance, outliers included: when a few observations fit by chance
 // and others are far off, the data carry little information.
-double prior_precision_from_residuals(const std::vector<double>& residuals, double noise, double used,
-                                      double spread_w) {
+double prior_precision_from_residuals(const std::vector<double>& residuals, double noise, double used, double sd_w) {
   double squares = 0;
   for (const double residual : residuals) squares += residual * residual;
   const double observations = static_cast<double>(residuals.size());
-  return std::max(squares / std::max(observations - used, 1.0), noise * noise) / (spread_w * spread_w);
+  return std::max(squares / std::max(observations - used, 1.0), noise * noise) / (sd_w * sd_w);
 }
 
 std::vector<double> huber_weights(const std::vector<double>& residuals, double noise) {
@@ -93,17 +92,18 @@ IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::
     moments_ns.push_back(point.time_ns - parameters.lag_ns);
     scaled_joules_.push_back(point.watts * period_s);
   }
-  busy_times_ = timeline.exponential_averages(moments_ns, parameters.time_constant_ns, parameters.slowdown_exponent);
+  busy_times_ =
+      timeline.exponential_moving_averages(moments_ns, parameters.time_constant_ns, parameters.slowdown_exponent);
   for (double& share : busy_times_.busy_seconds) share *= period_s;
   median_energy_j_ = median_or(scaled_joules_, 0.0);
 }
 
-// Their length is such that their mean power has the standard deviation `spread_w` if each has the usual noise. A
+// Their length is such that their mean power has the standard deviation `sd_w` if each has the usual noise. A
 // recording that shows its own idle power outweighs them.
-void IntervalObservations::add_idle_power(double watts, double spread_w) {
+void IntervalObservations::add_idle_power(double watts, double sd_w) {
   const double noise_j = kDefaultRelativeNoise * median_energy_j_;
-  if (size() == 0 || noise_j <= 0 || spread_w <= 0) return;
-  const double length_s = noise_j / spread_w / std::sqrt(static_cast<double>(kIdlePriorObservations));
+  if (size() == 0 || noise_j <= 0 || sd_w <= 0) return;
+  const double length_s = noise_j / sd_w / std::sqrt(static_cast<double>(kIdlePriorObservations));
   for (std::size_t i = 0; i < kIdlePriorObservations; ++i) {
     scaled_joules_.push_back(watts * length_s);
     busy_times_.busy_seconds.insert(busy_times_.busy_seconds.end(), busy_times_.column_count - 1, 0.0);
@@ -165,15 +165,15 @@ double mean_power_w(const IntervalObservations& observations) {
   return one.gram(0, 0) > 0 ? one.moment(0) / one.gram(0, 0) : 0;
 }
 
-PowerPrior busy_and_idle_prior(const IntervalObservations& observations) {
+PowerPrior fit_busy_and_idle_prior(const IntervalObservations& observations) {
   const IntervalObservations coarse = observations.with_merged_busy_columns();
   const double mean_w = mean_power_w(coarse);
-  const double spread_w = std::max(kClassPowerSpread * mean_w, 1e-6);
-  PowerPrior prior{mean_w, mean_w, spread_w};
-  for (int round = 0; round < kCoarseFitRounds; ++round) {
+  const double sd_w = std::max(kClassPowerRelativeSd * mean_w, 1e-6);
+  PowerPrior prior{mean_w, mean_w, sd_w};
+  for (int round = 0; round < kCoarseFitReweightingRounds; ++round) {
     const std::vector<double> residuals = coarse.residuals(std::array{prior.busy_w, prior.idle_w});
     const double noise = residual_noise_j(residuals, 2, coarse.median_energy_j());
-    const double precision = prior_precision_from_residuals(residuals, noise, 2, spread_w);
+    const double precision = prior_precision_from_residuals(residuals, noise, 2, sd_w);
     const std::vector<statistics::Prior> priors(2, statistics::Prior{mean_w, precision});
     const auto fit =
         statistics::nonnegative_least_squares(coarse.normal_equations(huber_weights(residuals, noise)), priors);
@@ -183,14 +183,14 @@ PowerPrior busy_and_idle_prior(const IntervalObservations& observations) {
   return prior;
 }
 
-RobustFit robust_fit(const IntervalObservations& observations, const PowerPrior& prior, int rounds) {
+RobustFit fit_powers_robustly(const IntervalObservations& observations, const PowerPrior& prior, int rounds) {
   RobustFit fit;
   fit.watts.assign(observations.column_count(), prior.busy_w);
   fit.watts.back() = prior.idle_w;
   std::vector<double> residuals = observations.residuals(fit.watts);
   fit.noise_j = residual_noise_j(residuals, 2, observations.median_energy_j());
   fit.weights = huber_weights(residuals, fit.noise_j);
-  fit.prior_precision = prior_precision_from_residuals(residuals, fit.noise_j, 2, prior.spread_w);
+  fit.prior_precision = prior_precision_from_residuals(residuals, fit.noise_j, 2, prior.sd_w);
   for (int round = 0; round < rounds; ++round) {
     const statistics::NormalEquations sums = observations.normal_equations(fit.weights);
     fit.watts = statistics::nonnegative_least_squares(
@@ -200,7 +200,7 @@ RobustFit robust_fit(const IntervalObservations& observations, const PowerPrior&
     const double used = effective_degrees_of_freedom(sums, fit.prior_precision);
     fit.noise_j = residual_noise_j(residuals, used, observations.median_energy_j());
     fit.weights = huber_weights(residuals, fit.noise_j);
-    fit.prior_precision = prior_precision_from_residuals(residuals, fit.noise_j, used, prior.spread_w);
+    fit.prior_precision = prior_precision_from_residuals(residuals, fit.noise_j, used, prior.sd_w);
   }
   return fit;
 }

@@ -18,7 +18,7 @@ namespace joulemap::attribution {
 struct PowerPrior {
   double busy_w = 0;
   double idle_w = 0;
-  double spread_w = 0;
+  double sd_w = 0;
 };
 
 // Sensor model. A value published at t covers time up to t - lag; a gauge is also an exponential average with the time
@@ -39,9 +39,9 @@ class IntervalObservations {
   IntervalObservations(const KernelTimeline& timeline, std::span<const EnergyPoint> points,
                        const SensorParameters& parameters);
 
-  // Adds an idle power that is known from a calibration, as a few observations of an idle device. `spread_w`: its
+  // Adds an idle power that is known from a calibration, as a few observations of an idle device. `sd_w`: its
   // standard deviation. Adds nothing if there are no observations yet.
-  void add_idle_power(double watts, double spread_w);
+  void add_idle_power(double watts, double sd_w);
 
   std::size_t size() const { return scaled_joules_.size(); }
   std::size_t column_count() const { return busy_times_.column_count; }
@@ -69,7 +69,7 @@ class IntervalObservations {
 // Fit of a single power, in watts, to busy and idle time together; 0 without observations.
 double mean_power_w(const IntervalObservations& observations);
 // The coarsest fit, with one busy and one idle power: the prior of the finer fit.
-PowerPrior busy_and_idle_prior(const IntervalObservations& observations);
+PowerPrior fit_busy_and_idle_prior(const IntervalObservations& observations);
 
 struct RobustFit {
   std::vector<double> watts;
@@ -78,7 +78,7 @@ struct RobustFit {
   double prior_precision = 0;   // (noise / spread of the prior)^2, where the noise includes outliers
 };
 // Runs `rounds` rounds of reweighting. Every unknown is shrunk towards the prior.
-RobustFit robust_fit(const IntervalObservations& observations, const PowerPrior& prior, int rounds);
+RobustFit fit_powers_robustly(const IntervalObservations& observations, const PowerPrior& prior, int rounds);
 std::vector<statistics::Prior> make_column_priors(std::size_t columns, const PowerPrior& prior, double precision);
 
 // Sum of Huber's loss over residuals in units of `noise_j`: quadratic near zero, linear in the tails.

@@ -17,21 +17,21 @@ namespace {
 // Half width of a 90 % interval, in standard deviations.
 constexpr double kNormalHalfWidth90 = 1.645;
 // A finding with a larger relative spread carries less information than the prior of its kind.
-constexpr double kMaxLearnedSpread = 0.2;
+constexpr double kMaxLearnedRelativeSd = 0.2;
 // Lower bound of a finding's relative spread, however long its recording.
-constexpr double kMinLearnedSpread = 0.01;
+constexpr double kMinLearnedRelativeSd = 0.01;
 // Additional relative spread at a permanent power limit: powers there differ from those at full speed.
-constexpr double kPowerLimitSpread = 0.1;
-// Up to this fraction of time at the power limit, kPowerLimitSpread is not applied if the fit found a slowdown exponent
-// (kernel_slowdown.h): it then gives powers at full speed.
+constexpr double kPowerLimitRelativeSd = 0.1;
+// Up to this fraction of time at the power limit, kPowerLimitRelativeSd is not applied if the fit found a slowdown
+// exponent (kernel_slowdown.h): it then gives powers at full speed.
 constexpr double kMaxPowerLimitedFraction = 0.8;
 
 // Relative spread of a finding; empty where the data do not identify the power, or not well enough.
-std::optional<double> learned_relative_spread(const ClassPower& found) {
+std::optional<double> learned_relative_sd(const KernelClassPower& found) {
   if (!found.is_regressed || found.watts <= 0) return std::nullopt;
   const double own = (found.high_w - found.low_w) / 2 / kNormalHalfWidth90 / found.watts;
-  if (own > kMaxLearnedSpread) return std::nullopt;
-  return std::max(own, kMinLearnedSpread);
+  if (own > kMaxLearnedRelativeSd) return std::nullopt;
+  return std::max(own, kMinLearnedRelativeSd);
 }
 
 // Visitor that collects the kernel classes and GPU models of a recording.
@@ -94,21 +94,21 @@ std::vector<KernelPower> learn_kernel_powers_from_fit(const MachineEnergy& energ
     const double least_w = std::max(gpu.powers->power_fit.idle_power().watts, 1.5);
     const bool at_full_speed =
         gpu.powers->power_fit.slowdown_exponent > 0 && gpu.power_limited_fraction < kMaxPowerLimitedFraction;
-    const double limited = at_full_speed ? 0 : kPowerLimitSpread * gpu.power_limited_fraction;
+    const double limited = at_full_speed ? 0 : kPowerLimitRelativeSd * gpu.power_limited_fraction;
     ObservedKernels idle{recording::idle_power_key(), 0, 0, 0, 1};
     for (std::size_t column = 0; column < gpu.powers->kernels_by_column.size(); ++column) {
       const std::vector<ObservedKernels>& seen = gpu.powers->kernels_by_column[column];
-      const ClassPower& found = gpu.powers->power_fit.classes[column];
+      const KernelClassPower& found = gpu.powers->power_fit.classes[column];
       for (const ObservedKernels& one : seen) idle.time_s += one.time_s;
       if (seen.size() != 1 || found.watts < least_w) continue;
-      if (const std::optional<double> own = learned_relative_spread(found)) {
+      if (const std::optional<double> own = learned_relative_sd(found)) {
         findings.push_back(
             recording::make_measured_entry(model, seen.front(), found.watts, add_in_quadrature(*own, limited)));
       }
     }
     // The entry of idle gets the time of all classes: a full library drops entries with little time first.
-    const ClassPower& waiting = gpu.powers->power_fit.idle_power();
-    if (const std::optional<double> own = learned_relative_spread(waiting); own && idle.time_s > 0) {
+    const KernelClassPower& waiting = gpu.powers->power_fit.idle_power();
+    if (const std::optional<double> own = learned_relative_sd(waiting); own && idle.time_s > 0) {
       findings.push_back(recording::make_measured_entry(model, idle, waiting.watts, *own));
     }
   }

@@ -41,7 +41,7 @@ AccountedRun account(const SimulatedRun& run, const KernelPriors& known, double 
   }
   sums.finish();
   DeviceWork device = std::move(work.finish(sums.processes()).at("GPU-1"));
-  const std::vector<ClassPrior> priors = known.column_priors(kGpu, device.kernels_by_column);
+  const std::vector<KernelClassPrior> priors = known.column_priors(kGpu, device.kernels_by_column);
   AccountedRun result;
   MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j, {}, kGpu, power_limited};
   gpu.powers = find_kernel_powers(std::move(device), {energy.domain_curves[0].counter_updates}, span, priors);

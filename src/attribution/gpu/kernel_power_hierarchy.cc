@@ -35,16 +35,16 @@ constexpr KernelFamily kKernelFamilies[] = {
 // An H200 has 132 multiprocessors, other GPUs 80 to 170. An idle multiprocessor is assumed to use a fifth of a busy
 // one's power.
 constexpr double kTypicalMultiprocessorCount = 132;
-constexpr double kIdleMultiprocessorPower = 0.2;
+constexpr double kIdleMultiprocessorPowerFraction = 0.2;
 
 // Prior standard deviations, of log power, between the classes of a stem, the stems of a family, and families; and the
 // number of degrees of freedom that these priors count as.
-constexpr double kPriorClassSpread = 0.2;
-constexpr double kPriorStemSpread = 0.2;
-constexpr double kPriorFamilySpread = 0.25;
+constexpr double kPriorClassLogSd = 0.2;
+constexpr double kPriorStemLogSd = 0.2;
+constexpr double kPriorFamilyLogSd = 0.25;
 constexpr double kPriorDegreesOfFreedom = 3;
 // Additional relative spread of a class's power between one recording and the mean of all recordings.
-constexpr double kBetweenRecordingSpread = 0.05;
+constexpr double kBetweenRecordingRelativeSd = 0.05;
 
 std::string to_lower_case(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -75,14 +75,14 @@ std::string remove_bracketed_text(std::string_view text) {
 // Log of the fraction of a full GPU's power that a kernel with this number of blocks uses.
 double log_occupancy_power_fraction(KernelKind kind, double blocks) {
   if (kind != KernelKind::kernel || blocks <= 0) return 0;
-  return std::log(kIdleMultiprocessorPower +
-                  (1 - kIdleMultiprocessorPower) * std::min(blocks / kTypicalMultiprocessorCount, 1.0));
+  return std::log(kIdleMultiprocessorPowerFraction +
+                  (1 - kIdleMultiprocessorPowerFraction) * std::min(blocks / kTypicalMultiprocessorCount, 1.0));
 }
 
 }  // namespace
 
 std::string kernel_name_stem(const KernelPowerKey& kernel_key) {
-  std::string name = demangled(kernel_key.name);
+  std::string name = demangle(kernel_key.name);
   constexpr std::string_view kAnonymous = "(anonymous namespace)::";
   for (auto at = name.find(kAnonymous); at != name.npos; at = name.find(kAnonymous)) name.erase(at, kAnonymous.size());
   std::string stem = remove_bracketed_text(name);
@@ -98,13 +98,13 @@ std::string_view kernel_family(const KernelPowerKey& kernel_key) {
   // A function's own name is more specific than its template arguments.
   if (const std::string_view family = find_family_by_word(to_lower_case(kernel_name_stem(kernel_key))); !family.empty())
     return family;
-  const std::string_view family = find_family_by_word(to_lower_case(demangled(kernel_key.name)));
+  const std::string_view family = find_family_by_word(to_lower_case(demangle(kernel_key.name)));
   return family.empty() ? "other" : family;
 }
 
 // Variance of members about their group mean, pooled over all groups, minus the members' own variance. `usual`: prior
 // standard deviation.
-double KernelPowerHierarchy::pooled_variance(std::span<const SiblingEstimates> groups, double usual) {
+double KernelPowerHierarchy::estimate_between_variance(std::span<const SiblingEstimates> groups, double usual) {
   double squares = 0;
   double free = 0;
   for (const SiblingEstimates& group : groups) {
@@ -119,7 +119,8 @@ double KernelPowerHierarchy::pooled_variance(std::span<const SiblingEstimates> g
   return (std::max(squares, 0.0) + kPriorDegreesOfFreedom * usual * usual) / (free + kPriorDegreesOfFreedom);
 }
 
-KernelPowerHierarchy::Estimate KernelPowerHierarchy::group_mean(const SiblingEstimates& members, double between) {
+KernelPowerHierarchy::Estimate KernelPowerHierarchy::estimate_group_mean(const SiblingEstimates& members,
+                                                                         double between) {
   Estimate all;
   double precision = 0;
   for (const Estimate& one : members) {
@@ -131,7 +132,7 @@ KernelPowerHierarchy::Estimate KernelPowerHierarchy::group_mean(const SiblingEst
 
 KernelPowerHierarchy::Estimate KernelPowerHierarchy::shrink_to_parent(const Estimate& own, const Estimate& parent,
                                                                       double between) {
-  return group_mean({own, {parent.mean, parent.variance + between}}, 0);
+  return estimate_group_mean({own, {parent.mean, parent.variance + between}}, 0);
 }
 
 KernelPowerHierarchy::KernelPowerHierarchy(std::span<const KernelPower> known) {
@@ -148,27 +149,27 @@ KernelPowerHierarchy::KernelPowerHierarchy(std::span<const KernelPower> known) {
     for (const auto& [key, group] : by_key) groups.push_back(group);
     return groups;
   };
-  class_variance_ = pooled_variance(groups_of(by_stem), kPriorClassSpread);
+  class_variance_ = estimate_between_variance(groups_of(by_stem), kPriorClassLogSd);
   std::map<std::string, SiblingEstimates> by_family;
   for (const auto& [key, group] : by_stem) {
-    stem_log_powers_[key] = group_mean(group, class_variance_);
+    stem_log_powers_[key] = estimate_group_mean(group, class_variance_);
     by_family[key.first].push_back(stem_log_powers_[key]);
   }
-  stem_variance_ = pooled_variance(groups_of(by_family), kPriorStemSpread);
+  stem_variance_ = estimate_between_variance(groups_of(by_family), kPriorStemLogSd);
   SiblingEstimates families;
   for (const auto& [family, group] : by_family) {
-    family_log_powers_[family] = group_mean(group, stem_variance_);
+    family_log_powers_[family] = estimate_group_mean(group, stem_variance_);
     families.push_back(family_log_powers_[family]);
   }
-  family_variance_ = pooled_variance({&families, 1}, kPriorFamilySpread);
-  overall_log_power_ = group_mean(families, family_variance_);
+  family_variance_ = estimate_between_variance({&families, 1}, kPriorFamilyLogSd);
+  overall_log_power_ = estimate_group_mean(families, family_variance_);
   for (auto& [family, estimate] : family_log_powers_)
     estimate = shrink_to_parent(estimate, overall_log_power_, family_variance_);
   for (auto& [key, estimate] : stem_log_powers_)
     estimate = shrink_to_parent(estimate, family_log_powers_.at(key.first), stem_variance_);
 }
 
-ClassPrior KernelPowerHierarchy::predict_power(const ObservedKernels& seen) const {
+KernelClassPrior KernelPowerHierarchy::predict_power(const ObservedKernels& seen) const {
   const std::string family(kernel_family(seen.kernel_key));
   Estimate found{overall_log_power_.mean,
                  overall_log_power_.variance + family_variance_ + stem_variance_ + class_variance_};
@@ -179,8 +180,8 @@ ClassPrior KernelPowerHierarchy::predict_power(const ObservedKernels& seen) cons
     found = {same->second.mean, same->second.variance + stem_variance_ + class_variance_};
   }
   const double watts = std::exp(found.mean + log_occupancy_power_fraction(seen.kernel_key.kind, seen.blocks));
-  const double spread = add_in_quadrature(std::sqrt(found.variance), kBetweenRecordingSpread);
-  return {watts, spread, spread < kDefaultClassSpread};
+  const double spread = add_in_quadrature(std::sqrt(found.variance), kBetweenRecordingRelativeSd);
+  return {watts, spread, spread < kDefaultClassPowerRelativeSd};
 }
 
 }  // namespace joulemap::attribution

@@ -28,7 +28,7 @@ std::string_view kernel_family(const KernelPowerKey& kernel_key);
 std::string kernel_name_stem(const KernelPowerKey& kernel_key);
 
 // Relative standard deviation of class powers about their mean where nothing is known.
-inline constexpr double kDefaultClassSpread = 0.3;
+inline constexpr double kDefaultClassPowerRelativeSd = 0.3;
 
 class KernelPowerHierarchy {
  public:
@@ -36,7 +36,7 @@ class KernelPowerHierarchy {
   explicit KernelPowerHierarchy(std::span<const KernelPower> known);
 
   bool empty() const { return family_log_powers_.empty(); }
-  ClassPrior predict_power(const ObservedKernels& seen) const;
+  KernelClassPrior predict_power(const ObservedKernels& seen) const;
 
  private:
   // Mean of log watts, and the variance of that mean.
@@ -45,8 +45,8 @@ class KernelPowerHierarchy {
     double variance = 0;
   };
   using SiblingEstimates = std::vector<Estimate>;
-  static double pooled_variance(std::span<const SiblingEstimates> groups, double usual);
-  static Estimate group_mean(const SiblingEstimates& members, double between);
+  static double estimate_between_variance(std::span<const SiblingEstimates> groups, double usual);
+  static Estimate estimate_group_mean(const SiblingEstimates& members, double between);
   static Estimate shrink_to_parent(const Estimate& own, const Estimate& parent, double between);
 
   double class_variance_ = 0;  // variance between classes of a stem

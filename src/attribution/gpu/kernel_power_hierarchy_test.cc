@@ -51,12 +51,12 @@ TEST(KernelPowerHierarchy, AStemWithLittleSpreadIsMorePreciseThanAFamily) {
     }
   }
   const KernelPowerHierarchy kinds(library);
-  const ClassPrior same = kinds.predict_power(observed("elementwise_x<99>"));
-  const ClassPrior other_gemm = kinds.predict_power(observed("gemm_z<1>"));
-  const ClassPrior nothing = kinds.predict_power(observed("mine"));
+  const KernelClassPrior same = kinds.predict_power(observed("elementwise_x<99>"));
+  const KernelClassPrior other_gemm = kinds.predict_power(observed("gemm_z<1>"));
+  const KernelClassPrior nothing = kinds.predict_power(observed("mine"));
   EXPECT_NEAR(same.watts, 507, 25);
-  EXPECT_LT(same.relative_spread, other_gemm.relative_spread);
-  EXPECT_LT(other_gemm.relative_spread, nothing.relative_spread);
+  EXPECT_LT(same.relative_sd, other_gemm.relative_sd);
+  EXPECT_LT(other_gemm.relative_sd, nothing.relative_sd);
   EXPECT_GT(other_gemm.watts, 600);
   EXPECT_TRUE(same.is_known);
 }
@@ -94,8 +94,9 @@ TEST(KernelPowerHierarchy, BorrowedPowersHaveTheStatedUncertainty) {
     for (std::size_t i = 0; i < library.size(); ++i) {
       std::vector<KernelPower> without_class = library;
       without_class.erase(without_class.begin() + static_cast<std::ptrdiff_t>(i));
-      const ClassPrior prior = KernelPowerHierarchy(without_class).predict_power(observed(library[i].kernel_key.name));
-      const double deviation = std::log(library[i].watts / prior.watts) / prior.relative_spread;
+      const KernelClassPrior prior =
+          KernelPowerHierarchy(without_class).predict_power(observed(library[i].kernel_key.name));
+      const double deviation = std::log(library[i].watts / prior.watts) / prior.relative_sd;
       if (std::abs(deviation) < 1.645) ++inside;
       ++count;
     }
@@ -110,13 +111,13 @@ TEST(KernelPriors, PriorsFromARecordingEqualThoseOfTheLibrary) {
   const std::vector<ObservedKernels> here = {observed("add<1>"), observed("add<2>")};
   const KernelPriors from_recording = KernelPriors::make_from_recording(library.find_kernel_powers("H200", here));
   const std::vector<std::vector<ObservedKernels>> columns = {{here[0]}, {here[1]}, here};
-  const std::vector<ClassPrior> before = library.column_priors("H200", columns);
-  const std::vector<ClassPrior> after = from_recording.column_priors("H200", columns);
+  const std::vector<KernelClassPrior> before = library.column_priors("H200", columns);
+  const std::vector<KernelClassPrior> after = from_recording.column_priors("H200", columns);
   ASSERT_EQ(before.size(), 4U);  // three classes and idle
   ASSERT_EQ(after.size(), 4U);
   for (std::size_t i = 0; i < before.size(); ++i) {
     EXPECT_NEAR(before[i].watts, after[i].watts, 1e-9);
-    EXPECT_NEAR(before[i].relative_spread, after[i].relative_spread, 1e-9);
+    EXPECT_NEAR(before[i].relative_sd, after[i].relative_sd, 1e-9);
   }
   EXPECT_TRUE(library.find_kernel_powers("A100", here).empty());
   EXPECT_TRUE(library.column_priors("A100", columns).empty());

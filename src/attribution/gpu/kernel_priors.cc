@@ -13,26 +13,26 @@ namespace joulemap::attribution {
 namespace {
 
 // Minimum spread for a class that is missing among the priors stored in a recording, so that other classes outweigh it.
-constexpr double kMissingClassSpread = 0.5;
+constexpr double kMissingClassMinRelativeSd = 0.5;
 
-ClassPrior make_class_prior(const KernelPower& known) {
+KernelClassPrior make_class_prior(const KernelPower& known) {
   const double spread = recording::predictive_relative_sd(known);
-  return {known.watts, spread, spread < kDefaultClassSpread};
+  return {known.watts, spread, spread < kDefaultClassPowerRelativeSd};
 }
 
 // Prior of a column with several classes: their time-weighted mean.
-ClassPrior time_weighted_prior(std::span<const ObservedKernels> seen, std::span<const ClassPrior> priors) {
+KernelClassPrior time_weighted_prior(std::span<const ObservedKernels> seen, std::span<const KernelClassPrior> priors) {
   double all_s = 0;
   for (const ObservedKernels& one : seen) all_s += one.time_s;
-  ClassPrior mean{0, 0, false};
+  KernelClassPrior mean{0, 0, false};
   double squares = 0;
   for (std::size_t i = 0; i < seen.size(); ++i) {
     const double share = all_s > 0 ? seen[i].time_s / all_s : 1 / static_cast<double>(seen.size());
     mean.watts += share * priors[i].watts;
-    squares += std::pow(share * priors[i].relative_spread * priors[i].watts, 2);
+    squares += std::pow(share * priors[i].relative_sd * priors[i].watts, 2);
   }
-  mean.relative_spread = std::sqrt(squares) / mean.watts;
-  mean.is_known = mean.relative_spread < kDefaultClassSpread;
+  mean.relative_sd = std::sqrt(squares) / mean.watts;
+  mean.is_known = mean.relative_sd < kDefaultClassPowerRelativeSd;
   return mean;
 }
 
@@ -77,31 +77,31 @@ std::vector<KernelPower> KernelPriors::find_kernel_powers(const std::string& gpu
       continue;
     }
     if (one.kernel_key == recording::idle_power_key()) continue;
-    const ClassPrior prior = hierarchy.predict_power(one);
+    const KernelClassPrior prior = hierarchy.predict_power(one);
     found.push_back(recording::make_entry_from_similar_kernels(
         model, one, prior.watts,
-        is_from_recording_ ? std::max(prior.relative_spread, kMissingClassSpread) : prior.relative_spread));
+        is_from_recording_ ? std::max(prior.relative_sd, kMissingClassMinRelativeSd) : prior.relative_sd));
   }
   return found;
 }
 
-std::vector<ClassPrior> KernelPriors::column_priors(const std::string& gpu,
-                                                    std::span<const std::vector<ObservedKernels>> columns) const {
+std::vector<KernelClassPrior> KernelPriors::column_priors(const std::string& gpu,
+                                                          std::span<const std::vector<ObservedKernels>> columns) const {
   std::vector<ObservedKernels> seen;
   for (const std::vector<ObservedKernels>& column : columns) seen.insert(seen.end(), column.begin(), column.end());
   const std::vector<KernelPower> found = find_kernel_powers(gpu, seen);
-  std::vector<ClassPrior> priors;
+  std::vector<KernelClassPrior> priors;
   if (found.empty()) return priors;
   const KernelPowerHierarchy hierarchy(found);
   auto next = found.begin();
   for (const std::vector<ObservedKernels>& column : columns) {
-    std::vector<ClassPrior> members;
+    std::vector<KernelClassPrior> members;
     for (std::size_t i = 0; i < column.size(); ++i) members.push_back(make_class_prior(*next++));
     priors.push_back(members.empty() ? hierarchy.predict_power({}) : time_weighted_prior(column, members));
   }
   const KernelPower* const idle =
       recording::find_kernel_power(kernel_powers_, resolve_gpu_model(gpu), recording::idle_power_key());
-  priors.push_back(idle != nullptr ? make_class_prior(*idle) : ClassPrior{});
+  priors.push_back(idle != nullptr ? make_class_prior(*idle) : KernelClassPrior{});
   return priors;
 }
 

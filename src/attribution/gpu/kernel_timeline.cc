@@ -138,8 +138,9 @@ BusyTimeMatrix KernelTimeline::busy_times(std::span<const std::int64_t> edges_ns
   return rows;
 }
 
-BusyTimeMatrix KernelTimeline::exponential_averages(std::span<const std::int64_t> moments_ns,
-                                                    std::int64_t time_constant_ns, double slowdown_exponent) const {
+BusyTimeMatrix KernelTimeline::exponential_moving_averages(std::span<const std::int64_t> moments_ns,
+                                                           std::int64_t time_constant_ns,
+                                                           double slowdown_exponent) const {
   BusyTimeMatrix rows{class_count_ + 1, {}};
   rows.busy_seconds.resize(moments_ns.size() * rows.column_count);
   const double per_ns = -1.0 / static_cast<double>(time_constant_ns);

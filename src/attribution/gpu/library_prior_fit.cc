@@ -9,26 +9,26 @@ namespace joulemap::attribution {
 namespace {
 
 // Relative spread of the level: cards of one model, clocks and temperature change all powers together.
-constexpr double kCardPowerLevelSpread = 0.1;
+constexpr double kCardPowerLevelRelativeSd = 0.1;
 
 }  // namespace
 
-LibraryPriorFit::LibraryPriorFit(std::span<const ClassPrior> priors, const PowerPrior& prior, double noise)
-    : idle_w_(prior.idle_w), level_precision_(noise / (kCardPowerLevelSpread * kCardPowerLevelSpread)) {
+LibraryPriorFit::LibraryPriorFit(std::span<const KernelClassPrior> priors, const PowerPrior& prior, double noise)
+    : idle_w_(prior.idle_w), level_precision_(noise / (kCardPowerLevelRelativeSd * kCardPowerLevelRelativeSd)) {
   if (priors.empty()) return;
-  for (const ClassPrior& one : priors) {
+  for (const KernelClassPrior& one : priors) {
     prior_watts_.push_back(one.watts);
-    prior_spread_w_.push_back(one.relative_spread * one.watts);
+    prior_sd_w_.push_back(one.relative_sd * one.watts);
   }
   // Idle power does not scale with the level of the kernel powers.
   if (priors.back().is_known) idle_w_ = priors.back().watts;
-  if (!priors.back().is_known) prior_spread_w_.back() = prior.spread_w;
+  if (!priors.back().is_known) prior_sd_w_.back() = prior.sd_w;
   prior_watts_.back() = 0;
-  for (const double spread_w : prior_spread_w_) prior_precisions_.push_back(noise / (spread_w * spread_w));
+  for (const double sd_w : prior_sd_w_) prior_precisions_.push_back(noise / (sd_w * sd_w));
 }
 
 // With the level as one more unknown, the class unknowns are deviations from the prior at that level.
-std::vector<statistics::Prior> LibraryPriorFit::deviation_priors(std::span<const double> perturbed_w) const {
+std::vector<statistics::Prior> LibraryPriorFit::make_deviation_priors(std::span<const double> perturbed_w) const {
   std::vector<statistics::Prior> priors;
   for (std::size_t k = 0; k < prior_precisions_.size(); ++k)
     priors.push_back({perturbed_w.empty() ? 0 : perturbed_w[k], prior_precisions_[k]});
@@ -39,8 +39,8 @@ std::vector<statistics::Prior> LibraryPriorFit::deviation_priors(std::span<const
 
 std::vector<double> LibraryPriorFit::solve(const statistics::NormalEquations& sums,
                                            std::span<const double> perturbed_w) const {
-  std::vector<statistics::Prior> priors = deviation_priors(perturbed_w);
-  const double level = statistics::least_squares(sums.with_combined_unknown(prior_watts_), priors).back();
+  std::vector<statistics::Prior> priors = make_deviation_priors(perturbed_w);
+  const double level = statistics::least_squares(sums.with_weighted_sum_unknown(prior_watts_), priors).back();
   priors.pop_back();
   for (std::size_t k = 0; k + 1 < priors.size(); ++k) priors[k].value += level * prior_watts_[k];
   return statistics::nonnegative_least_squares(sums, priors).x;
@@ -51,14 +51,14 @@ std::vector<double> LibraryPriorFit::solve(const statistics::NormalEquations& su
 std::vector<double> LibraryPriorFit::draw_replicate(const statistics::NormalEquations& sums,
                                                     statistics::Random& random) const {
   std::vector<double> perturbed_w;
-  for (const double spread_w : prior_spread_w_) perturbed_w.push_back(spread_w * random.normal());
+  for (const double sd_w : prior_sd_w_) perturbed_w.push_back(sd_w * random.normal());
   return solve(sums, perturbed_w);
 }
 
 std::vector<double> LibraryPriorFit::data_fractions(const statistics::NormalEquations& sums) const {
-  const std::vector<statistics::Prior> priors = deviation_priors({});
+  const std::vector<statistics::Prior> priors = make_deviation_priors({});
   const std::vector<double> inverse =
-      statistics::unscaled_posterior_covariance(sums.with_combined_unknown(prior_watts_), priors);
+      statistics::unscaled_posterior_covariance(sums.with_weighted_sum_unknown(prior_watts_), priors);
   std::vector<double> shares;
   for (std::size_t k = 0; k < prior_precisions_.size(); ++k) {
     shares.push_back(1 - prior_precisions_[k] * inverse[k * priors.size() + k]);
@@ -66,7 +66,8 @@ std::vector<double> LibraryPriorFit::data_fractions(const statistics::NormalEqua
   return shares;
 }
 
-PowerPrior fallback_busy_and_idle_prior(std::span<const ClassPrior> priors, const IntervalObservations& observations) {
+PowerPrior make_fallback_busy_and_idle_prior(std::span<const KernelClassPrior> priors,
+                                             const IntervalObservations& observations) {
   if (priors.empty()) {
     const double mean_w = mean_power_w(observations);
     return {mean_w, kDefaultIdleFraction * mean_w, mean_w / 2};
@@ -89,14 +90,14 @@ double redundancy_variance_factor(const IntervalObservations& observations,
   double all_s = 0;
   for (std::size_t k = 0; k + 1 < column_times_s.size(); ++k) {
     all_s += column_times_s[k];
-    if (identified_fractions[k] >= kMinDataFraction) identified_s += column_times_s[k];
+    if (identified_fractions[k] >= kMinIdentifiedFraction) identified_s += column_times_s[k];
   }
   const double identified_fraction = all_s > 0 ? identified_s / all_s : 0;
   const double count = static_cast<double>(observations.size());
   return count / std::max(count * identified_fraction * identified_fraction, 1.0);
 }
 
-std::vector<bool> is_prior_dominated(const LibraryPriorFit& library, std::span<const ClassPrior> priors,
+std::vector<bool> is_prior_dominated(const LibraryPriorFit& library, std::span<const KernelClassPrior> priors,
                                      const statistics::NormalEquations& sums) {
   std::vector<bool> prior_dominated;
   const std::vector<double> data_fractions = library.data_fractions(sums);

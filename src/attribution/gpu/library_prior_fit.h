@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LibraryPriorFit: class powers with a prior of its own for each class, from the kernel library's entry of the class or of
-// similar classes. A power that the observations cannot identify stays at the prior. All priors may be off by one
+// LibraryPriorFit: class powers with a prior of its own for each class, from the kernel library's entry of the class or
+// of similar classes. A power that the observations cannot identify stays at the prior. All priors may be off by one
 // common factor, the level, because cards, clocks and temperatures differ. The fit estimates the level as well. Pure.
 //
 // draw_replicate() perturbs every prior by its spread and solves again. Together with solutions for randomly weighted
@@ -19,17 +19,17 @@
 namespace joulemap::attribution {
 
 // Prior power of a class.
-struct ClassPrior {
+struct KernelClassPrior {
   double watts = 0;
-  double relative_spread = 0;  // relative standard deviation
-  bool is_known = false;       // spread is smaller than the usual spread between classes
+  double relative_sd = 0;  // relative standard deviation
+  bool is_known = false;   // spread is smaller than the usual spread between classes
 };
 
 class LibraryPriorFit {
  public:
   // `priors`: by class, idle last; or empty, and then nothing may be solved. `prior`: for idle, where `priors` do not
   // know it. `noise`: variance of an observation, J^2.
-  LibraryPriorFit(std::span<const ClassPrior> priors, const PowerPrior& prior, double noise);
+  LibraryPriorFit(std::span<const KernelClassPrior> priors, const PowerPrior& prior, double noise);
 
   // Watts by class; the last is idle.
   std::vector<double> solve(const statistics::NormalEquations& sums) const;
@@ -39,10 +39,10 @@ class LibraryPriorFit {
 
  private:
   std::vector<double> solve(const statistics::NormalEquations& sums, std::span<const double> perturbed_w) const;
-  std::vector<statistics::Prior> deviation_priors(std::span<const double> perturbed_w) const;
+  std::vector<statistics::Prior> make_deviation_priors(std::span<const double> perturbed_w) const;
 
   std::vector<double> prior_watts_;  // prior watts, 0 for idle
-  std::vector<double> prior_spread_w_;
+  std::vector<double> prior_sd_w_;
   std::vector<double> prior_precisions_;  // by class, idle last
   double idle_w_ = 0;
   double level_precision_;
@@ -51,9 +51,10 @@ class LibraryPriorFit {
 // Idle power of a GPU between kernels as a fraction of its busy power, where it is unknown.
 inline constexpr double kDefaultIdleFraction = 0.25;
 
-// Replaces busy_and_idle_prior() where nearly identical observations give a higher idle than busy power. Uses the
+// Replaces fit_busy_and_idle_prior() where nearly identical observations give a higher idle than busy power. Uses the
 // library's busy and idle power or, without a library, defaults.
-PowerPrior fallback_busy_and_idle_prior(std::span<const ClassPrior> priors, const IntervalObservations& observations);
+PowerPrior make_fallback_busy_and_idle_prior(std::span<const KernelClassPrior> priors,
+                                             const IntervalObservations& observations);
 
 // Observations that hardly separate classes repeat one another, and so do their errors. Returns the factor by which to
 // increase their noise variance when they are compared with a library. Where nothing is separated, it is their
@@ -63,7 +64,7 @@ double redundancy_variance_factor(const IntervalObservations& observations,
                                   std::span<const double> identified_fractions);
 
 // By class, idle last: true if the library contributes more to its power than the observations do. False for idle.
-std::vector<bool> is_prior_dominated(const LibraryPriorFit& library, std::span<const ClassPrior> priors,
+std::vector<bool> is_prior_dominated(const LibraryPriorFit& library, std::span<const KernelClassPrior> priors,
                                      const statistics::NormalEquations& sums);
 
 }  // namespace joulemap::attribution

@@ -25,11 +25,12 @@ Activity lost_kernel_activity(const Mark& mark, const ProcessActivity& names) {
   if (queue_of.empty()) return lost;
   lost.begin_ns = mark.time_ns;
   lost.end_ns = end_ns;
-  lost.classes = {{kLostKernelClass, KernelKind::kernel, "lost kernels", {}, {}}};
+  lost.classes = {{kLostKernelClassId, KernelKind::kernel, "lost kernels", {}, {}}};
   const auto time_ns = static_cast<std::int64_t>(mark.id);
   for (const auto& [device, queue] : queue_of) {
-    lost.kernel_tallies.push_back({kLostKernelClass, queue, 0, 1, time_ns});
-    lost.kernels.push_back({.start_ns = mark.time_ns, .end_ns = end_ns, .class_id = kLostKernelClass, .queue = queue});
+    lost.kernel_tallies.push_back({kLostKernelClassId, queue, 0, 1, time_ns});
+    lost.kernels.push_back(
+        {.start_ns = mark.time_ns, .end_ns = end_ns, .class_id = kLostKernelClassId, .queue = queue});
   }
   return lost;
 }

@@ -15,7 +15,7 @@
 namespace joulemap::attribution {
 
 // Larger than any class id of a process.
-inline constexpr std::uint32_t kLostKernelClass = 0xFFFF'FFFF;
+inline constexpr std::uint32_t kLostKernelClassId = 0xFFFF'FFFF;
 
 // The activity that a mark of kind kernels_lost represents; the id of the mark is its duration in ns. `names`: complete
 // names of its process. Empty where the process used no known GPU or the mark is invalid. Add it to ActivitySums and

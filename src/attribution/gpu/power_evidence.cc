@@ -17,35 +17,35 @@ constexpr std::int64_t kNsPerMs = kNanosecondsPerMillisecond;
 // Search range of the lag. It includes negative lags, because timestamps are only accurate to milliseconds. On an H200
 // the energy counter lags by 10 ms; the power history, every 20 ms, has a time constant of 12 to 15 ms and almost no
 // lag.
-struct LagRange {
+struct LagSearchRange {
   std::int64_t min_lag_ns;
   std::int64_t max_lag_ns;
   std::int64_t default_lag_ns;
 };
-constexpr LagRange kCounterLagRange{-5 * kNsPerMs, 60 * kNsPerMs, kUsualCounterLag_ns};
-constexpr LagRange kGaugeLagRange{-15 * kNsPerMs, 25 * kNsPerMs, 0};
+constexpr LagSearchRange kCounterLagRange{-5 * kNsPerMs, 60 * kNsPerMs, kUsualCounterLag_ns};
+constexpr LagSearchRange kGaugeLagRange{-15 * kNsPerMs, 25 * kNsPerMs, 0};
 constexpr std::int64_t kLagGridStep_ns = 5 * kNsPerMs;
 constexpr std::int64_t kRefinedLagStep_ns = kNsPerMs / 4;
 constexpr std::int64_t kDefaultTimeConstant_ns = 12 * kNsPerMs;
 // Prior standard deviations of a gauge's time constant (relative) and lag: about the default values or, where there is
 // a calibration, about the calibrated ones.
-constexpr double kDefaultTimeConstantSpread = 0.3;
-constexpr double kCalibratedTimeConstantSpread = 0.06;
-constexpr std::int64_t kDefaultLagSpread_ns = 5 * kNsPerMs;
-constexpr std::int64_t kCalibratedLagSpread_ns = kNsPerMs;
+constexpr double kDefaultTimeConstantRelativeSd = 0.3;
+constexpr double kCalibratedTimeConstantRelativeSd = 0.06;
+constexpr std::int64_t kDefaultLagSd_ns = 5 * kNsPerMs;
+constexpr std::int64_t kCalibratedLagSd_ns = kNsPerMs;
 constexpr std::int64_t kTimeConstantGrid_ns[] = {4 * kNsPerMs, 8 * kNsPerMs, 12 * kNsPerMs, 18 * kNsPerMs,
                                                  27 * kNsPerMs};
 // Power that is older than this does not matter to a gauge: about five times the longest time constant in the grid.
-constexpr std::int64_t kAveragingWindow_ns = 130 * kNsPerMs;
+constexpr std::int64_t kGaugeAveragingWindow_ns = 130 * kNsPerMs;
 // Differences of cost, in units of the noise variance (half of chi squared with one degree of freedom). If the cost
-// varies by less than kMinCostRange over all lags, no lag fits better than another. kMaxCostInInterval90 bounds its 90 %
-// interval.
-constexpr double kMinCostRange = 6;
-constexpr double kMaxCostInInterval90 = 1.35;
-// kMaxCostInRegion90 bounds the 90 % region of lag and time constant together. Sensor models are approximate: one whose cost
-// is higher than the best by less than kModelErrorCostFraction of the total cost is not distinguished from the best
-// either.
-constexpr double kMaxCostInRegion90 = 2.3;
+// varies by less than kMinLagCostRange over all lags, no lag fits better than another. kMaxExcessCostIn90Interval
+// bounds its 90 % interval.
+constexpr double kMinLagCostRange = 6;
+constexpr double kMaxExcessCostIn90Interval = 1.35;
+// kMaxExcessCostIn90Region bounds the 90 % region of lag and time constant together. Sensor models are approximate: one
+// whose cost is higher than the best by less than kModelErrorCostFraction of the total cost is not distinguished from
+// the best either.
+constexpr double kMaxExcessCostIn90Region = 2.3;
 constexpr double kModelErrorCostFraction = 0.001;
 // Alternative sensor models: factor between time constants, distance between lags, and most of them to either side.
 constexpr double kAlternativeTimeConstantRatio = 1.2;
@@ -57,7 +57,7 @@ constexpr double kSlowdownExponents[] = {0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5};
 
 // This many observations, from a few separate parts of the run, suffice to estimate two parameters.
 constexpr std::size_t kMaxSearchedObservations = 2400;
-constexpr std::size_t kSearchedRunParts = 6;
+constexpr std::size_t kModelSearchPartCount = 6;
 
 // From the first kernel on: before it the GPU may be in a sleep state, whose power differs from idle between kernels.
 std::vector<EnergyPoint> select_usable_updates(const KernelTimeline& timeline, std::span<const EnergyPoint> points) {
@@ -81,7 +81,7 @@ std::vector<PowerPoint> select_usable_history(const KernelTimeline& timeline, st
   std::vector<PowerPoint> useful;
   for (const PowerPoint& point : points) {
     if (!useful.empty() && point.time_ns <= useful.back().time_ns) continue;
-    if (timeline.has_only_individual_kernels(point.time_ns - kAveragingWindow_ns, point.time_ns + kLagGridStep_ns))
+    if (timeline.has_only_individual_kernels(point.time_ns - kGaugeAveragingWindow_ns, point.time_ns + kLagGridStep_ns))
       useful.push_back(point);
   }
   return useful;
@@ -119,7 +119,7 @@ class SensorModelSearch {
     for (const auto& [key, tried] : tried_models_) {
       if (key.first == best.first) most = std::max(most, residual_cost(key) - residual_cost(best));
     }
-    found.is_identified = most > kMinCostRange;
+    found.is_identified = most > kMinLagCostRange;
     if (!found.is_identified) {
       found.best_parameters = {lag_range_.default_lag_ns, evidence_.is_from_gauge() ? kDefaultTimeConstant_ns : 0};
       if (!calibrated_lag_) return found;
@@ -142,12 +142,12 @@ class SensorModelSearch {
   };
   // Moves outwards from the best while the fit is nearly as good.
   std::vector<AlternativeSensorModel> find_alternative_models(Key best) {
-    const double tolerance = std::max(kMaxCostInRegion90, kModelErrorCostFraction * model_cost(best));
+    const double tolerance = std::max(kMaxExcessCostIn90Region, kModelErrorCostFraction * model_cost(best));
     std::vector<AlternativeSensorModel> alternatives;
     const auto is_near = [&](Key key) {
       const double worse = model_cost(key) - model_cost(best);
       if (worse <= tolerance && key != best)
-        alternatives.push_back(make_alternative_model(key, std::exp(-kMaxCostInRegion90 * worse / tolerance)));
+        alternatives.push_back(make_alternative_model(key, std::exp(-kMaxExcessCostIn90Region * worse / tolerance)));
       return worse <= tolerance;
     };
     for (const double by : {kAlternativeTimeConstantRatio, 1 / kAlternativeTimeConstantRatio}) {
@@ -168,7 +168,7 @@ class SensorModelSearch {
   }
   AlternativeSensorModel make_alternative_model(Key key, double weight) const {
     const IntervalObservations observations = evidence_.make_observations({key.second, key.first});
-    const RobustFit fit = robust_fit(observations, busy_and_idle_prior(observations), 2);
+    const RobustFit fit = fit_powers_robustly(observations, fit_busy_and_idle_prior(observations), 2);
     return {{key.second, key.first}, weight, observations.normal_equations(fit.weights), fit.watts};
   }
   Key find_best_lag(std::int64_t time_constant_ns, std::int64_t lag_ns) {
@@ -194,7 +194,7 @@ class SensorModelSearch {
     const auto [tried, is_new] = tried_models_.try_emplace(key);
     if (!is_new) return true;
     const IntervalObservations observations = evidence_.make_observations({key.second, key.first});
-    const RobustFit fit = robust_fit(observations, busy_and_idle_prior(observations), 2);
+    const RobustFit fit = fit_powers_robustly(observations, fit_busy_and_idle_prior(observations), 2);
     tried->second = {observations.residuals(fit.watts), fit.noise_j};
     if (tried_models_.size() == 1 || fit.noise_j < noise_j_) noise_j_ = fit.noise_j;
     return true;
@@ -228,10 +228,10 @@ class SensorModelSearch {
     const bool calibrated = calibrated_lag_ && calibrated_lag_->time_constant_ns > 0;
     const auto usual_ns = static_cast<double>(calibrated ? calibrated_lag_->time_constant_ns : kDefaultTimeConstant_ns);
     const double time_constant = std::log(static_cast<double>(key.first) / usual_ns) /
-                                 (calibrated ? kCalibratedTimeConstantSpread : kDefaultTimeConstantSpread);
+                                 (calibrated ? kCalibratedTimeConstantRelativeSd : kDefaultTimeConstantRelativeSd);
     const double lag_ns =
         static_cast<double>(key.second - (calibrated ? calibrated_lag_->lag_ns : lag_range_.default_lag_ns));
-    const double lag = lag_ns / static_cast<double>(calibrated ? kCalibratedLagSpread_ns : kDefaultLagSpread_ns);
+    const double lag = lag_ns / static_cast<double>(calibrated ? kCalibratedLagSd_ns : kDefaultLagSd_ns);
     return (time_constant * time_constant + lag * lag) / 2;
   }
   Key best_tried_parameters() const {
@@ -244,7 +244,8 @@ class SensorModelSearch {
     return best;
   }
   // Bound of the 90 % interval of the lag on one side of the best, for the best time constant: where the cost exceeds
-  // the best by kMaxCostInInterval90, interpolated between two tried lags. The last tried lag if the cost never does.
+  // the best by kMaxExcessCostIn90Interval, interpolated between two tried lags. The last tried lag if the cost never
+  // does.
   std::int64_t lag_interval_bound(Key best, int side) const {
     std::int64_t last_ns = best.second;
     for (auto at = tried_models_.find(best);;) {
@@ -255,8 +256,8 @@ class SensorModelSearch {
       if (at->first.first != best.first) return before->first.second;
       const double worse = model_cost(at->first) - model_cost(best);
       // Costs grow quadratically with the distance.
-      if (worse > kMaxCostInInterval90) {
-        const double share = std::sqrt(kMaxCostInInterval90 / worse);
+      if (worse > kMaxExcessCostIn90Interval) {
+        const double share = std::sqrt(kMaxExcessCostIn90Interval / worse);
         const auto away_ns = static_cast<std::int64_t>(share * static_cast<double>(at->first.second - best.second));
         return side < 0 ? std::min(last_ns, best.second + away_ns) : std::max(last_ns, best.second + away_ns);
       }
@@ -265,7 +266,7 @@ class SensorModelSearch {
   }
 
   const UsablePowerEvidence& evidence_;
-  LagRange lag_range_;
+  LagSearchRange lag_range_;
   std::optional<CalibratedLag> calibrated_lag_;
   std::map<Key, TriedSensorModel> tried_models_;
   double noise_j_ = 0;
@@ -278,7 +279,7 @@ UsablePowerEvidence::UsablePowerEvidence(const KernelTimeline& timeline, const P
       counter_updates_(select_usable_updates(timeline, evidence.counter_updates)),
       power_history_(select_usable_history(timeline, evidence.power_history)),
       period_s_(median_period_s(power_history_)),
-      idle_power_(evidence.calibrated_sensor.active_idle) {
+      idle_power_(evidence.calibrated_sensor.active_idle_power) {
   if (power_history_.size() <= counter_updates_.size()) power_history_.clear();
 }
 
@@ -286,45 +287,46 @@ IntervalObservations UsablePowerEvidence::make_observations(const SensorParamete
   IntervalObservations observations = is_from_gauge()
                                           ? IntervalObservations(*timeline_, power_history_, parameters, period_s_)
                                           : IntervalObservations(*timeline_, counter_updates_, parameters);
-  if (idle_power_) observations.add_idle_power(idle_power_->watts, idle_power_->spread_w);
+  if (idle_power_) observations.add_idle_power(idle_power_->watts, idle_power_->sd_w);
   return observations;
 }
 
 TimeSpan UsablePowerEvidence::observation_span(std::size_t row) const {
   if (!is_from_gauge()) return {counter_updates_[row].time_ns, counter_updates_[row + 1].time_ns};
-  return {power_history_[row].time_ns - kAveragingWindow_ns, power_history_[row].time_ns};
+  return {power_history_[row].time_ns - kGaugeAveragingWindow_ns, power_history_[row].time_ns};
 }
 
-UsablePowerEvidence UsablePowerEvidence::subset_for_model_search() const {
+UsablePowerEvidence UsablePowerEvidence::make_model_search_subset() const {
   UsablePowerEvidence part = *this;
   if (power_history_.size() <= kMaxSearchedObservations) return part;
   part.power_history_.clear();
-  for (std::size_t i = 0; i < kSearchedRunParts; ++i) {
-    const std::size_t from = i * power_history_.size() / kSearchedRunParts;
+  for (std::size_t i = 0; i < kModelSearchPartCount; ++i) {
+    const std::size_t from = i * power_history_.size() / kModelSearchPartCount;
     const auto begin = power_history_.begin() + static_cast<std::ptrdiff_t>(from);
-    part.power_history_.insert(part.power_history_.end(), begin, begin + kMaxSearchedObservations / kSearchedRunParts);
+    part.power_history_.insert(part.power_history_.end(), begin,
+                               begin + kMaxSearchedObservations / kModelSearchPartCount);
   }
   return part;
 }
 
 SensorModelEstimate find_sensor_model(const UsablePowerEvidence& evidence, const SensorModel& known) {
-  const UsablePowerEvidence subset = evidence.subset_for_model_search();
+  const UsablePowerEvidence subset = evidence.make_model_search_subset();
   return SensorModelSearch(subset, known).find_best_model();
 }
 
 double find_slowdown_exponent(const UsablePowerEvidence& evidence, const SensorParameters& parameters) {
-  const UsablePowerEvidence subset = evidence.subset_for_model_search();
+  const UsablePowerEvidence subset = evidence.make_model_search_subset();
   std::vector<std::vector<double>> residuals;
   double noise = 0;
   for (const double slowdown_exponent : kSlowdownExponents) {
     const IntervalObservations observations =
         subset.make_observations({parameters.lag_ns, parameters.time_constant_ns, slowdown_exponent});
-    const RobustFit fit = robust_fit(observations, busy_and_idle_prior(observations), 2);
+    const RobustFit fit = fit_powers_robustly(observations, fit_busy_and_idle_prior(observations), 2);
     residuals.push_back(observations.residuals(fit.watts));
     if (residuals.size() == 1 || fit.noise_j < noise) noise = fit.noise_j;
   }
   const double without = huber_cost(residuals.front(), noise);
-  double least = without - kMinCostRange;
+  double least = without - kMinLagCostRange;
   double best = 0;
   for (std::size_t i = 1; i < residuals.size(); ++i) {
     const double cost = huber_cost(residuals[i], noise);

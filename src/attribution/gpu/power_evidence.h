@@ -41,7 +41,7 @@ class UsablePowerEvidence {
   // Time span of an observation, by the sensor's timestamps.
   TimeSpan observation_span(std::size_t row) const;
   // A subset that is large enough to estimate the sensor model, which takes many fits.
-  UsablePowerEvidence subset_for_model_search() const;
+  UsablePowerEvidence make_model_search_subset() const;
 
  private:
   const KernelTimeline* timeline_;

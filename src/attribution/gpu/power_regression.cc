@@ -28,18 +28,18 @@ constexpr std::size_t kMinObservationsPerBlock = 4;
 constexpr std::uint64_t kReplicateSeed = 0x6A6F756C65;
 // Relative standard deviation of the power of a class that is split by time, and gets the mean power: blocks of a
 // ResNet-50 on an H200 differ from a time-proportional split by -9 to +19 %, single kernels by more.
-constexpr double kTimeShareSpread = 0.3;
+constexpr double kTimeSplitPowerRelativeSd = 0.3;
 
 // Relative standard deviation of a separated class from its power in the model: temperature, clocks, caches that a
 // neighbour left warm, a sensor that differs from its model. Measured with mixtures of kernels on an H200
 // (bench/h200/mixtures.py, seeds 1 and 3).
-constexpr double kSeparatedClassSpread = 0.025;
+constexpr double kSeparatedClassRelativeSd = 0.025;
 
 // A busy GPU uses no less power than an idle one. Observations that contradict this contain outliers.
 constexpr double kMinPlausibleBusyToIdlePowerRatio = 0.9;
 
 bool identifies_any_class(const SeparableGroups& groups) {
-  const auto is_known = [](double share) { return share >= kMinDataFraction; };
+  const auto is_known = [](double share) { return share >= kMinIdentifiedFraction; };
   return std::any_of(groups.identified_fractions.begin(), groups.identified_fractions.end() - 1, is_known);
 }
 
@@ -66,7 +66,7 @@ class GroupedPowerFit {
     const double idle_w = members[idle_group_] == 1 ? prior.idle_w : prior.busy_w;
     for (statistics::Prior& above : group_priors_) above.value = std::max(prior.busy_w - idle_w, 0.0);
     group_priors_[idle_group_].value = idle_w;
-    for (const double share : groups.identified_fractions) is_identified_.push_back(share >= kMinDataFraction);
+    for (const double share : groups.identified_fractions) is_identified_.push_back(share >= kMinIdentifiedFraction);
   }
   std::vector<double> solve(const statistics::NormalEquations& grouped) const {
     const std::vector<double> above_w =
@@ -112,8 +112,8 @@ std::vector<bool> classes_known_without_probing(std::span<const TimeSpan> probin
   const statistics::NormalEquations sums =
       observations.normal_equations(weights_outside_probing(probing, evidence, fit.weights, lag_ns));
   const SeparableGroups groups =
-      groups_with_sensor_uncertainty(sums, fit.prior_precision, observations.column_times_s(), {});
-  for (std::size_t k = 0; k < known.size(); ++k) known[k] = groups.identified_fractions[k] >= kMinDataFraction;
+      find_groups_with_sensor_uncertainty(sums, fit.prior_precision, observations.column_times_s(), {});
+  for (std::size_t k = 0; k < known.size(); ++k) known[k] = groups.identified_fractions[k] >= kMinIdentifiedFraction;
   return known;
 }
 
@@ -122,9 +122,9 @@ struct PowerSolver {
   std::function<statistics::NormalEquations(const statistics::NormalEquations&)> prepare_equations;
   std::function<std::vector<double>(const statistics::NormalEquations&)> solve;  // takes prepared sums
   std::function<std::vector<double>(Random&)>
-      draw_perturbed_powers;         // from all observations, with perturbed priors; or empty
-  std::vector<double> model_errors;  // by class: relative model error
-  double effective_unknowns = 0;     // effective number of unknowns that the data identify
+      draw_perturbed_powers;                  // from all observations, with perturbed priors; or empty
+  std::vector<double> relative_model_errors;  // by class: relative model error
+  double effective_unknowns = 0;              // effective number of unknowns that the data identify
 };
 
 PowerSolver make_group_solver(const GroupedPowerFit& fit, const SeparableGroups& groups) {
@@ -135,7 +135,8 @@ PowerSolver make_group_solver(const GroupedPowerFit& fit, const SeparableGroups&
                        0};
   for (const double share : groups.data_fractions) solution.effective_unknowns += share;
   for (std::size_t k = 0; k < groups.identified_fractions.size(); ++k) {
-    solution.model_errors.push_back(fit.is_identified(k) ? kSeparatedClassSpread : kTimeShareSpread);
+    solution.relative_model_errors.push_back(fit.is_identified(k) ? kSeparatedClassRelativeSd
+                                                                  : kTimeSplitPowerRelativeSd);
   }
   return solution;
 }
@@ -144,7 +145,7 @@ PowerSolver make_library_solver(const LibraryPriorFit& fit, const statistics::No
   PowerSolver solution{[](const statistics::NormalEquations& some) { return some; },
                        [&fit](const statistics::NormalEquations& some) { return fit.solve(some); },
                        [&fit, &sums](Random& random) { return fit.draw_replicate(sums, random); },
-                       std::vector<double>(sums.size(), kSeparatedClassSpread), 0};
+                       std::vector<double>(sums.size(), kSeparatedClassRelativeSd), 0};
   for (const double share : fit.data_fractions(sums)) solution.effective_unknowns += share;
   return solution;
 }
@@ -152,7 +153,7 @@ PowerSolver make_library_solver(const LibraryPriorFit& fit, const statistics::No
 class PowerBootstrap {
  public:
   PowerBootstrap(const IntervalObservations& observations, const RobustFit& robust, const PowerSolver& solution)
-      : solution_(solution) {
+      : solver_(solution) {
     const std::size_t count =
         std::clamp<std::size_t>(observations.size() / kMinObservationsPerBlock, 2, kMaxBootstrapBlocks);
     for (std::size_t i = 0; i < count; ++i) {
@@ -167,28 +168,27 @@ class PowerBootstrap {
                                                    const SensorModelReplicates& sensor_changes) {
     // A fit follows the noise of the blocks by its degrees of freedom, so errors look smaller than they are.
     const double blocks = static_cast<double>(blocks_.size());
-    const double widening = std::sqrt(blocks / std::max(blocks - solution_.effective_unknowns, 1.0));
+    const double widening = std::sqrt(blocks / std::max(blocks - solver_.effective_unknowns, 1.0));
     std::vector<std::vector<double>> drawn(watts.size(), std::vector<double>(kPowerReplicateCount));
     for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
       statistics::NormalEquations sums(blocks_.front().size());
       for (const statistics::NormalEquations& block : blocks_) sums.add(block, random_.exponential());
-      const std::vector<double> found = solution_.solve(sums);
+      const std::vector<double> found = solver_.solve(sums);
       const std::vector<double> perturbed =
-          solution_.draw_perturbed_powers ? solution_.draw_perturbed_powers(random_) : watts;
+          solver_.draw_perturbed_powers ? solver_.draw_perturbed_powers(random_) : watts;
       const double lag = random_.normal();
       const std::span<const double> sensed_w = sensor_changes.draw_power_change(random_);
       for (std::size_t k = 0; k < watts.size(); ++k) {
-        const double spread_w = solution_.model_errors[k] * watts[k] * random_.normal();
+        const double sd_w = solver_.relative_model_errors[k] * watts[k] * random_.normal();
         const double perturbed_w = perturbed[k] - watts[k] + (sensed_w.empty() ? 0 : sensed_w[k]);
-        drawn[k][r] =
-            std::max(watts[k] + widening * (found[k] - watts[k]) + lag * lag_w[k] + spread_w + perturbed_w, 0.0);
+        drawn[k][r] = std::max(watts[k] + widening * (found[k] - watts[k]) + lag * lag_w[k] + sd_w + perturbed_w, 0.0);
       }
     }
     return drawn;
   }
 
  private:
-  const PowerSolver& solution_;
+  const PowerSolver& solver_;
   std::vector<statistics::NormalEquations> blocks_;
   Random random_{kReplicateSeed};
 };
@@ -217,7 +217,7 @@ void PowerFit::widen_gain_uncertainty(double spread) {
   for (double& gain : gain_replicates) gain = 1 + widening * (gain - 1);
 }
 
-PowerFit powers_from_priors(std::span<const ClassPrior> priors, double gain_spread) {
+PowerFit powers_from_priors(std::span<const KernelClassPrior> priors, double gain_spread) {
   PowerFit fit;
   fit.gain_spread = gain_spread;
   Random random(kReplicateSeed);
@@ -228,7 +228,7 @@ PowerFit powers_from_priors(std::span<const ClassPrior> priors, double gain_spre
     const bool is_guess = priors[k].watts <= 0;
     const double watts = is_guess ? kDefaultIdleFraction * mean_w : priors[k].watts;
     const double spread =
-        is_guess ? kTimeShareSpread : add_in_quadrature(priors[k].relative_spread, kSeparatedClassSpread);
+        is_guess ? kTimeSplitPowerRelativeSd : add_in_quadrature(priors[k].relative_sd, kSeparatedClassRelativeSd);
     std::vector<double>& drawn = fit.power_replicates.emplace_back();
     for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
       drawn.push_back(std::max(watts * (1 + spread * random.normal()), 0.0));
@@ -249,9 +249,9 @@ PowerFit make_equal_class_powers(std::size_t classes, double busy_w, const IdleP
     std::vector<double>& drawn = fit.power_replicates.emplace_back();
     const bool is_idle = k == classes;
     const double watts = is_idle ? idle.watts : busy_w;
-    const double spread_w = is_idle ? idle.spread_w : kTimeShareSpread * busy_w;
+    const double sd_w = is_idle ? idle.sd_w : kTimeSplitPowerRelativeSd * busy_w;
     for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
-      drawn.push_back(std::max(watts + spread_w * random.normal(), 0.0));
+      drawn.push_back(std::max(watts + sd_w * random.normal(), 0.0));
     const auto [low, high] = central_interval(drawn, 0.9);
     fit.classes.push_back({watts, low, high, 0, false, false});
   }
@@ -262,7 +262,7 @@ PowerFit make_equal_class_powers(std::size_t classes, double busy_w, const IdleP
 }
 
 std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEvidence& evidence,
-                                   std::span<const ClassPrior> priors) {
+                                   std::span<const KernelClassPrior> priors) {
   if (timeline.empty()) return std::nullopt;
   const UsablePowerEvidence useful(timeline, evidence);
   if (useful.observation_count() < kMinNoiseObservations) return std::nullopt;
@@ -270,18 +270,18 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   if (evidence.is_throttled)
     lag.best_parameters.slowdown_exponent = find_slowdown_exponent(useful, lag.best_parameters);
   const IntervalObservations observations = useful.make_observations(lag.best_parameters);
-  PowerPrior prior = busy_and_idle_prior(observations);
+  PowerPrior prior = fit_busy_and_idle_prior(observations);
   const bool is_implausible = prior.busy_w < kMinPlausibleBusyToIdlePowerRatio * prior.idle_w;
-  if (is_implausible) prior = fallback_busy_and_idle_prior(priors, observations);
-  const RobustFit robust = robust_fit(observations, prior, 5);
+  if (is_implausible) prior = make_fallback_busy_and_idle_prior(priors, observations);
+  const RobustFit robust = fit_powers_robustly(observations, prior, 5);
   const statistics::NormalEquations sums = observations.normal_equations(robust.weights);
-  const std::vector<double> sensor_variance = sensor_model_uncertainty(lag.alternatives, prior.spread_w);
+  const std::vector<double> sensor_variance = sensor_model_uncertainty(lag.alternatives, prior.sd_w);
   const SeparableGroups groups =
-      groups_with_sensor_uncertainty(sums, robust.prior_precision, observations.column_times_s(), sensor_variance);
+      find_groups_with_sensor_uncertainty(sums, robust.prior_precision, observations.column_times_s(), sensor_variance);
   const GroupedPowerFit grouped(prior, robust.prior_precision, groups);
   const double redundancy = redundancy_variance_factor(
       observations, is_implausible ? std::vector<double>(observations.column_count()) : groups.identified_fractions);
-  const LibraryPriorFit library(priors, prior, redundancy * robust.prior_precision * prior.spread_w * prior.spread_w);
+  const LibraryPriorFit library(priors, prior, redundancy * robust.prior_precision * prior.sd_w * prior.sd_w);
   const bool has_library = !priors.empty();
   if (is_implausible && !has_library && !identifies_any_class(groups)) return std::nullopt;
   PowerSolver solution = has_library ? make_library_solver(library, sums) : make_group_solver(grouped, groups);
@@ -293,7 +293,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
     return std::nullopt;
   // A class at idle power or below is at a bound of the fit: the observations do not determine its power.
   for (std::size_t k = 0; k + 1 < watts.size(); ++k) {
-    if (watts[k] <= watts.back()) solution.model_errors[k] = kTimeShareSpread;
+    if (watts[k] <= watts.back()) solution.relative_model_errors[k] = kTimeSplitPowerRelativeSd;
   }
   const auto solve_powers_at_lag = [&](std::int64_t lag_ns) {
     return solved(

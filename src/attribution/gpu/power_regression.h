@@ -31,7 +31,7 @@ namespace joulemap::attribution {
 
 inline constexpr std::size_t kPowerReplicateCount = 400;
 
-struct ClassPower {
+struct KernelClassPower {
   double watts = 0;
   double low_w = 0;  // 90 % interval
   double high_w = 0;
@@ -42,12 +42,12 @@ struct ClassPower {
 };
 
 struct PowerFit {
-  std::vector<ClassPower> classes;  // the last is idle
+  std::vector<KernelClassPower> classes;  // the last is idle
   // By class, then by replicate: watts, given a correct counter gain. `gain_replicates`: the gain factor of each
   // replicate.
   std::vector<std::vector<double>> power_replicates;
   std::vector<double> gain_replicates;
-  double gain_spread = kDefaultGainSpread;
+  double gain_spread = kDefaultGainRelativeSd;
   std::int64_t lag_ns = 0;
   std::int64_t time_constant_ns = 0;  // time constant of the gauge used; 0: the counter was used
   double slowdown_exponent = 0;       // class powers are at full speed; see kernel_slowdown.h
@@ -60,7 +60,7 @@ struct PowerFit {
   std::size_t separable_group_count = 0;
   bool uses_default_powers = false;  // unidentified classes have the power of usual_kernel_powers.h, not a common one
 
-  const ClassPower& idle_power() const { return classes.back(); }
+  const KernelClassPower& idle_power() const { return classes.back(); }
   // Power of kernels of a class that take `slowdown` times as long as at full speed.
   double class_power_w(std::size_t column, double slowdown) const;
   // Adds uncertainty of the attributed energy itself, a relative standard deviation, to the gains.
@@ -70,14 +70,14 @@ struct PowerFit {
 // Returns nothing where there are too few observations to estimate the noise, or where the result is physically
 // impossible. Points must be in order of time and the timeline finished. `priors`: by class, idle last, or empty.
 std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEvidence& evidence,
-                                   std::span<const ClassPrior> priors = {});
+                                   std::span<const KernelClassPrior> priors = {});
 
 // Powers from priors alone, for recordings with too few observations.
-PowerFit powers_from_priors(std::span<const ClassPrior> priors, double gain_spread = kDefaultGainSpread);
+PowerFit powers_from_priors(std::span<const KernelClassPrior> priors, double gain_spread = kDefaultGainRelativeSd);
 // Powers of a recording that identifies none: `busy_w` for all classes, which gives a time-proportional split of what
 // is not idle energy. The replicates have the usual spread of class powers.
 PowerFit make_equal_class_powers(std::size_t classes, double busy_w, const IdlePower& idle,
-                                 double gain_spread = kDefaultGainSpread);
+                                 double gain_spread = kDefaultGainRelativeSd);
 
 // Bounds of the central `share` of the values. Needs at least one value.
 std::pair<double, double> central_interval(std::vector<double> values, double share);

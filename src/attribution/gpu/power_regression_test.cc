@@ -102,7 +102,7 @@ TEST(PowerRegression, EstimatesPowersOfAMixtureWithUncertainty) {
     const std::vector<double> last_sample_w = last_sample_powers(run, kinds);
     for (std::size_t kind = 0; kind < kinds; ++kind) {
       const double truth = true_power_w(run, kind);
-      const ClassPower& found = fit->classes[kind];
+      const KernelClassPower& found = fit->classes[kind];
       EXPECT_TRUE(found.is_regressed) << kind;
       regressed.add(found.watts, truth);
       last_sample_errors.add(last_sample_w[kind], truth);
@@ -252,7 +252,7 @@ TEST(PowerRegression, ToleratesAMisplacedCounterUpdateInAShortRun) {
     updates[late].joules -= 29;
     const std::optional<PowerFit> fit = fit_powers(timeline, {updates});
     if (!fit) continue;  // a physically impossible fit is rejected
-    for (const ClassPower& power : fit->classes) EXPECT_NEAR(power.watts, 300, 75);
+    for (const KernelClassPower& power : fit->classes) EXPECT_NEAR(power.watts, 300, 75);
   }
 }
 

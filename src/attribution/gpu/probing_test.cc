@@ -52,7 +52,7 @@ TEST(Probing, IdentifiesKernelPowersOfEqualSteps) {
     ASSERT_TRUE(fit);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       const double truth_w = run.joules[kind] / run.busy_s[kind];
-      const ClassPower& found = fit->classes[kind];
+      const KernelClassPower& found = fit->classes[kind];
       EXPECT_TRUE(found.is_regressed) << kind;
       EXPECT_TRUE(found.is_probed) << kind;
       squares += std::pow(found.watts / truth_w - 1, 2);

@@ -7,7 +7,7 @@ namespace joulemap::attribution {
 namespace {
 
 // Relative standard deviation: active-idle power of the same device varies with temperature and memory clock.
-constexpr double kCalibratedIdleSpread = 0.04;
+constexpr double kCalibratedIdleRelativeSd = 0.04;
 
 struct ModelIdlePower {
   std::string_view device_model;  // substring of the device's model name
@@ -21,7 +21,7 @@ constexpr ModelIdlePower kDefaultIdlePowers[] = {
 
 std::int64_t to_nanoseconds(double time_s) { return static_cast<std::int64_t>(time_s * 1e9); }
 
-std::optional<CalibratedLag> calibrated_lag(const ChannelCalibration& known) {
+std::optional<CalibratedLag> make_calibrated_lag(const ChannelCalibration& known) {
   if (!known.lag_s) return std::nullopt;
   CalibratedLag lag;
   lag.lag_ns = to_nanoseconds(*known.lag_s);
@@ -45,11 +45,12 @@ SensorModel find_calibrated_sensor_model(std::span<const ChannelCalibration> cal
     const auto channel = std::find_if(channels.begin(), channels.end(), is_same_channel);
     if (channel == channels.end() || known.device != device) continue;
     if (channel->quantity == Quantity::energy) {
-      model.counter_lag = calibrated_lag(known);
+      model.counter_lag = make_calibrated_lag(known);
       if (known.gain_spread) model.gain_spread = *known.gain_spread;
-      if (known.active_idle_w) model.active_idle = {*known.active_idle_w, kCalibratedIdleSpread * *known.active_idle_w};
+      if (known.active_idle_w)
+        model.active_idle_power = {*known.active_idle_w, kCalibratedIdleRelativeSd * *known.active_idle_w};
     } else if (channel->quantity == Quantity::power_history) {
-      model.history_lag = calibrated_lag(known);
+      model.history_lag = make_calibrated_lag(known);
       // The regression models a gauge as an exponential average, so a lag without a time constant is of no use.
       if (model.history_lag && model.history_lag->time_constant_ns <= 0) model.history_lag.reset();
     }

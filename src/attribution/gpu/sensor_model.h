@@ -17,7 +17,7 @@ namespace joulemap::attribution {
 
 // Relative standard deviation of the counter's gain without a calibration: on an H200 the counter and the integral of
 // its power differ by 0.76 %.
-inline constexpr double kDefaultGainSpread = 0.005;
+inline constexpr double kDefaultGainRelativeSd = 0.005;
 
 struct CalibratedLag {
   std::int64_t lag_ns = 0;
@@ -29,14 +29,14 @@ struct CalibratedLag {
 // Power of a device with a CUDA context on which nothing runs.
 struct IdlePower {
   double watts = 0;
-  double spread_w = 0;  // standard deviation
+  double sd_w = 0;  // standard deviation
 };
 
 struct SensorModel {
   std::optional<CalibratedLag> counter_lag;
   std::optional<CalibratedLag> history_lag;  // of the device's power history
-  double gain_spread = kDefaultGainSpread;
-  std::optional<IdlePower> active_idle;
+  double gain_spread = kDefaultGainRelativeSd;
+  std::optional<IdlePower> active_idle_power;
 
   std::int64_t counter_lag_ns() const { return counter_lag ? counter_lag->lag_ns : kUsualCounterLag_ns; }
 };

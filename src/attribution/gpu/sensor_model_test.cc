@@ -71,7 +71,7 @@ TEST(SensorModel, UsesDefaultsWithoutACalibration) {
   EXPECT_FALSE(sensing.counter_lag);
   EXPECT_FALSE(sensing.history_lag) << "a lag alone does not say what it remembers";
   EXPECT_EQ(sensing.counter_lag_ns(), kUsualCounterLag_ns);
-  EXPECT_DOUBLE_EQ(sensing.gain_spread, kDefaultGainSpread);
+  EXPECT_DOUBLE_EQ(sensing.gain_spread, kDefaultGainRelativeSd);
 }
 
 // Every lag fits a noisy run of a steady loop: the fit then takes the calibrated lag, whose uncertainty is small.

@@ -6,14 +6,14 @@
 
 namespace joulemap::attribution {
 
-std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorModel> alternatives, double spread_w) {
+std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorModel> alternatives, double sd_w) {
   if (alternatives.empty()) return {};
   double all = 0;
   for (const AlternativeSensorModel& other : alternatives) all += other.weight;
   std::vector<double> variances(alternatives.front().watts_by_unknown.size());
   for (std::size_t k = 0; k < variances.size(); ++k) {
     for (const AlternativeSensorModel& other : alternatives) {
-      const double change = (other.watts_by_unknown[k] - alternatives.front().watts_by_unknown[k]) / spread_w;
+      const double change = (other.watts_by_unknown[k] - alternatives.front().watts_by_unknown[k]) / sd_w;
       variances[k] += other.weight / all * change * change;
     }
   }
@@ -28,7 +28,7 @@ SensorModelReplicates::SensorModelReplicates(std::span<const AlternativeSensorMo
     if (best_w.empty()) best_w = watts;
     for (std::size_t k = 0; k < watts.size(); ++k) watts[k] -= best_w[k];
     cumulative_weights_.push_back(other.weight + (cumulative_weights_.empty() ? 0 : cumulative_weights_.back()));
-    changes_w_.push_back(std::move(watts));
+    power_changes_w_.push_back(std::move(watts));
   }
 }
 
@@ -36,7 +36,7 @@ std::span<const double> SensorModelReplicates::draw_power_change(statistics::Ran
   if (cumulative_weights_.empty()) return {};
   const double chosen = random.uniform() * cumulative_weights_.back();
   const auto at = std::upper_bound(cumulative_weights_.begin(), cumulative_weights_.end() - 1, chosen);
-  return changes_w_[static_cast<std::size_t>(at - cumulative_weights_.begin())];
+  return power_changes_w_[static_cast<std::size_t>(at - cumulative_weights_.begin())];
 }
 
 }  // namespace joulemap::attribution

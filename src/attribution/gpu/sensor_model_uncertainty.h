@@ -15,9 +15,9 @@
 
 namespace joulemap::attribution {
 
-// By unknown: variance of its power over the alternative sensor models, as a fraction of the prior variance spread_w^2.
+// By unknown: variance of its power over the alternative sensor models, as a fraction of the prior variance sd_w^2.
 // Empty without alternatives.
-std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorModel> alternatives, double spread_w);
+std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorModel> alternatives, double sd_w);
 
 // Changes of the fitted powers under each alternative sensor model.
 class SensorModelReplicates {
@@ -30,7 +30,7 @@ class SensorModelReplicates {
 
  private:
   std::vector<double> cumulative_weights_;
-  std::vector<std::vector<double>> changes_w_;
+  std::vector<std::vector<double>> power_changes_w_;
 };
 
 }  // namespace joulemap::attribution

@@ -46,7 +46,7 @@ ClassCounts count_classes(double step_ms, std::uint64_t seed) {
   const std::optional<PowerFit> fit = fit_powers(timeline, {{}, history});
   ClassCounts counts;
   for (std::size_t kind = 0; fit && kind < usual_w.size(); ++kind) {
-    const ClassPower& power = fit->classes[kind];
+    const KernelClassPower& power = fit->classes[kind];
     ++counts.kinds;
     if (!power.is_regressed) continue;
     ++counts.regressed_classes;

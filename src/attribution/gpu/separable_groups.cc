@@ -42,7 +42,7 @@ SeparableGroups make_separable_groups(const statistics::NormalEquations& sums, d
 std::optional<std::pair<std::size_t, std::size_t>> find_most_anticorrelated_pair(const Posterior& known,
                                                                                  std::size_t idle) {
   const std::size_t size = known.data_fractions.size();
-  const auto is_known = [&](std::size_t i) { return known.data_fractions[i] >= kMinDataFraction; };
+  const auto is_known = [&](std::size_t i) { return known.data_fractions[i] >= kMinIdentifiedFraction; };
   std::optional<std::pair<std::size_t, std::size_t>> found;
   double worst = 0;
   for (std::size_t i = 0; i < size; ++i) {
@@ -71,7 +71,7 @@ std::vector<double> identified_difference_fractions(const statistics::NormalEqua
   std::vector<statistics::Prior> priors(sums.size() + 1, statistics::Prior{0, precision});
   priors.back().precision = precision * kCommonLevelPrecision;
   const std::vector<double> inverse =
-      statistics::unscaled_posterior_covariance(sums.with_common_unknown(classes), priors);
+      statistics::unscaled_posterior_covariance(sums.with_shared_mean_unknown(classes), priors);
   double all_s = 0;
   for (std::size_t k = 0; k < classes; ++k) all_s += times_s[k];
   std::vector<double> known = own_fractions;
@@ -112,23 +112,24 @@ SeparableGroups separable_groups(const statistics::NormalEquations& sums, double
   return result;
 }
 
-SeparableGroups groups_with_sensor_uncertainty(const statistics::NormalEquations& sums, double precision,
-                                               std::span<const double> times_s,
-                                               std::span<const double> sensor_variance) {
+SeparableGroups find_groups_with_sensor_uncertainty(const statistics::NormalEquations& sums, double precision,
+                                                    std::span<const double> times_s,
+                                                    std::span<const double> sensor_variance) {
   SeparableGroups found = separable_groups(sums, precision, times_s);
   const std::size_t classes = found.group_by_unknown.size() - 1;
   std::vector<bool> is_uncertain(found.group_count);
   bool any_known = false;
   for (std::size_t k = 0; k < found.identified_fractions.size() && !sensor_variance.empty(); ++k) {
-    const bool seemed_known = found.identified_fractions[k] >= kMinDataFraction;
+    const bool seemed_known = found.identified_fractions[k] >= kMinIdentifiedFraction;
     found.identified_fractions[k] = std::max(found.identified_fractions[k] - sensor_variance[k], 0.0);
-    if (k < classes && seemed_known && found.identified_fractions[k] < kMinDataFraction)
+    if (k < classes && seemed_known && found.identified_fractions[k] < kMinIdentifiedFraction)
       is_uncertain[found.group_by_unknown[k]] = true;
   }
-  for (std::size_t k = 0; k < classes; ++k) any_known = any_known || found.identified_fractions[k] >= kMinDataFraction;
+  for (std::size_t k = 0; k < classes; ++k)
+    any_known = any_known || found.identified_fractions[k] >= kMinIdentifiedFraction;
   if (!any_known) {
     std::vector<std::size_t> merged(classes + 1, 0);
-    merged.back() = found.identified_fractions.back() >= kMinDataFraction ? 1 : 0;
+    merged.back() = found.identified_fractions.back() >= kMinIdentifiedFraction ? 1 : 0;
     return make_separable_groups(sums, precision, std::move(merged), std::move(found.identified_fractions));
   }
   const auto first = std::find(is_uncertain.begin(), is_uncertain.end(), true);

@@ -16,7 +16,7 @@ namespace joulemap::attribution {
 
 // An unknown is known if at least this fraction of it comes from the data. With a prior spread of half the mean power,
 // the interval of one that just passes is about a third of that power wide to either side.
-inline constexpr double kMinDataFraction = 0.8;
+inline constexpr double kMinIdentifiedFraction = 0.8;
 
 struct SeparableGroups {
   std::vector<std::size_t> group_by_unknown;  // by unknown
@@ -36,8 +36,8 @@ SeparableGroups separable_groups(const statistics::NormalEquations& sums, double
 // open, as a fraction of the prior variance. Unknowns that only seemed separable share one value. If no single class
 // can be separated from the others, all share one value, except idle if it is known: groups that seem separable are
 // then due to chance or to the edges of steps.
-SeparableGroups groups_with_sensor_uncertainty(const statistics::NormalEquations& sums, double precision,
-                                               std::span<const double> times_s,
-                                               std::span<const double> sensor_variance);
+SeparableGroups find_groups_with_sensor_uncertainty(const statistics::NormalEquations& sums, double precision,
+                                                    std::span<const double> times_s,
+                                                    std::span<const double> sensor_variance);
 
 }  // namespace joulemap::attribution

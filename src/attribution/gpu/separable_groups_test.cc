@@ -29,8 +29,8 @@ TEST(SeparableGroups, ClassesThatAlwaysRunTogetherFormOneGroup) {
   const SeparableGroups groups = separable_groups(sums, 1e-4, unknown_weights(sums));
   EXPECT_EQ(groups.group_by_unknown, (std::vector<std::size_t>{0, 1, 0, 2})) << "seed " << kSeed;
   EXPECT_EQ(groups.group_count, 3u);
-  EXPECT_LT(groups.identified_fractions[0], kMinDataFraction);
-  for (const double share : groups.data_fractions) EXPECT_GT(share, kMinDataFraction);
+  EXPECT_LT(groups.identified_fractions[0], kMinIdentifiedFraction);
+  for (const double share : groups.data_fractions) EXPECT_GT(share, kMinIdentifiedFraction);
 }
 
 TEST(SeparableGroups, EqualStepsAreOneGroup) {
@@ -47,7 +47,7 @@ TEST(SeparableGroups, ALargeClassOfASteadyLoopIsNotSeparable) {
   for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0, 0, 0, 0.1}, 10);
   const SeparableGroups groups = separable_groups(sums, 1e-4, unknown_weights(sums));
   for (std::size_t k = 0; k < 3; ++k) EXPECT_LT(groups.identified_fractions[k], 0.1) << k;
-  EXPECT_GT(groups.identified_fractions[3], kMinDataFraction);
+  EXPECT_GT(groups.identified_fractions[3], kMinIdentifiedFraction);
 }
 
 TEST(SeparableGroups, WithoutDataThereAreNoGroups) {

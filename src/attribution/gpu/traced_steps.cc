@@ -17,7 +17,7 @@ constexpr double kMaxStepDurationRatio = 3;
 // Enough durations for a median.
 constexpr std::size_t kMaxDurationsPerRun = 64;
 // Bounds memory. Further pauses count as work.
-constexpr std::size_t kMaxPauses = 4096;
+constexpr std::size_t kMaxStoredPauses = 4096;
 // Code is loaded and memory allocated in the first steps.
 constexpr std::uint64_t kWarmUpStepCount = 4;
 
@@ -53,7 +53,7 @@ void TracedSteps::add(const StepRecord& step) {
     ++run.untraced_count;
     run.untraced_work_s += work_s;
     run.extrapolated_end_ns = std::max(run.extrapolated_end_ns, step.begin_ns + seconds_to_ns(work_s));
-    if (has_pause && run.untraced_pauses.size() < kMaxPauses)
+    if (has_pause && run.untraced_pauses.size() < kMaxStoredPauses)
       run.untraced_pauses.push_back({step.begin_ns + seconds_to_ns(work_s), step.end_ns});
   } else {
     return;  // nothing was traced yet that could extrapolate to it

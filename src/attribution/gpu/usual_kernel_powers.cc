@@ -30,7 +30,7 @@ constexpr PowerCurve kOtherFamilyCurve = {"other", 3.5, 10, 1};
 constexpr double kBusCopyPowerRatio = 0.05;
 constexpr double kDeviceCopyPowerRatio = 3.1;
 // A kernel with fewer blocks than multiprocessors leaves some of them idle. An H200 has 132.
-constexpr double kMultiprocessorsOfH200 = 132;
+constexpr double kH200MultiprocessorCount = 132;
 constexpr double kMinMultiprocessorFraction = 0.1;
 
 const PowerCurve& family_power_curve(std::string_view family) {
@@ -40,20 +40,20 @@ const PowerCurve& family_power_curve(std::string_view family) {
 
 }  // namespace
 
-double default_power_ratio(const ObservedKernels& seen) {
+double default_power_over_idle_ratio(const ObservedKernels& seen) {
   const KernelPowerKey& key = seen.kernel_key;
   if (key.kind == KernelKind::copy)
     return key.name.find("DtoD") != std::string::npos ? kDeviceCopyPowerRatio : kBusCopyPowerRatio;
   const PowerCurve& curve = family_power_curve(kernel_family(key));
   const double x = std::pow(1e6 * seen.mean_kernel_s() / curve.half_power_duration_us, curve.exponent);
   const double filled = key.kind == KernelKind::kernel && seen.blocks > 0
-                            ? std::clamp(seen.blocks / kMultiprocessorsOfH200, kMinMultiprocessorFraction, 1.0)
+                            ? std::clamp(seen.blocks / kH200MultiprocessorCount, kMinMultiprocessorFraction, 1.0)
                             : 1;
   return curve.max_power_ratio * filled * x / (x + 1);
 }
 
-std::vector<ClassPrior> make_default_priors(std::span<const std::vector<ObservedKernels>> columns,
-                                            const IdlePower& idle, double mean_busy_w) {
+std::vector<KernelClassPrior> make_default_priors(std::span<const std::vector<ObservedKernels>> columns,
+                                                  const IdlePower& idle, double mean_busy_w) {
   std::vector<double> above;
   double all_s = 0;
   double all_above_s = 0;
@@ -62,21 +62,21 @@ std::vector<ClassPrior> make_default_priors(std::span<const std::vector<Observed
     double above_s = 0;
     for (const ObservedKernels& seen : column) {
       column_s += seen.time_s;
-      above_s += seen.time_s * default_power_ratio(seen);
+      above_s += seen.time_s * default_power_over_idle_ratio(seen);
     }
     above.push_back(column_s > 0 ? above_s / column_s : -1);
     all_s += column_s;
     all_above_s += above_s;
   }
-  std::vector<ClassPrior> priors;
+  std::vector<KernelClassPrior> priors;
   if (all_above_s <= 0) return priors;
   const double mean_above = all_above_s / all_s;
   const double above_w = std::max(mean_busy_w - idle.watts, 0.0) / mean_above;
   for (const double multiple : above) {
     const double watts = idle.watts + above_w * (multiple < 0 ? mean_above : multiple);
-    priors.push_back({watts, kFamilyCurveSpread, false});
+    priors.push_back({watts, kFamilyCurveRelativeSd, false});
   }
-  priors.push_back({idle.watts, idle.spread_w / idle.watts, true});
+  priors.push_back({idle.watts, idle.sd_w / idle.watts, true});
   return priors;
 }
 

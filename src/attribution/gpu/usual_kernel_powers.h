@@ -18,15 +18,15 @@
 namespace joulemap::attribution {
 
 // Relative standard deviation of the power of a kernel about the curve of its family.
-inline constexpr double kFamilyCurveSpread = 0.3;
+inline constexpr double kFamilyCurveRelativeSd = 0.3;
 
 // Power above active idle, as a multiple of active-idle power.
-double default_power_ratio(const ObservedKernels& seen);
+double default_power_over_idle_ratio(const ObservedKernels& seen);
 
 // By regression column, idle last; empty without kernels. The kernels of a column are combined by their time; a column
 // without kernels (co-tenants) gets the mean. `mean_busy_w`: the mean power of all kernels by time, to which the curves
 // are scaled.
-std::vector<ClassPrior> make_default_priors(std::span<const std::vector<ObservedKernels>> columns,
-                                            const IdlePower& idle, double mean_busy_w);
+std::vector<KernelClassPrior> make_default_priors(std::span<const std::vector<ObservedKernels>> columns,
+                                                  const IdlePower& idle, double mean_busy_w);
 
 }  // namespace joulemap::attribution

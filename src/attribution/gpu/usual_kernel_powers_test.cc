@@ -18,10 +18,10 @@ ObservedKernels kernels(std::string name, double microseconds, double time_s = 1
 
 TEST(UsualKernelPowers, AreLowForShortKernelsAndGrowWithDuration) {
   for (const char* name : {"vectorized_elementwise_kernel", "nvjet_tst_128x256", "cudnn_conv_fprop", "unheard_of"}) {
-    EXPECT_LT(default_power_ratio(kernels(name, 1)), 0.5) << name;
+    EXPECT_LT(default_power_over_idle_ratio(kernels(name, 1)), 0.5) << name;
     double before = 0;
     for (const double microseconds : {1.0, 3.0, 10.0, 30.0, 100.0, 1000.0}) {
-      const double now = default_power_ratio(kernels(name, microseconds));
+      const double now = default_power_over_idle_ratio(kernels(name, microseconds));
       EXPECT_GT(now, before) << name << " " << microseconds;
       before = now;
     }
@@ -30,17 +30,17 @@ TEST(UsualKernelPowers, AreLowForShortKernelsAndGrowWithDuration) {
 }
 
 TEST(UsualKernelPowers, AreLowForKernelsThatFillFewMultiprocessorsAndForCopiesFromTheHost) {
-  EXPECT_LT(default_power_ratio(kernels("reduce_kernel", 100, 1, 4)),
-            0.3 * default_power_ratio(kernels("reduce_kernel", 100)));
+  EXPECT_LT(default_power_over_idle_ratio(kernels("reduce_kernel", 100, 1, 4)),
+            0.3 * default_power_over_idle_ratio(kernels("reduce_kernel", 100)));
   ObservedKernels copy = kernels("HtoD", 100);
   copy.kernel_key.kind = KernelKind::copy;
-  EXPECT_LT(default_power_ratio(copy), 0.1);
+  EXPECT_LT(default_power_over_idle_ratio(copy), 0.1);
 }
 
 TEST(UsualKernelPowers, AreScaledToTheMeanPowerOfTheRecording) {
   const std::vector<std::vector<ObservedKernels>> columns = {
       {kernels("nvjet_tst_128x256", 200, 0.5)}, {kernels("vectorized_elementwise_kernel", 3, 1.5)}, {}};
-  const std::vector<ClassPrior> priors = make_default_priors(columns, {128, 8}, 400);
+  const std::vector<KernelClassPrior> priors = make_default_priors(columns, {128, 8}, 400);
   ASSERT_EQ(priors.size(), 4U);
   EXPECT_NEAR((0.5 * priors[0].watts + 1.5 * priors[1].watts) / 2, 400, 0.5);
   EXPECT_GT(priors[0].watts, 2 * priors[1].watts);

@@ -29,11 +29,11 @@ std::span<const TimeSpan> ProcessActivity::idle_gaps_of(const std::string& devic
 }
 
 Extrapolation ProcessActivity::extrapolate(TimeSpan span, bool is_one_time, std::uint32_t class_id) const {
-  if (is_one_time || class_id == kLostKernelClass || !steps.is_light_mode()) return {span, 1};
+  if (is_one_time || class_id == kLostKernelClassId || !steps.is_light_mode()) return {span, 1};
   return steps.extrapolate(span);
 }
 
-void ProcessActivity::group_kernels() {
+void ProcessActivity::group_rare_kernel_classes() {
   if (kernel_classes.size() > kMaxKernelClassRows) {
     std::vector<std::pair<std::int64_t, std::uint32_t>> ranked;
     ranked.reserve(kernel_classes.size());
@@ -47,7 +47,7 @@ void ProcessActivity::group_kernels() {
     });
     for (auto other = last_named; other != ranked.end(); ++other) {
       const KernelKind kind = kernel_classes[other->second].kind;
-      kernel_classes[other->second] = {other->second, kind, std::string(kOtherKernels), {}, {}};
+      kernel_classes[other->second] = {other->second, kind, std::string(kOtherKernelsName), {}, {}};
     }
     grouped_class_count = kernel_classes.size() - kMaxKernelClassRows;
   }
@@ -63,12 +63,13 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   for (const KernelClass& known : activity.classes) names.kernel_classes.insert_or_assign(known.id, known);
   for (const KernelQueue& queue : activity.queues) names.kernel_queues.insert_or_assign(queue.id, queue);
   double cpu_s = 0;
-  for (const ScopeTally& tally : activity.scope_tallies) cpu_s += seconds(tally.cpu_ns + tally.helper_threads_ns);
+  for (const ScopeTally& tally : activity.scope_tallies) cpu_s += seconds(tally.cpu_ns + tally.helper_threads_cpu_ns);
   captured_cpu_s_.add(activity.begin_ns, activity.end_ns, cpu_s);
-  const bool is_lost = !activity.kernel_tallies.empty() && activity.kernel_tallies.front().class_id == kLostKernelClass;
+  const bool is_lost =
+      !activity.kernel_tallies.empty() && activity.kernel_tallies.front().class_id == kLostKernelClassId;
   std::map<std::pair<std::uint32_t, bool>, double> busy_s;
   for (const KernelTally& tally : activity.kernel_tallies) {
-    const bool is_not_extrapolated = names.scopes.is_one_time(tally.scope) || tally.class_id == kLostKernelClass;
+    const bool is_not_extrapolated = names.scopes.is_one_time(tally.scope) || tally.class_id == kLostKernelClassId;
     busy_s[{tally.queue, is_not_extrapolated}] += seconds(tally.time_ns);
     names.kernel_ns_by_class[tally.class_id] += tally.time_ns;
   }
@@ -94,7 +95,7 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
 
 void ActivitySums::add_activity_outside_span(std::uint32_t process, const Activity& activity) {
   for (const KernelTally& tally : activity.kernel_tallies) {
-    TimeSpan& work = work_outside_span_.try_emplace({process, tally.queue}, kEmptySpan).first->second;
+    TimeSpan& work = gpu_work_spans_outside_.try_emplace({process, tally.queue}, kEmptySpan).first->second;
     extend_span(work, {activity.begin_ns, activity.end_ns});
   }
   has_activity_ = has_activity_ || !activity.kernel_tallies.empty();
@@ -102,8 +103,8 @@ void ActivitySums::add_activity_outside_span(std::uint32_t process, const Activi
 
 void ActivitySums::finish() {
   captured_cpu_s_.finish();
-  for (auto& [process, names] : processes_) names.group_kernels();
-  for (const auto& [key, work] : work_outside_span_) {
+  for (auto& [process, names] : processes_) names.group_rare_kernel_classes();
+  for (const auto& [key, work] : gpu_work_spans_outside_) {
     const std::string device = processes_[key.first].device_of_queue(key.second);
     gpu_busy_s_.try_emplace(device, span_, cell_count_for_span(span_));
     gpu_kernel_intervals_[device];
@@ -133,7 +134,8 @@ std::string ActivitySums::device_of_interval(const DeviceInterval& interval) {
   return processes_[interval.process].device_of_queue(interval.queue);
 }
 
-TimeCurve& ActivitySums::find_device_curve(std::map<std::string, TimeCurve>& curves, const std::string& device) const {
+TimeCurve& ActivitySums::find_or_add_device_curve(std::map<std::string, TimeCurve>& curves,
+                                                  const std::string& device) const {
   return curves.try_emplace(device, span_, cell_count_for_span(span_)).first->second;
 }
 
@@ -144,14 +146,15 @@ void ActivitySums::add_busy_interval(const DeviceInterval& busy) {
   // Joulemap up to 0.1.0 recorded lost kernels as a gap as well.
   const std::span<const TimeSpan> gaps = busy.is_lost ? std::span<const TimeSpan>() : names.idle_gaps_of(device);
   for_each_span_outside_gaps(gaps, all.span, [&](TimeSpan part, double share) {
-    find_device_curve(gpu_busy_s_, device).add(part.begin_ns, part.end_ns, share * busy.time_s * all.kernel_weight);
+    find_or_add_device_curve(gpu_busy_s_, device)
+        .add(part.begin_ns, part.end_ns, share * busy.time_s * all.kernel_weight);
     gpu_kernel_intervals_[device].push_back(part);
   });
 }
 
 void ActivitySums::add_wait_interval(const DeviceInterval& wait) {
   const Extrapolation all = processes_[wait.process].extrapolate(wait.span, wait.is_not_extrapolated, 0);
-  find_device_curve(gpu_wait_s_, device_of_interval(wait))
+  find_or_add_device_curve(gpu_wait_s_, device_of_interval(wait))
       .add(all.span.begin_ns, all.span.end_ns, wait.time_s * all.kernel_weight);
 }
 

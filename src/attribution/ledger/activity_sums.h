@@ -27,7 +27,7 @@ namespace joulemap::attribution {
 // Largest number of kernel classes that get a row each; a program has some hundred. Further classes share one row,
 // which bounds memory for a trace that names each of a million kernels differently.
 inline constexpr std::size_t kMaxKernelClassRows = 20000;
-inline constexpr std::string_view kOtherKernels = "other kernels";
+inline constexpr std::string_view kOtherKernelsName = "other kernels";
 
 // Steps of the whole run.
 struct StepCounts {
@@ -44,7 +44,7 @@ struct ProcessActivity {
   StepCounts step_counts;
   std::string rank = {};                                                    // rank in a distributed run
   std::unordered_map<std::uint32_t, std::int64_t> kernel_ns_by_class = {};  // by class
-  std::size_t grouped_class_count = 0;                                      // classes that share the name kOtherKernels
+  std::size_t grouped_class_count = 0;            // classes that share the name kOtherKernelsName
   std::optional<TimeSpan> steps_span = {};        // from the first step to the end of the last
   std::vector<TimeSpan> gaps_between_steps = {};  // gaps between steps, in order of time
   bool has_training = false;                      // has scopes of the mode "train"
@@ -60,9 +60,9 @@ struct ProcessActivity {
   // The GPU of a queue: its UUID, or "ordinal N" if the UUID is unknown; empty for an unknown queue.
   std::string device_of_queue(std::uint32_t queue) const;
   std::span<const TimeSpan> idle_gaps_of(const std::string& device) const;
-  // Call after all activities were added. If there are more than kMaxKernelClassRows classes, renames those with the least
-  // time to kOtherKernels.
-  void group_kernels();
+  // Call after all activities were added. If there are more than kMaxKernelClassRows classes, renames those with the
+  // least time to kOtherKernelsName.
+  void group_rare_kernel_classes();
 };
 
 class ActivitySums {
@@ -102,7 +102,7 @@ class ActivitySums {
   };
 
   std::string device_of_interval(const DeviceInterval& interval);
-  TimeCurve& find_device_curve(std::map<std::string, TimeCurve>& curves, const std::string& device) const;
+  TimeCurve& find_or_add_device_curve(std::map<std::string, TimeCurve>& curves, const std::string& device) const;
   void add_busy_interval(const DeviceInterval& busy);
   void add_wait_interval(const DeviceInterval& wait);
 
@@ -110,7 +110,7 @@ class ActivitySums {
   std::map<std::uint32_t, ProcessActivity> processes_;
   TimeCurve captured_cpu_s_;
   // By process and queue: from the first to the last activity with kernels that are not all inside the span.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, TimeSpan> work_outside_span_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, TimeSpan> gpu_work_spans_outside_;
   std::vector<DeviceInterval> busy_intervals_;  // kept until the devices of the queues are known
   std::vector<DeviceInterval> wait_intervals_;  // likewise: waiting time
   std::vector<DeviceInterval> idle_gaps_;       // likewise: waits that are idle gaps

@@ -23,22 +23,23 @@ bool is_plain_fill(const std::string& demangled_name) {
 }
 
 EnergyCauseClass cause_class_of_activity(GpuActivityKind kind) {
-  if (kind == GpuActivityKind::computes) return EnergyCauseClass::compute;
-  return kind == GpuActivityKind::rank_exchange ? EnergyCauseClass::synchronization : EnergyCauseClass::memory;
+  if (kind == GpuActivityKind::compute) return EnergyCauseClass::compute;
+  return kind == GpuActivityKind::collective ? EnergyCauseClass::synchronization : EnergyCauseClass::memory;
 }
 
 }  // namespace
 
 GpuActivityKind classify_gpu_activity(const KernelClass& kernel) {
   if (kernel.kind == KernelKind::copy)
-    return kernel.name.find("DtoH") != std::string::npos ? GpuActivityKind::reads_back : GpuActivityKind::copies;
-  if (kernel.kind == KernelKind::fill) return GpuActivityKind::fills;
-  if (kernel.kind == KernelKind::graph) return GpuActivityKind::computes;
-  if (kernel.name.find("nccl") != std::string::npos) return GpuActivityKind::rank_exchange;
-  const std::string name = demangled(kernel.name);
-  if (is_plain_fill(name)) return GpuActivityKind::fills;
+    return kernel.name.find("DtoH") != std::string::npos ? GpuActivityKind::device_to_host_copy
+                                                         : GpuActivityKind::memcpy_except_to_host;
+  if (kernel.kind == KernelKind::fill) return GpuActivityKind::fill;
+  if (kernel.kind == KernelKind::graph) return GpuActivityKind::compute;
+  if (kernel.name.find("nccl") != std::string::npos) return GpuActivityKind::collective;
+  const std::string name = demangle(kernel.name);
+  if (is_plain_fill(name)) return GpuActivityKind::fill;
   const bool is_layout = kernel_family({KernelKind::kernel, kernel.name, 1}) == "layout";
-  return is_layout || is_plain_copy(name) ? GpuActivityKind::moves : GpuActivityKind::computes;
+  return is_layout || is_plain_copy(name) ? GpuActivityKind::on_device_copy : GpuActivityKind::compute;
 }
 
 void CauseEvidence::add(const CauseEvidence& other, double share) {
@@ -51,7 +52,7 @@ void CauseEvidence::add(const CauseEvidence& other, double share) {
   read_back_count += share * other.read_back_count;
 }
 
-CauseEvidence CauseEvidence::as_unclassified_time() const {
+CauseEvidence CauseEvidence::with_unclassified_cpu_time() const {
   CauseEvidence seen;
   seen.unclassified_s = cpu_work_s + cpu_wait_s + unclassified_s;
   seen.gpu_s = gpu_s;
@@ -61,7 +62,7 @@ CauseEvidence CauseEvidence::as_unclassified_time() const {
 CauseEvidence make_cause_evidence(const ScopeTally& tally) {
   CauseEvidence evidence;
   const double wall_s = seconds(tally.wall_ns);
-  evidence.cpu_work_s = std::clamp(seconds(tally.cpu_ns + tally.helper_threads_ns), 0.0, wall_s);
+  evidence.cpu_work_s = std::clamp(seconds(tally.cpu_ns + tally.helper_threads_cpu_ns), 0.0, wall_s);
   evidence.cpu_wait_s = wall_s - evidence.cpu_work_s;
   return evidence;
 }
@@ -70,8 +71,8 @@ CauseEvidence make_cause_evidence(GpuActivityKind kind, double time_s, double co
   CauseEvidence evidence;
   evidence.gpu_s[cause_class_of_activity(kind)] = time_s;
   evidence.launch_count = count;
-  if (kind == GpuActivityKind::copies) evidence.copy_count = count;
-  if (kind == GpuActivityKind::reads_back) evidence.read_back_count = count;
+  if (kind == GpuActivityKind::memcpy_except_to_host) evidence.copy_count = count;
+  if (kind == GpuActivityKind::device_to_host_copy) evidence.read_back_count = count;
   return evidence;
 }
 

@@ -21,7 +21,14 @@
 
 namespace joulemap::attribution {
 
-enum class GpuActivityKind : std::uint8_t { computes, moves, fills, copies, reads_back, rank_exchange };
+enum class GpuActivityKind : std::uint8_t {
+  compute,
+  on_device_copy,
+  fill,
+  memcpy_except_to_host,
+  device_to_host_copy,
+  collective
+};
 GpuActivityKind classify_gpu_activity(const KernelClass& kernel);
 
 // Sums over the work of a row; they may be split proportionally.
@@ -37,7 +44,7 @@ struct CauseEvidence {
   void add(const CauseEvidence& other, double share = 1);
   // The same without the distinction of working and blocked time and without launches. For a function known from stack
   // samples only: its shares of these are unknown.
-  CauseEvidence as_unclassified_time() const;
+  CauseEvidence with_unclassified_cpu_time() const;
 };
 
 CauseEvidence make_cause_evidence(const ScopeTally& tally);

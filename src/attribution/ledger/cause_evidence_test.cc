@@ -140,7 +140,7 @@ TEST(CauseEvidence, ABlockedThreadWaitsWhateverItsName) {
 TEST(CauseEvidence, AMainThreadWithBusyWorkersDoesNotWait) {
   Activity activity = training();
   ScopeTally tally = host(kAugment, 2, 0.5);
-  tally.helper_threads_ns = 6 * kSecond_ns;
+  tally.helper_threads_cpu_ns = 6 * kSecond_ns;
   activity.scope_tallies = {tally};
   EXPECT_EQ(LedgerCauses(activity, RowLevel::function, false).of("augment").largest_class, EnergyCauseClass::compute);
 }
@@ -199,7 +199,7 @@ TEST(CauseEvidence, UncapturedTimeHasNoCause) {
   ledger.add(kProcess, activity);
   bool has_background = false;
   for (const ReportRow& row : ledger.finish().rows) {
-    if (row.name != kBackgroundRow) continue;
+    if (row.name != kBackgroundRowName) continue;
     has_background = true;
     EXPECT_FALSE(row.cause);
   }

@@ -17,28 +17,28 @@ double overlap_fraction(const Activity& activity, TimeSpan inside) {
          (static_cast<double>(activity.end_ns) - static_cast<double>(activity.begin_ns));
 }
 
-std::uint64_t scale_amount(std::uint64_t count, double share) {
+std::uint64_t scale_and_round(std::uint64_t count, double share) {
   return static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * share));
 }
-std::int64_t scale_amount(std::int64_t time_ns, double share) {
+std::int64_t scale_and_round(std::int64_t time_ns, double share) {
   return std::llround(static_cast<double>(time_ns) * share);
 }
 
 void scale_all_tallies(Activity& activity, double share) {
   for (ScopeTally& tally : activity.scope_tallies) {
-    tally.count = scale_amount(tally.count, share);
-    tally.sampled_count = scale_amount(tally.sampled_count, share);
-    tally.wall_ns = scale_amount(tally.wall_ns, share);
-    tally.cpu_ns = scale_amount(tally.cpu_ns, share);
-    tally.helper_threads_ns = scale_amount(tally.helper_threads_ns, share);
+    tally.count = scale_and_round(tally.count, share);
+    tally.sampled_count = scale_and_round(tally.sampled_count, share);
+    tally.wall_ns = scale_and_round(tally.wall_ns, share);
+    tally.cpu_ns = scale_and_round(tally.cpu_ns, share);
+    tally.helper_threads_cpu_ns = scale_and_round(tally.helper_threads_cpu_ns, share);
   }
   for (KernelTally& tally : activity.kernel_tallies) {
-    tally.count = scale_amount(tally.count, share);
-    tally.time_ns = scale_amount(tally.time_ns, share);
+    tally.count = scale_and_round(tally.count, share);
+    tally.time_ns = scale_and_round(tally.time_ns, share);
   }
   for (WaitTally& wait : activity.waits) {
-    wait.count = scale_amount(wait.count, share);
-    wait.time_ns = scale_amount(wait.time_ns, share);
+    wait.count = scale_and_round(wait.count, share);
+    wait.time_ns = scale_and_round(wait.time_ns, share);
   }
 }
 
@@ -55,7 +55,7 @@ TimeSpan overlap_with_span(const Activity& activity, TimeSpan span) {
 }
 
 // `share`: of the sums of the activity, in the span.
-Activity scale_to_fraction(const Activity& activity, TimeSpan span, double share) {
+Activity make_scaled_part(const Activity& activity, TimeSpan span, double share) {
   const TimeSpan inside = overlap_with_span(activity, span);
   Activity rest;
   rest.scopes = activity.scopes;
@@ -87,7 +87,7 @@ Activity scale_to_fraction(const Activity& activity, TimeSpan span, double share
 }  // namespace
 
 Activity clip_activity(const Activity& activity, TimeSpan span) {
-  return scale_to_fraction(activity, span, overlap_fraction(activity, overlap_with_span(activity, span)));
+  return make_scaled_part(activity, span, overlap_fraction(activity, overlap_with_span(activity, span)));
 }
 
 std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, const TracedSteps& steps,
@@ -97,7 +97,7 @@ std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, con
   traced.kernel_tallies.clear();
   traced.waits.clear();
   for (const KernelTally& tally : activity.kernel_tallies) {
-    const bool is_alone = scopes.is_one_time(tally.scope) || tally.class_id == kLostKernelClass;
+    const bool is_alone = scopes.is_one_time(tally.scope) || tally.class_id == kLostKernelClassId;
     (is_alone ? traced : extrapolated).kernel_tallies.push_back(tally);
   }
   for (const WaitTally& wait : activity.waits) {
@@ -110,7 +110,7 @@ std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, con
   extrapolated.begin_ns = all.span.begin_ns;
   extrapolated.end_ns = all.span.end_ns;
   scale_all_tallies(extrapolated, all.kernel_weight);
-  Activity part = scale_to_fraction(extrapolated, span, steps.work_fraction(all.span, span));
+  Activity part = make_scaled_part(extrapolated, span, steps.work_fraction(all.span, span));
   if (!part.kernel_tallies.empty() || !part.waits.empty()) parts.push_back(std::move(part));
   return parts;
 }

@@ -22,7 +22,7 @@ TEST(ClippedActivity, ScalesTalliesByTheTimeInsideTheSpan) {
   EXPECT_EQ(half.end_ns, 20);
   EXPECT_EQ(half.scope_tallies[0].count, 5u);
   EXPECT_EQ(half.scope_tallies[0].cpu_ns, 40);
-  EXPECT_EQ(half.scope_tallies[0].helper_threads_ns, 10);
+  EXPECT_EQ(half.scope_tallies[0].helper_threads_cpu_ns, 10);
   EXPECT_EQ(half.kernel_tallies[0].count, 3u);
   EXPECT_EQ(half.kernel_tallies[0].time_ns, 4);
 }

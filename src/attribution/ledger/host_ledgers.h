@@ -23,7 +23,9 @@ namespace joulemap::attribution {
 class HostLedgers {
  public:
   // Call once for each level of Machines::RequestedResults.
-  LedgerResult ledger(RowLevel level, const Grouping& grouping = {}) { return machines_->finish(level, grouping); }
+  LedgerResult ledger(RowLevel level, const BranchSumOptions& grouping = {}) {
+    return machines_->finish(level, grouping);
+  }
   // One view for each machine.
   std::vector<MachineView> views(const ViewLimits& limits) const { return machines_->views(limits); }
 

@@ -20,12 +20,12 @@ namespace joulemap::attribution {
 namespace {
 
 // By function: path of functions outside of all phases, modules and regions.
-constexpr std::string_view kOutsideScopesRow = "outside";
+constexpr std::string_view kOutsideScopesRowName = "outside";
 // By rank: processes without a rank, such as the launcher.
-constexpr std::string_view kRowWithoutRank = "no rank";
+constexpr std::string_view kNoRankRowName = "no rank";
 // Relative standard deviation of the energy of one call about the value from its CPU time and the power of its layer.
 // For n calls it falls with sqrt(n).
-constexpr double kCallEnergySpread = 0.3;
+constexpr double kCallEnergyRelativeSd = 0.3;
 // Unattributed energy below this fraction of the measured energy is rounding error and is reported as 0.
 constexpr double kRelativeRoundingError = 1e-12;
 
@@ -50,39 +50,39 @@ namespace {
 // these names mean something else.
 std::string module_row_name(const std::string& module) {
   const std::string_view first = std::string_view(module).substr(0, module.find('.'));
-  const bool is_taken =
-      first == kProbeModeScopeName || first == kBackgroundRow || first == kProgramRow || first == kTrainModeScopeName;
+  const bool is_taken = first == kProbeModeScopeName || first == kBackgroundRowName || first == kProgramRowName ||
+                        first == kTrainModeScopeName;
   return is_taken ? "module " + module : module;
 }
 
 }  // namespace
 
-std::vector<std::string> Ledger::path_at_level(std::uint32_t process, const ResolvedScope& resolved_scope) const {
+std::vector<std::string> Ledger::row_path_of_scope(std::uint32_t process, const ResolvedScope& resolved_scope) const {
   if (resolved_scope.is_probe()) return {std::string(kProbeModeScopeName)};  // not part of the run's layers
   if (row_level_ == RowLevel::rank) {
     const std::string& rank = activity_sums_.process_activity(process).rank;
-    return {rank.empty() ? std::string(kRowWithoutRank) : "rank " + rank};
+    return {rank.empty() ? std::string(kNoRankRowName) : "rank " + rank};
   }
   if (row_level_ == RowLevel::phase) return resolved_scope.phase_path();
   if (row_level_ == RowLevel::region) return resolved_scope.regions;
   if (row_level_ == RowLevel::module && !resolved_scope.module.empty()) return {module_row_name(resolved_scope.module)};
   std::vector<std::string> path = resolved_scope.layer_path();
-  if (path.empty() && row_level_ == RowLevel::function) path = {std::string(kOutsideScopesRow)};
+  if (path.empty() && row_level_ == RowLevel::function) path = {std::string(kOutsideScopesRowName)};
   if (!path.empty() && row_level_ == RowLevel::work)
     path = {resolved_scope.train_or_probe_mode, resolved_scope.phase, resolved_scope.module, {}};
   return path;
 }
 
-std::vector<std::string> Ledger::path_of_kernel(std::uint32_t process, const KernelTally& tally) {
+std::vector<std::string> Ledger::row_path_of_kernel(std::uint32_t process, const KernelTally& tally) {
   ProcessActivity& names = activity_sums_.process_activity(process);
   const ResolvedScope& resolved_scope = names.scopes.resolved_scope(tally.scope);
   if (row_level_ == RowLevel::kernel && !resolved_scope.is_probe()) {
     const auto known = names.kernel_classes.find(tally.class_id);
     return {known == names.kernel_classes.end() ? "unknown kernel" : known->second.name};
   }
-  std::vector<std::string> path = path_at_level(process, resolved_scope);
+  std::vector<std::string> path = row_path_of_scope(process, resolved_scope);
   if (row_level_ == RowLevel::work && path.empty()) path.resize(kWorkPathLength);
-  if (path.empty() && has_program_row()) path = {std::string(kProgramRow)};
+  if (path.empty() && has_program_row()) path = {std::string(kProgramRowName)};
   if (path.empty() || resolved_scope.is_probe()) return path;
   if (row_level_ == RowLevel::stack) path.push_back(kernel_name(process, tally.class_id));
   if (row_level_ == RowLevel::work) path.back() = kernel_name(process, tally.class_id);
@@ -109,7 +109,7 @@ void Ledger::add_to_row(std::vector<std::string> path, const std::string& device
     if (entered) sum.sampled_count += amount.sampled_count;
     sum.time_s += amount.time_s;
     sum.energy_j += amount.energy_j;
-    sum.energy_by_class.add(amount.energy_by_class);
+    sum.energy_by_column.add(amount.energy_by_column);
     sum.cause_evidence.add(amount.cause_evidence);
     sum.waiting_s += amount.waiting_s;
     sum.waiting_j += amount.waiting_j;
@@ -121,12 +121,12 @@ void Ledger::add_to_row(std::vector<std::string> path, const std::string& device
     grow(entry.amounts_by_operation[part], true);
 }
 
-void Ledger::add_scope(std::uint32_t process, const ScopeTally& tally, const EnergyByClass& joules) {
+void Ledger::add_scope_energy(std::uint32_t process, const ScopeTally& tally, const EnergyByColumn& joules) {
   const ResolvedScope& resolved_scope = activity_sums_.process_activity(process).scopes.resolved_scope(tally.scope);
   cpu_attribution_.add_to_total(joules);
-  std::vector<std::string> path = path_at_level(process, resolved_scope);
+  std::vector<std::string> path = row_path_of_scope(process, resolved_scope);
   if (path.empty()) return;
-  if (row_level_ == RowLevel::rank) processes_[{path, std::string(kCpuDevice)}].insert(process);
+  if (row_level_ == RowLevel::rank) processes_by_row_[{path, std::string(kCpuDevice)}].insert(process);
   const RowAmount amount{tally.count, tally.sampled_count,       seconds(tally.wall_ns), joules.total_j(),
                          joules,      make_cause_evidence(tally)};
   add_to_row(std::move(path), std::string(kCpuDevice), amount, resolved_scope, kCpuTimeBasis,
@@ -134,14 +134,14 @@ void Ledger::add_scope(std::uint32_t process, const ScopeTally& tally, const Ene
 }
 
 // `inside`: the share of the activity within the command's time; work outside of it gets no energy.
-void Ledger::add_scopes(std::uint32_t process, const Activity& activity, double inside) {
-  CpuAttribution::Rates rates = cpu_attribution_.rates_between(activity.begin_ns, activity.end_ns);
+void Ledger::add_scope_energies(std::uint32_t process, const Activity& activity, double inside) {
+  CpuAttribution::Rates rates = cpu_attribution_.mean_rates_between(activity.begin_ns, activity.end_ns);
   rates.measured_j_per_modelled_j *= inside;
   rates.idle_j_per_busy_wall_s *= inside;
   const std::vector<double> present_s = busy_wall_s(activity);
   for (std::size_t i = 0; i < present_s.size(); ++i) {
     const ScopeTally& tally = activity.scope_tallies[i];
-    add_scope(process, tally, cpu_attribution_.attribute_tally(process, tally, present_s[i], rates));
+    add_scope_energy(process, tally, cpu_attribution_.attribute_tally(process, tally, present_s[i], rates));
   }
 }
 
@@ -151,12 +151,12 @@ const std::string& Ledger::kernel_name(std::uint32_t process, std::uint32_t clas
   if (!is_new) return name->second;
   const auto& classes = activity_sums_.process_activity(process).kernel_classes;
   const auto known = classes.find(class_id);
-  return name->second = known == classes.end() ? "unknown kernel" : demangled(known->second.name);
+  return name->second = known == classes.end() ? "unknown kernel" : demangle(known->second.name);
 }
 
 // A kernel without a description counts as compute.
 GpuActivityKind Ledger::kernel_activity_kind(std::uint32_t process, std::uint32_t class_id) {
-  const auto [kind, is_new] = kernel_activity_kinds_.try_emplace({process, class_id}, GpuActivityKind::computes);
+  const auto [kind, is_new] = kernel_activity_kinds_.try_emplace({process, class_id}, GpuActivityKind::compute);
   const auto& classes = activity_sums_.process_activity(process).kernel_classes;
   const auto known = classes.find(class_id);
   if (is_new && known != classes.end()) kind->second = classify_gpu_activity(known->second);
@@ -172,7 +172,7 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
   const auto gpu = machine_energy_.gpus.find(device);
   const bool has_energy = gpu != machine_energy_.gpus.end();
   const std::string shown = has_energy ? gpu->second.domain_name : device;
-  std::vector<std::string> path = path_of_kernel(process, tally);
+  std::vector<std::string> path = row_path_of_kernel(process, tally);
   const double length_ns =
       static_cast<double>(tally.time_ns) / static_cast<double>(std::max<std::uint64_t>(tally.count, 1));
   const GpuAttribution::KernelWeight weight =
@@ -181,11 +181,11 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
   amount.cause_evidence =
       make_cause_evidence(kernel_activity_kind(process, tally.class_id), time_s, static_cast<double>(count));
   if (weight.is_power_known) {
-    amount.energy_by_class.add(weight.column, amount.energy_j);
-    gpu_attribution_.add_to_total(shown, amount.energy_by_class);
+    amount.energy_by_column.add(weight.column, amount.energy_j);
+    gpu_attribution_.add_to_total(shown, amount.energy_by_column);
   }
   if (path.empty()) return;
-  if (row_level_ == RowLevel::rank) processes_[{path, shown}].insert(process);
+  if (row_level_ == RowLevel::rank) processes_by_row_[{path, shown}].insert(process);
   add_to_row(std::move(path), shown, amount, resolved_scope, kTimeShareBasis, has_energy);
 }
 
@@ -194,7 +194,7 @@ void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double
   std::map<std::tuple<std::uint32_t, bool, bool>, KernelRate> rates;  // by queue, is_one_time, is lost
   for (const KernelTally& tally : activity.kernel_tallies) {
     const bool is_one_time = names.scopes.resolved_scope(tally.scope).is_one_time();
-    const auto [known, is_new] = rates.try_emplace({tally.queue, is_one_time, tally.class_id == kLostKernelClass});
+    const auto [known, is_new] = rates.try_emplace({tally.queue, is_one_time, tally.class_id == kLostKernelClassId});
     if (is_new) {
       const Extrapolation all = names.extrapolate({activity.begin_ns, activity.end_ns}, is_one_time, tally.class_id);
       const std::string device = names.device_of_queue(tally.queue);
@@ -210,13 +210,13 @@ void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double
 
 void Ledger::add(std::uint32_t process, const Activity& activity) {
   const double inside = activity_fraction_in_span(activity, activity_sums_.captured_cpu_s().span());
-  if (row_level_ != RowLevel::kernel) add_scopes(process, activity, inside);
+  if (row_level_ != RowLevel::kernel) add_scope_energies(process, activity, inside);
   ScopePaths& scopes = activity_sums_.process_activity(process).scopes;
   for (const ScopeShare& share : activity.shares) {
     if (row_level_ == RowLevel::rank) break;  // all of it belongs to one rank
-    const std::vector<std::string> coarse_scope = path_at_level(process, scopes.resolved_scope(share.coarse_scope));
+    const std::vector<std::string> coarse_scope = row_path_of_scope(process, scopes.resolved_scope(share.coarse_scope));
     const ResolvedScope& fine = scopes.resolved_scope(share.scope);
-    std::vector<std::string> path = path_at_level(process, fine);
+    std::vector<std::string> path = row_path_of_scope(process, fine);
     if (const std::string part = operation_or_function_name(fine); !part.empty()) path.push_back(part);
     const bool is_function = !fine.function.empty();
     RowAmount& sum = (is_function ? function_shares_ : shares_of_coarse_scopes_)[coarse_scope][std::move(path)];
@@ -230,15 +230,15 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
   add_unexplained_idle(process, activity);
 }
 
-void Ledger::add_background() {
+void Ledger::add_background_rows() {
   for (const GpuAttribution::CoTenantEnergy& co_tenants : gpu_attribution_.co_tenant_energies()) {
-    gpu_attribution_.add_to_total(co_tenants.domain, co_tenants.by_class);
-    add_to_row({std::string(kBackgroundRow)}, co_tenants.domain,
-               {0, 0, co_tenants.time_s, co_tenants.energy_j, co_tenants.by_class}, {}, kTimeShareBasis, true);
+    gpu_attribution_.add_to_total(co_tenants.domain, co_tenants.energy_by_column);
+    add_to_row({std::string(kBackgroundRowName)}, co_tenants.domain,
+               {0, 0, co_tenants.time_s, co_tenants.energy_j, co_tenants.energy_by_column}, {}, kTimeShareBasis, true);
   }
   if (row_level_ == RowLevel::kernel || cpu_attribution_.background_s() <= 0) return;
-  const EnergyByClass& joules = cpu_attribution_.background_energy();
-  add_to_row({std::string(kBackgroundRow)}, std::string(kCpuDevice),
+  const EnergyByColumn& joules = cpu_attribution_.background_energy();
+  add_to_row({std::string(kBackgroundRowName)}, std::string(kCpuDevice),
              {0, 0, cpu_attribution_.background_s(), joules.total_j(), joules}, {}, kCpuTimeBasis,
              machine_energy_.cpu_energy_j.has_value());
 }
@@ -259,7 +259,7 @@ ReportRow Ledger::make_report_row(const RowKey& key, const RowSum& entry) const 
   ReportRow row;
   row.path = key.first;
   row.name = row.path.back();
-  row.display_name = row_level_ == RowLevel::kernel ? demangled(row.name) : row.name;
+  row.display_name = row_level_ == RowLevel::kernel ? demangle(row.name) : row.name;
   row.device = key.second;
   row.count = entry.amount.count;
   row.time_s = entry.amount.time_s;
@@ -273,12 +273,12 @@ ReportRow Ledger::make_report_row(const RowKey& key, const RowSum& entry) const 
       std::tie(row.waiting_low_j, row.waiting_high_j) = *interval;
   }
   if (row.time_s > 0) row.power_w = entry.amount.energy_j / row.time_s;
-  if (row.basis == kTimeShareBasis) gpu_attribution_.fill_in_energy_details(row, entry.amount.energy_by_class);
+  if (row.basis == kTimeShareBasis) gpu_attribution_.fill_in_energy_details(row, entry.amount.energy_by_column);
   if (row.basis == kCpuTimeBasis) {
     const double calls =
-        entry.amount.count > 0 ? kCallEnergySpread / std::sqrt(static_cast<double>(entry.amount.count)) : 0;
-    cpu_attribution_.fill_in_energy_details(row, entry.amount.energy_by_class,
-                                            add_in_quadrature(calls, entry.sampling_error));
+        entry.amount.count > 0 ? kCallEnergyRelativeSd / std::sqrt(static_cast<double>(entry.amount.count)) : 0;
+    cpu_attribution_.fill_in_energy_details(row, entry.amount.energy_by_column,
+                                            add_in_quadrature(calls, entry.sampling_relative_sd));
   }
   return row;
 }
@@ -297,17 +297,17 @@ void Ledger::add_unattributed_energy(LedgerResult& result) const {
   result.idle_j = (only_gpus ? 0 : cpu_attribution_.idle_j()) + gpu_attribution_.idle_j();
   const double rest_j = measured_j - attributed_j - *result.idle_j;
   result.unattributed_j = std::abs(rest_j) < kRelativeRoundingError * measured_j ? 0 : rest_j;
-  result.idle = idle_entries();
+  result.idle = make_idle_entries();
   for (ReportRow& row : result.rows) {
     if (row.energy_j && attributed_j > 0) row.share = *row.energy_j / attributed_j;
   }
 }
 
-LedgerResult Ledger::finish(const Grouping& grouping) {
-  if (splits_into_operations() || row_level_ == RowLevel::function) split_rows();
+LedgerResult Ledger::finish(const BranchSumOptions& grouping) {
+  if (splits_into_operations() || row_level_ == RowLevel::function) split_rows_by_operation();
   split_coarse_scopes();
   if (row_level_ == RowLevel::function) merge_function_rows();
-  add_background();
+  add_background_rows();
   LedgerResult result;
   const RowCauses causes = this->collect_row_causes();
   for (const auto& [key, entry] : rows_) {
@@ -316,7 +316,8 @@ LedgerResult Ledger::finish(const Grouping& grouping) {
     result.rows.back().cause =
         key.second == kCpuDevice ? causes.cpu_cause(key.first, evidence) : causes.gpu_cause(evidence);
     // Scopes and kernels of a rank are of many kinds: its count is the number of its processes.
-    if (const auto all = processes_.find(key); all != processes_.end()) result.rows.back().count = all->second.size();
+    if (const auto all = processes_by_row_.find(key); all != processes_by_row_.end())
+      result.rows.back().count = all->second.size();
   }
   std::sort(result.rows.begin(), result.rows.end(), [](const ReportRow& a, const ReportRow& b) {
     return std::pair(a.energy_j.value_or(0), a.time_s) > std::pair(b.energy_j.value_or(0), b.time_s);
@@ -327,7 +328,7 @@ LedgerResult Ledger::finish(const Grouping& grouping) {
                             "run joulemap doctor to see why"});
   }
   if (grouping.is_enabled) result.groups = make_branch_rows(grouping);
-  gpu_attribution_.note_attribution_basis(result.diagnostics);
+  gpu_attribution_.add_attribution_basis_diagnostics(result.diagnostics);
   add_unattributed_energy(result);
   return result;
 }
@@ -359,7 +360,7 @@ constexpr double kEnergyResolution_j = 1e-12;
 // an operation takes up to twice as long as the operation. Below it, the module computes without PyTorch.
 constexpr double kMinOperationTimeFraction = 0.25;
 // Relative standard deviation, from step to step, of the shares of operations within their layer.
-constexpr double kStepShareSpread = 0.2;
+constexpr double kStepShareRelativeSd = 0.2;
 
 double relative_sampling_error(double of_one, std::uint64_t samples) {
   return of_one / std::sqrt(static_cast<double>(std::max(samples, std::uint64_t{1})));
@@ -391,18 +392,18 @@ void Ledger::split_coarse_scope(const std::vector<std::string>& coarse, const Am
       const double calls = static_cast<double>(amount.count) * whole.amount.time_s / parts_s;
       RowAmount part{static_cast<std::uint64_t>(std::llround(calls)), 0, whole.amount.time_s * share,
                      whole.amount.energy_j * share};
-      part.energy_by_class.add(whole.amount.energy_by_class, share);
+      part.energy_by_column.add(whole.amount.energy_by_column, share);
       part.waiting_s = whole.amount.waiting_s * share;
       part.waiting_j = whole.amount.waiting_j * share;
       const bool is_only_seen = amount.sampled_count > 0;  // a function known from stack samples
       const CauseEvidence& evidence = whole.amount.cause_evidence;
-      part.cause_evidence.add(is_only_seen ? evidence.as_unclassified_time() : evidence, share);
+      part.cause_evidence.add(is_only_seen ? evidence.with_unclassified_cpu_time() : evidence, share);
       const std::vector<std::string>& fine = path.empty() ? coarse : path;
       add_to_row(fine, key.second, part, {}, whole.energy_basis, whole.has_energy);
       RowSum& row = rows_[{fine, key.second}];
       row.is_operation_row = true;
-      row.sampling_error =
-          relative_sampling_error(amount.sampled_count > 0 ? std::sqrt(1 - share) : kStepShareSpread * (1 - share),
+      row.sampling_relative_sd =
+          relative_sampling_error(amount.sampled_count > 0 ? std::sqrt(1 - share) : kStepShareRelativeSd * (1 - share),
                                   std::max(amount.sampled_count, std::uint64_t{1}));
     }
   }
@@ -427,7 +428,7 @@ void Ledger::separate_operation_rows() {
       split_entries[fine] = {amount, rest.energy_basis, rest.has_energy, rest.is_module, {}, true, 0};
       rest.amount.time_s -= amount.time_s;
       rest.amount.energy_j -= amount.energy_j;
-      rest.amount.energy_by_class.add(amount.energy_by_class, -1);
+      rest.amount.energy_by_column.add(amount.energy_by_column, -1);
       rest.amount.cause_evidence.add(amount.cause_evidence, -1);
       rest.amount.waiting_s -= amount.waiting_s;
       rest.amount.waiting_j -= amount.waiting_j;
@@ -443,7 +444,7 @@ void Ledger::add_scaled_amount(RowAmount& sum, const RowAmount& amount, double s
   const RowAmount whole = amount;  // `amount` may alias `total_j`
   sum.time_s += share * whole.time_s;
   sum.energy_j += share * whole.energy_j;
-  sum.energy_by_class.add(whole.energy_by_class, share);
+  sum.energy_by_column.add(whole.energy_by_column, share);
   sum.cause_evidence.add(whole.cause_evidence, share);
   sum.waiting_s += share * whole.waiting_s;
   sum.waiting_j += share * whole.waiting_j;
@@ -461,7 +462,7 @@ double Ledger::steps_per_sampled_step() const {
   return sampled > 0 ? entered / sampled : 0;
 }
 
-void Ledger::split_row(const RowKey& key, const RowSum& entry, std::map<RowKey, RowSum>& split_entries) {
+void Ledger::split_row_by_operation(const RowKey& key, const RowSum& entry, std::map<RowKey, RowSum>& split_entries) {
   double sampled_s = 0;
   double sampled_j = 0;
   for (const auto& [part, amount] : entry.amounts_by_operation) {
@@ -486,17 +487,18 @@ void Ledger::split_row(const RowKey& key, const RowSum& entry, std::map<RowKey, 
     row.amount.waiting_s = entry.amount.waiting_s * share;
     row.amount.waiting_j = entry.amount.waiting_j * share;
     if (sampled_j <= 0) {
-      row.amount.energy_by_class.add(entry.amount.energy_by_class, share);
+      row.amount.energy_by_column.add(entry.amount.energy_by_column, share);
       continue;
     }
     // The energy of each operation in sampled steps is known, not only its time.
     const double energy_share = amount.energy_j / sampled_j;
     row.amount.energy_j = entry.amount.energy_j * energy_share;
     if (key.second == kCpuDevice) {
-      row.amount.energy_by_class.add(entry.amount.energy_by_class, energy_share);
-      row.sampling_error = relative_sampling_error(kStepShareSpread * (1 - energy_share), entry.amount.sampled_count);
+      row.amount.energy_by_column.add(entry.amount.energy_by_column, energy_share);
+      row.sampling_relative_sd =
+          relative_sampling_error(kStepShareRelativeSd * (1 - energy_share), entry.amount.sampled_count);
     } else {
-      row.amount.energy_by_class.add(amount.energy_by_class, entry.amount.energy_j / sampled_j);
+      row.amount.energy_by_column.add(amount.energy_by_column, entry.amount.energy_j / sampled_j);
     }
   }
 }
@@ -513,7 +515,7 @@ double Ledger::operation_time_fraction(const RowKey& key, const RowSum& entry, d
   return entry.is_module && share >= kMinOperationTimeFraction ? 1 : share;
 }
 
-void Ledger::split_rows() {
+void Ledger::split_rows_by_operation() {
   if (!machine_energy_.has_sampled_operations) return separate_operation_rows();
   const double steps = steps_per_sampled_step();
   std::map<RowKey, RowSum> split_entries;
@@ -528,7 +530,7 @@ void Ledger::split_rows() {
     RowSum shared = entry;
     shared.amount = {entry.amount.count, entry.amount.sampled_count, 0, 0, {}, {}};
     add_scaled_amount(shared.amount, entry.amount, of_parts);
-    split_row(key, shared, split_entries);
+    split_row_by_operation(key, shared, split_entries);
     if (of_parts == 1) continue;
     entry.amounts_by_operation.clear();
     add_scaled_amount(entry.amount, entry.amount, -of_parts);
@@ -548,12 +550,14 @@ void Ledger::merge_function_rows() {
     sum.amount.count += entry.amount.count;
     sum.amount.time_s += entry.amount.time_s;
     sum.amount.energy_j += entry.amount.energy_j;
-    sum.amount.energy_by_class.add(entry.amount.energy_by_class);
+    sum.amount.energy_by_column.add(entry.amount.energy_by_column);
     sum.amount.cause_evidence.add(entry.amount.cause_evidence);
-    sum.sampling_error = add_in_quadrature(sum.sampling_error,
-                                           entry.sampling_error * entry.amount.energy_j);  // in J until all are added
+    sum.sampling_relative_sd =
+        add_in_quadrature(sum.sampling_relative_sd,
+                          entry.sampling_relative_sd * entry.amount.energy_j);  // in J until all are added
   }
-  for (auto& [key, entry] : functions) entry.sampling_error /= std::max(entry.amount.energy_j, kEnergyResolution_j);
+  for (auto& [key, entry] : functions)
+    entry.sampling_relative_sd /= std::max(entry.amount.energy_j, kEnergyResolution_j);
   rows_ = std::move(functions);
 }
 
@@ -562,7 +566,7 @@ void Ledger::merge_function_rows() {
 // correlated: some add up, others cancel (one layer's gain is its neighbour's loss). Adding half widths would make
 // intervals too wide, adding them in quadrature too narrow.
 
-std::vector<ReportRow> Ledger::make_branch_rows(const Grouping& grouping) const {
+std::vector<ReportRow> Ledger::make_branch_rows(const BranchSumOptions& grouping) const {
   struct BranchSum {
     RowSum row_sum;
     double variance_j2 = 0;  // from sampling of steps; independent between rows
@@ -580,20 +584,20 @@ std::vector<ReportRow> Ledger::make_branch_rows(const Grouping& grouping) const 
       group.row_sum.has_energy = group.row_sum.has_energy || entry.has_energy;
       group.row_sum.amount.count += entry.amount.count;
       // CPU time of other processes is not time of the run.
-      const bool is_other_cpu_time = key.second == kCpuDevice && key.first.front() == kBackgroundRow;
+      const bool is_other_cpu_time = key.second == kCpuDevice && key.first.front() == kBackgroundRowName;
       if (!is_other_cpu_time || length == 0) group.row_sum.amount.time_s += entry.amount.time_s;
       group.row_sum.amount.energy_j += entry.amount.energy_j;
       group.row_sum.amount.waiting_s += entry.amount.waiting_s;
       group.row_sum.amount.waiting_j += entry.amount.waiting_j;
-      group.row_sum.amount.energy_by_class.add(entry.amount.energy_by_class);
-      const double spread_j = entry.sampling_error * entry.amount.energy_j;
+      group.row_sum.amount.energy_by_column.add(entry.amount.energy_by_column);
+      const double spread_j = entry.sampling_relative_sd * entry.amount.energy_j;
       group.variance_j2 += spread_j * spread_j;
     }
   }
   std::vector<ReportRow> rows;
   for (auto& [key, group] : groups) {
     if (group.row_sum.amount.energy_j > 0)
-      group.row_sum.sampling_error = std::sqrt(group.variance_j2) / group.row_sum.amount.energy_j;
+      group.row_sum.sampling_relative_sd = std::sqrt(group.variance_j2) / group.row_sum.amount.energy_j;
     if (key.first.empty()) {
       rows.push_back(make_report_row({{key.second}, key.second}, group.row_sum));
       rows.back().path.clear();
@@ -624,18 +628,18 @@ void Ledger::add_waits(std::uint32_t process, const Activity& activity, double i
     const auto gpu = machine_energy_.gpus.find(device);
     if (gpu == machine_energy_.gpus.end()) continue;
     const double time_s = seconds(wait.time_ns) * all.kernel_weight;
-    const auto rate = gpu_attribution_.idle_rate_of_waiting(device, all.span.begin_ns, all.span.end_ns);
-    charge_idle(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain_name,
-                {inside * time_s * rate.idle_s_per_waiting_s, inside * time_s * rate.watts});
+    const auto rate = gpu_attribution_.idle_per_waiting_second(device, all.span.begin_ns, all.span.end_ns);
+    charge_idle_energy(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain_name,
+                       {inside * time_s * rate.idle_s_per_waiting_s, inside * time_s * rate.watts});
   }
 }
 
-void Ledger::charge_idle(std::uint32_t process, const WaitTally& wait, TimeSpan span, const std::string& domain,
-                         const IdleEnergy& idle) {
+void Ledger::charge_idle_energy(std::uint32_t process, const WaitTally& wait, TimeSpan span, const std::string& domain,
+                                const IdleEnergy& idle) {
   const ResolvedScope& scope = activity_sums_.process_activity(process).scopes.resolved_scope(wait.scope);
   // Rows of kernels and functions are not scopes.
   const bool has_row = row_level_ != RowLevel::kernel && row_level_ != RowLevel::function;
-  std::vector<std::string> path = has_row ? path_at_level(process, scope) : std::vector<std::string>();
+  std::vector<std::string> path = has_row ? row_path_of_scope(process, scope) : std::vector<std::string>();
   IdleEnergy& sum =
       idle_energies_[{idle_cause_of_wait(activity_sums_.process_activity(process), wait, span), {path, domain}}];
   sum.time_s += idle.time_s;
@@ -663,7 +667,7 @@ void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activit
   const double whole_s = std::max(scopes_s, length_s);  // without threads in the root scope
   for (const std::string& device : devices) {
     const auto gpu = machine_energy_.gpus.find(device);
-    GpuAttribution::IdleAmount idle =
+    GpuAttribution::IdleTimeAndEnergy idle =
         gpu_attribution_.unexplained_idle_between(device, activity.begin_ns, activity.end_ns);
     if (gpu == machine_energy_.gpus.end() || idle.energy_j <= 0) continue;
     const auto users =
@@ -673,8 +677,8 @@ void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activit
     idle = {idle.time_s / users, idle.energy_j / users};
     const auto charge = [&](std::uint32_t scope, double share) {
       const WaitTally wait{.queue = 0, .scope = scope, .kind = WaitKind::host, .count = 1, .time_ns = 0};
-      charge_idle(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain_name,
-                  {share * idle.time_s, share * idle.energy_j});
+      charge_idle_energy(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain_name,
+                         {share * idle.time_s, share * idle.energy_j});
     };
     for (const ScopeTally& tally : activity.scope_tallies) {
       if (tally.scope != 0 && tally.wall_ns > 0) charge(tally.scope, seconds(tally.wall_ns) / whole_s);
@@ -686,7 +690,7 @@ void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activit
   }
 }
 
-std::vector<IdleEntry> Ledger::idle_entries() const {
+std::vector<IdleEntry> Ledger::make_idle_entries() const {
   std::map<std::pair<IdleCause, RowKey>, IdleEnergy> all = idle_energies_;
   const auto add = [&](IdleCause cause, const std::string& device, double time_s, double energy_j) {
     if (energy_j <= 0 && time_s <= 0) return;

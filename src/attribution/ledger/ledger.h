@@ -63,7 +63,7 @@ std::optional<RowLevel> parse_level(std::string_view name);
 std::string_view row_level_name(RowLevel level);
 
 // Sums over the branches of the tree of rows (scopes/path_tree.h).
-struct Grouping {
+struct BranchSumOptions {
   bool is_enabled = false;
   std::string path_filter = {};  // only rows that path_matches_filter() finds; empty: all
 };
@@ -79,18 +79,19 @@ struct LedgerResult {
   Diagnostics diagnostics;
 };
 
-// Elements of a path at level work: mode, phase, module, kernel (each may be empty), and the operation where it is known.
+// Elements of a path at level work: mode, phase, module, kernel (each may be empty), and the operation where it is
+// known.
 inline constexpr std::size_t kWorkPathLength = 4;
-inline constexpr std::string_view kCpuDevice = "cpu";             // device of the rows of CPUs and memory
-inline constexpr std::string_view kProgramRow = "program";        // row of GPU work launched in no scope
-inline constexpr std::string_view kBackgroundRow = "background";  // row of the processes outside the command
+inline constexpr std::string_view kCpuDevice = "cpu";                 // device of the rows of CPUs and memory
+inline constexpr std::string_view kProgramRowName = "program";        // row of GPU work launched in no scope
+inline constexpr std::string_view kBackgroundRowName = "background";  // row of the processes outside the command
 
 class Ledger {
  public:
   Ledger(RowLevel level, const MachineEnergy& energy, ActivitySums& sums);
 
   void add(std::uint32_t process, const Activity& activity);
-  LedgerResult finish(const Grouping& grouping = {});
+  LedgerResult finish(const BranchSumOptions& grouping = {});
 
  private:
   struct RowAmount {
@@ -98,7 +99,7 @@ class Ledger {
     std::uint64_t sampled_count = 0;
     double time_s = 0;
     double energy_j = 0;
-    EnergyByClass energy_by_class = {};  // J by kernel class of a GPU, or by unknown of CpuPowers
+    EnergyByColumn energy_by_column = {};  // J by kernel class of a GPU, or by unknown of CpuPowers
     CauseEvidence cause_evidence = {};
     double waiting_s = 0;  // time in which the idle device waited for this scope
     double waiting_j = 0;
@@ -111,7 +112,7 @@ class Ledger {
     bool is_module = false;                                 // a module of a network, not a phase or a region
     std::map<std::string, RowAmount> amounts_by_operation;  // operations or functions, in sampled steps
     bool is_operation_row = false;                          // the entry is such a part, not a layer
-    double sampling_error = 0;                              // relative standard deviation from sampling steps
+    double sampling_relative_sd = 0;                        // relative standard deviation from sampling steps
   };
   using AmountsByPath = std::map<std::vector<std::string>, RowAmount>;  // by path
   using RowKey = std::pair<std::vector<std::string>, std::string>;      // path, device
@@ -120,8 +121,8 @@ class Ledger {
     double energy_j = 0;
   };
 
-  void add_scopes(std::uint32_t process, const Activity& activity, double inside);
-  void add_scope(std::uint32_t process, const ScopeTally& tally, const EnergyByClass& joules);
+  void add_scope_energies(std::uint32_t process, const Activity& activity, double inside);
+  void add_scope_energy(std::uint32_t process, const ScopeTally& tally, const EnergyByColumn& joules);
   struct KernelRate {
     std::string device;
     double power_per_weight = 0;      // J per second of a kernel of weight 1
@@ -130,14 +131,14 @@ class Ledger {
   void add_kernels(std::uint32_t process, const Activity& activity, double inside);
   void add_waits(std::uint32_t process, const Activity& activity, double inside);
   void add_unexplained_idle(std::uint32_t process, const Activity& activity);
-  void charge_idle(std::uint32_t process, const WaitTally& wait, TimeSpan span, const std::string& domain,
-                   const IdleEnergy& idle);
-  std::vector<IdleEntry> idle_entries() const;
+  void charge_idle_energy(std::uint32_t process, const WaitTally& wait, TimeSpan span, const std::string& domain,
+                          const IdleEnergy& idle);
+  std::vector<IdleEntry> make_idle_entries() const;
   void add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel);
   void add_to_row(std::vector<std::string> path, const std::string& device, const RowAmount& amount,
                   const ResolvedScope& resolved_scope, std::string_view basis, bool has_energy);
-  std::vector<std::string> path_at_level(std::uint32_t process, const ResolvedScope& resolved_scope) const;
-  std::vector<std::string> path_of_kernel(std::uint32_t process, const KernelTally& tally);
+  std::vector<std::string> row_path_of_scope(std::uint32_t process, const ResolvedScope& resolved_scope) const;
+  std::vector<std::string> row_path_of_kernel(std::uint32_t process, const KernelTally& tally);
   std::string operation_or_function_name(const ResolvedScope& resolved_scope) const;
   const std::string& kernel_name(std::uint32_t process, std::uint32_t class_id);
   GpuActivityKind kernel_activity_kind(std::uint32_t process, std::uint32_t class_id);
@@ -145,16 +146,16 @@ class Ledger {
   void split_coarse_scopes();
   double steps_per_sampled_step() const;
   double operation_time_fraction(const RowKey& key, const RowSum& entry, double sampled_s, double steps) const;
-  void split_row(const RowKey& key, const RowSum& entry, std::map<RowKey, RowSum>& split_entries);
-  void split_rows();
+  void split_row_by_operation(const RowKey& key, const RowSum& entry, std::map<RowKey, RowSum>& split_entries);
+  void split_rows_by_operation();
   void separate_operation_rows();
   void merge_function_rows();
-  void add_background();
+  void add_background_rows();
   RowCauses collect_row_causes() const;
   ReportRow make_report_row(const RowKey& key, const RowSum& entry) const;
-  std::vector<ReportRow> make_branch_rows(const Grouping& grouping) const;
-  // Whether kernels that were launched in no scope get the row kProgramRow. Not by region: regions are only those that
-  // the program names.
+  std::vector<ReportRow> make_branch_rows(const BranchSumOptions& grouping) const;
+  // Whether kernels that were launched in no scope get the row kProgramRowName. Not by region: regions are only those
+  // that the program names.
   bool has_program_row() const {
     return row_level_ == RowLevel::phase || row_level_ == RowLevel::layer || row_level_ == RowLevel::module ||
            row_level_ == RowLevel::op || row_level_ == RowLevel::tensor || row_level_ == RowLevel::stack ||
@@ -173,8 +174,8 @@ class Ledger {
   GpuAttribution gpu_attribution_;
   std::map<RowKey, RowSum> rows_;
   std::map<std::pair<IdleCause, RowKey>, IdleEnergy> idle_energies_;
-  std::map<std::string, IdleEnergy> idle_charged_to_host_;  // by domain: what add_unexplained_idle() charged
-  std::map<RowKey, std::set<std::uint32_t>> processes_;     // of each row, at level rank
+  std::map<std::string, IdleEnergy> idle_charged_to_host_;      // by domain: what add_unexplained_idle() charged
+  std::map<RowKey, std::set<std::uint32_t>> processes_by_row_;  // of each row, at level rank
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> kernel_names_;  // for stacks; by process and class
   std::map<std::pair<std::uint32_t, std::uint32_t>, GpuActivityKind> kernel_activity_kinds_;  // likewise
   // By path of a coarse scope: the parts that it divides into (ScopeShare).

@@ -5,7 +5,7 @@
 
 namespace joulemap::attribution {
 
-void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
+void add_light_mode_diagnostic(const ActivitySums& sums, Diagnostics& diagnostics) {
   for (const auto& [process, names] : sums.processes()) {
     if (names.step_counts.traced_steps == 0) continue;
     diagnostics.add({"kernels_sampled", 1,
@@ -15,7 +15,7 @@ void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
   }
 }
 
-void note_grouped_kernels(const ActivitySums& sums, RowLevel level, Diagnostics& diagnostics) {
+void add_grouped_kernels_diagnostic(const ActivitySums& sums, RowLevel level, Diagnostics& diagnostics) {
   if (level != RowLevel::kernel && level != RowLevel::stack) return;
   for (const auto& [process, names] : sums.processes()) {
     if (names.grouped_class_count == 0) continue;
@@ -23,22 +23,22 @@ void note_grouped_kernels(const ActivitySums& sums, RowLevel level, Diagnostics&
         {"kernels_grouped", names.grouped_class_count,
          fmt::format(
              "of {} different kernels, the {} with the most time have their own rows; all others are in the row '{}'",
-             names.kernel_classes.size(), kMaxKernelClassRows, kOtherKernels),
+             names.kernel_classes.size(), kMaxKernelClassRows, kOtherKernelsName),
          ""});
   }
 }
 
-void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics) {
+void add_unknown_tensors_diagnostic(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics) {
   ScopePaths::OperationCounts all;
   for (const auto& [process, names] : sums.processes()) {
     const ScopePaths::OperationCounts some = names.scopes.count_operations();
     all.operation_count += some.operation_count;
-    all.without_tensor_count += some.without_tensor_count;
+    all.tensorless_operation_count += some.tensorless_operation_count;
   }
-  if (all.without_tensor_count == 0) return;
-  diagnostics.add({"shapes_unknown", all.without_tensor_count,
+  if (all.tensorless_operation_count == 0) return;
+  diagnostics.add({"shapes_unknown", all.tensorless_operation_count,
                    fmt::format("input shapes are unknown for {} of {} operations: their rows show the name only",
-                               all.without_tensor_count, all.operation_count),
+                               all.tensorless_operation_count, all.operation_count),
                    is_imported ? "profile PyTorch with record_shapes=True; of TensorFlow, import a RunMetadata" : ""});
 }
 
@@ -48,7 +48,7 @@ void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostic
 void clear_unknown_counts(LedgerResult& result) {
   std::uint64_t unknown = 0;
   for (ReportRow& row : result.rows) {
-    const bool is_background = row.path == std::vector<std::string>{std::string(kBackgroundRow)};
+    const bool is_background = row.path == std::vector<std::string>{std::string(kBackgroundRowName)};
     if (row.count != 0u || row.time_s <= 0 || is_background) continue;
     row.count.reset();
     ++unknown;

@@ -9,10 +9,10 @@
 
 namespace joulemap::attribution {
 
-void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics);
+void add_light_mode_diagnostic(const ActivitySums& sums, Diagnostics& diagnostics);
 // Does nothing at levels whose rows are not kernels.
-void note_grouped_kernels(const ActivitySums& sums, RowLevel level, Diagnostics& diagnostics);
-void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics);
+void add_grouped_kernels_diagnostic(const ActivitySums& sums, RowLevel level, Diagnostics& diagnostics);
+void add_unknown_tensors_diagnostic(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics);
 // Sets unknown counts to empty and adds a diagnostic.
 void clear_unknown_counts(LedgerResult& result);
 

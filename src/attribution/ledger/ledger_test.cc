@@ -247,7 +247,7 @@ TEST(ScopePaths, CountsOperationsWithUnknownInputs) {
   for (const Scope& scope : names().scopes) paths.add(scope);
   paths.add({10, 5, ScopeKind::tensors, "[2]"});
   EXPECT_EQ(paths.count_operations().operation_count, 2u);
-  EXPECT_EQ(paths.count_operations().without_tensor_count, 1u);
+  EXPECT_EQ(paths.count_operations().tensorless_operation_count, 1u);
 }
 
 TEST(Ledger, WithAllCallsRecordedOperationsHaveTheirTimeAndTheLayerTheRest) {

@@ -19,18 +19,19 @@ constexpr double kMinBusyToIdlePowerRatio = 1.2;
 // Mean power of kernels over active-idle power before anything is measured, and its standard deviation: most networks
 // on an H200 (128 W idle) use 250 to 600 W while kernels run.
 constexpr double kDefaultBusyToIdlePowerRatio = 3;
-constexpr double kBusyToIdlePowerRatioSpread = 1;
+constexpr double kBusyToIdlePowerRatioSd = 1;
 
 // Relative standard deviation of the power of other processes. What they run, how it changes and when within two
 // seconds it ran is unknown: their power is no better than a time-proportional split, however small the fit's residual.
-constexpr double kCoTenantPowerSpread = 0.3;
+constexpr double kCoTenantPowerRelativeSd = 0.3;
 constexpr std::uint64_t kCoTenantSeed = 20'261'115;
 
-void widen_co_tenant_power(PowerFit& fit, std::uint16_t column) {
-  ClassPower& power = fit.classes[column];
+void widen_co_tenant_power_uncertainty(PowerFit& fit, std::uint16_t column) {
+  KernelClassPower& power = fit.classes[column];
   power.is_regressed = power.is_probed = power.is_from_library = false;
   statistics::Random random(kCoTenantSeed);
-  for (double& watts : fit.power_replicates[column]) watts *= std::max(1 + kCoTenantPowerSpread * random.normal(), 0.0);
+  for (double& watts : fit.power_replicates[column])
+    watts *= std::max(1 + kCoTenantPowerRelativeSd * random.normal(), 0.0);
   std::tie(power.low_w, power.high_w) = central_interval(fit.power_replicates[column], 0.9);
 }
 
@@ -61,17 +62,17 @@ BusyAndIdlePower estimate_busy_and_idle_power(const DeviceWork& work, const Powe
   const double length_s = updates.size() < 2 ? 0 : seconds(updates.back().time_ns - updates.front().time_ns);
   const double idle_s = std::max(length_s - busy_s, 0.0);
   const double joules = length_s > 0 ? updates.back().joules - updates.front().joules : 0;
-  if (!evidence.calibrated_sensor.active_idle) {
+  if (!evidence.calibrated_sensor.active_idle_power) {
     const double busy_w = joules > 0 ? joules / (busy_s + kDefaultIdleFraction * idle_s) : 1;
     return {busy_w, {kDefaultIdleFraction * busy_w, kDefaultIdleFraction / 2 * busy_w}};
   }
-  IdlePower idle = *evidence.calibrated_sensor.active_idle;
+  IdlePower idle = *evidence.calibrated_sensor.active_idle_power;
   double busy_w = kDefaultBusyToIdlePowerRatio * idle.watts;
-  const double busy_spread_w = kBusyToIdlePowerRatioSpread * idle.watts;
+  const double busy_spread_w = kBusyToIdlePowerRatioSd * idle.watts;
   if (joules > 0) {
     const double surplus_j = joules - busy_w * busy_s - idle.watts * idle_s;
     const double busy_variance = busy_spread_w * busy_spread_w * busy_s;
-    const double idle_variance = idle.spread_w * idle.spread_w * idle_s;
+    const double idle_variance = idle.sd_w * idle.sd_w * idle_s;
     const double factor = surplus_j / std::max(busy_variance * busy_s + idle_variance * idle_s, 1e-9);
     busy_w += factor * busy_variance;
     idle.watts = std::max(idle.watts + factor * idle_variance, kMinBusyPower_w);
@@ -101,11 +102,11 @@ std::optional<AttributionMode> parse_attribution_mode(std::string_view name) {
 }
 
 GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
-                             std::span<const ClassPrior> priors) {
+                             std::span<const KernelClassPrior> priors) {
   const double gain_spread = evidence.calibrated_sensor.gain_spread;
   const BusyAndIdlePower mean = estimate_busy_and_idle_power(work, evidence);
-  std::vector<ClassPrior> usual;
-  if (priors.empty() && evidence.calibrated_sensor.active_idle) {
+  std::vector<KernelClassPrior> usual;
+  if (priors.empty() && evidence.calibrated_sensor.active_idle_power) {
     usual = make_default_priors(work.kernels_by_column, mean.idle, mean.busy_w);
     priors = usual;
   }
@@ -115,8 +116,8 @@ GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, Tim
                          : powers_from_priors(priors, gain_spread);
   }
   fit->uses_default_powers = !usual.empty();
-  for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kMinBusyPower_w);
-  if (work.co_tenant_column) widen_co_tenant_power(*fit, *work.co_tenant_column);
+  for (KernelClassPower& power : fit->classes) power.watts = std::max(power.watts, kMinBusyPower_w);
+  if (work.co_tenant_column) widen_co_tenant_power_uncertainty(*fit, *work.co_tenant_column);
   TimeCurve modelled_j(span, cell_count_for_span(span));
   for (const DeviceWork::Slice& stretch : work.slices) {
     modelled_j.add(stretch.begin_ns, stretch.end_ns,

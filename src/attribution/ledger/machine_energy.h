@@ -59,7 +59,7 @@ struct MachineEnergy {
 // usual_kernel_powers.h as priors if active-idle power is known. If the values do not suffice for a fit, returns the
 // prior powers, or equal powers without priors.
 GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
-                             std::span<const ClassPrior> priors = {});
+                             std::span<const KernelClassPrior> priors = {});
 
 // The energy of a counter that lags by `lag_ns`, in the cells of `grid` and scaled to the same sum. Returns `grid`
 // itself if the counter's updates are unknown.

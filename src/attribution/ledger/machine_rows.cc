@@ -5,7 +5,7 @@
 
 namespace joulemap::attribution {
 
-void prefix_devices(std::vector<ReportRow>& rows, const std::string& prefix) {
+void prefix_device_names(std::vector<ReportRow>& rows, const std::string& prefix) {
   for (ReportRow& row : rows) {
     if (row.device.empty() || row.device.starts_with(prefix)) continue;
     row.device = prefix + row.device;
@@ -13,7 +13,7 @@ void prefix_devices(std::vector<ReportRow>& rows, const std::string& prefix) {
   }
 }
 
-void merge_ledger_result(LedgerResult& all, LedgerResult added) {
+void merge_ledger_totals(LedgerResult& all, LedgerResult added) {
   const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
     if (part) sum = sum.value_or(0) + *part;
   };

@@ -12,9 +12,9 @@
 namespace joulemap::attribution {
 
 // Prepends the machine's prefix to each device name, because devices of different machines have the same numbers.
-void prefix_devices(std::vector<ReportRow>& rows, const std::string& prefix);
+void prefix_device_names(std::vector<ReportRow>& rows, const std::string& prefix);
 
 // Adds the energies, diagnostics, idle entries and groups of `added` to `all`, but not the rows.
-void merge_ledger_result(LedgerResult& all, LedgerResult added);
+void merge_ledger_totals(LedgerResult& all, LedgerResult added);
 
 }  // namespace joulemap::attribution

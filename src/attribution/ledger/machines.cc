@@ -25,7 +25,7 @@ constexpr double kNormalHalfWidth95 = 1.96;
 constexpr std::int64_t kMinHistoryInterval_ns = 50 * kNanosecondsPerMillisecond;
 // Gain error of RAPL without calibration, half width at 95 %: server CPUs since Haswell are within 4 % of wall meters.
 constexpr double kRaplGainHalfWidth95 = 0.04;
-constexpr double kRaplGainSpread = kRaplGainHalfWidth95 / kNormalHalfWidth95;
+constexpr double kRaplGainRelativeSd = kRaplGainHalfWidth95 / kNormalHalfWidth95;
 
 void add_to_curve_sum(std::optional<TimeCurve>& sum, const TimeCurve& curve) {
   if (!sum) sum.emplace(curve.span(), curve.size());
@@ -239,7 +239,7 @@ CpuAttributionInputs Machines::cpu_attribution_inputs(Host& host, RecordedEnergy
   if (needs_kernel_powers() && !known.is_estimated) fitted = fit_cpu_powers(known.cpu_use, machine, domains);
   known.powers = fitted ? std::move(*fitted) : make_equal_cpu_powers(known.cpu_use.column_count);
   const double own = joules > 0 ? uncertainty_j / joules : 0;
-  draw_gain_replicates(known.powers, known.is_estimated ? own : add_in_quadrature(own, kRaplGainSpread));
+  draw_gain_replicates(known.powers, known.is_estimated ? own : add_in_quadrature(own, kRaplGainRelativeSd));
   return known;
 }
 
@@ -253,7 +253,7 @@ void Machines::add_co_tenants(Host& host, const RecordedEnergy::Result& energy) 
     const auto& used = host.activity_sums.gpu_busy_s();
     const bool is_numbered = !used.contains(curve.device) && used.contains(by_number);
     const std::string& device = is_numbered ? by_number : curve.device;
-    host.co_tenant_s.insert_or_assign(device, busy_curve(curve.co_tenant_slices, host.span));
+    host.co_tenant_s.insert_or_assign(device, make_busy_curve(curve.co_tenant_slices, host.span));
     if (needs_kernel_powers()) host.gpu_work.add_co_tenants(device, curve.co_tenant_slices);
   }
 }
@@ -267,11 +267,12 @@ MachineEnergy::Gpu Machines::make_gpu_energy(const Host& host, const RecordedEne
   if (attribution_mode_ == AttributionMode::sample_and_hold)
     gpu.energy_j = sample_and_hold_curve(curve.counter_updates, curve.energy_j);
   if (work != nullptr) {
-    std::vector<ClassPrior> priors = priors_.column_priors(curve.device_model, work->kernels_by_column);
+    std::vector<KernelClassPrior> priors = priors_.column_priors(curve.device_model, work->kernels_by_column);
     SensorModel known = find_calibrated_sensor_model(host.calibration, host.channels, curve.device);
-    if (!known.active_idle) known.active_idle = default_idle_power(curve.device_model);
-    if (known.active_idle && !priors.empty() && !priors.back().is_known)
-      priors.back() = {known.active_idle->watts, known.active_idle->spread_w / known.active_idle->watts, true};
+    if (!known.active_idle_power) known.active_idle_power = default_idle_power(curve.device_model);
+    if (known.active_idle_power && !priors.empty() && !priors.back().is_known)
+      priors.back() = {known.active_idle_power->watts, known.active_idle_power->sd_w / known.active_idle_power->watts,
+                       true};
     gpu.powers = find_kernel_powers(
         std::move(*work),
         {curve.counter_updates, curve.power_history, host.probing_spans.spans(), known, curve.is_throttled}, host.span,
@@ -336,7 +337,7 @@ void Machines::set_recorded_energy(std::uint32_t source, RecordedEnergy::Result&
   }
   if (!requested_results_.views) return;
   host.view.emplace(host.span, host.energy, host.activity_sums, *requested_results_.views,
-                    mark_times_ns(step_or_epoch_marks(host, RowLevel::step)));
+                    training_mark_times_ns(select_step_or_epoch_marks(host, RowLevel::step)));
 }
 
 void Machines::add(std::uint32_t source, const Activity& activity) {
@@ -352,41 +353,41 @@ LedgerResult Machines::serving_rows(Host& host, RowLevel level) {
   if (!host.serving.has_steps()) return {};
   if (!host.serving_result) host.serving_result = host.serving.finish();
   LedgerResult result =
-      level == RowLevel::request ? request_rows(*host.serving_result) : token_rows(*host.serving_result);
+      level == RowLevel::request ? make_request_rows(*host.serving_result) : make_token_rows(*host.serving_result);
   result.serving = host.serving_result;
   if (level != RowLevel::request) result.serving->listed_requests.clear();
   result.diagnostics.add_all(host.serving.diagnostics());
   return result;
 }
 
-LedgerResult Machines::host_result(Host& host, RowLevel level, const Grouping& grouping) const {
+LedgerResult Machines::make_host_result(Host& host, RowLevel level, const BranchSumOptions& grouping) const {
   if (is_serving_row_level(level)) return serving_rows(host, level);
   if (!needs_attribution(level)) {
-    return step_rows(row_level_name(level), step_or_epoch_marks(host, level), host_energy_function(host), host.span,
-                     host.probing_spans);
+    return step_rows(row_level_name(level), select_step_or_epoch_marks(host, level), make_host_energy_function(host),
+                     host.span, host.probing_spans);
   }
   const auto ledger = host.ledgers.find(level);
   LedgerResult result = ledger == host.ledgers.end() ? LedgerResult() : ledger->second.finish(grouping);
   clear_unknown_counts(result);
-  note_light_mode(host.activity_sums, result.diagnostics);
-  note_grouped_kernels(host.activity_sums, level, result.diagnostics);
+  add_light_mode_diagnostic(host.activity_sums, result.diagnostics);
+  add_grouped_kernels_diagnostic(host.activity_sums, level, result.diagnostics);
   if (level == RowLevel::tensor)
-    note_unknown_tensors(host.activity_sums, !host.energy.has_sampled_operations, result.diagnostics);
+    add_unknown_tensors_diagnostic(host.activity_sums, !host.energy.has_sampled_operations, result.diagnostics);
   return result;
 }
 
-LedgerResult Machines::finish(RowLevel level, const Grouping& grouping) {
+LedgerResult Machines::finish(RowLevel level, const BranchSumOptions& grouping) {
   LedgerResult all;
-  if (hosts_.size() == 1) return host_result(hosts_.begin()->second, level, grouping);
+  if (hosts_.size() == 1) return make_host_result(hosts_.begin()->second, level, grouping);
   std::vector<std::vector<ReportRow>> of_hosts;
   for (auto& [recorder, host] : hosts_) {
-    LedgerResult one = host_result(host, level, grouping);
-    prefix_devices(one.rows, host.prefix);
-    prefix_devices(one.groups, host.prefix);
+    LedgerResult one = make_host_result(host, level, grouping);
+    prefix_device_names(one.rows, host.prefix);
+    prefix_device_names(one.groups, host.prefix);
     of_hosts.push_back(std::exchange(one.rows, {}));
-    merge_ledger_result(all, std::move(one));
+    merge_ledger_totals(all, std::move(one));
   }
-  all.rows = needs_attribution(level) || is_serving_row_level(level) ? merge_rows(std::move(of_hosts))
+  all.rows = needs_attribution(level) || is_serving_row_level(level) ? merge_machine_rows(std::move(of_hosts))
                                                                      : merge_step_rows(of_hosts);
   for (ReportRow& row : all.rows) {
     if (row.energy_j && all.attributed_j.value_or(0) > 0) row.share = *row.energy_j / *all.attributed_j;
@@ -395,7 +396,7 @@ LedgerResult Machines::finish(RowLevel level, const Grouping& grouping) {
 }
 
 // Energy of all counted domains between two times; an empty function if none is known.
-EnergyFunction Machines::host_energy_function(const Host& host) {
+EnergyFunction Machines::make_host_energy_function(const Host& host) {
   if (host.gpu_energy_curves.empty()) return {};
   return [&host](std::int64_t from_ns, std::int64_t to_ns) {
     const std::int64_t begin_ns = std::clamp(from_ns, host.span.begin_ns, host.span.end_ns);
@@ -408,7 +409,7 @@ EnergyFunction Machines::host_energy_function(const Host& host) {
 }
 
 // Those of the process that reported most: ranks of one run report the same steps.
-std::vector<StepOrEpochMark> Machines::step_or_epoch_marks(const Host& host, RowLevel level) {
+std::vector<StepOrEpochMark> Machines::select_step_or_epoch_marks(const Host& host, RowLevel level) {
   const auto& marks_of_processes = level == RowLevel::epoch ? host.epoch_marks : host.step_marks;
   const auto most =
       std::ranges::max_element(marks_of_processes, {}, [](const auto& marks) { return marks.second.size(); });
@@ -420,10 +421,10 @@ std::vector<StepOrEpochMark> Machines::step_or_epoch_marks(const Host& host, Row
   return marks;
 }
 
-std::vector<StepOrEpochEnergy> Machines::step_or_epoch_energies(const Host& host, RowLevel level) {
+std::vector<StepOrEpochEnergy> Machines::compute_step_or_epoch_energies(const Host& host, RowLevel level) {
   const LastStepEndRule last =
       level == RowLevel::step ? LastStepEndRule::after_median_length : LastStepEndRule::at_command_end;
-  return energies_between_marks(step_or_epoch_marks(host, level), host_energy_function(host), host.span,
+  return energies_between_marks(select_step_or_epoch_marks(host, level), make_host_energy_function(host), host.span,
                                 host.probing_spans, last);
 }
 
@@ -431,8 +432,8 @@ std::vector<MachineView> Machines::views(const ViewLimits& limits) {
   std::vector<MachineView> all;
   for (auto& [recorder, host] : hosts_) {
     MachineView one{.span = host.span,
-                    .steps = step_or_epoch_energies(host, RowLevel::step),
-                    .epochs = step_or_epoch_energies(host, RowLevel::epoch)};
+                    .steps = compute_step_or_epoch_energies(host, RowLevel::step),
+                    .epochs = compute_step_or_epoch_energies(host, RowLevel::epoch)};
     one.probing.assign(host.probing_spans.spans().begin(), host.probing_spans.spans().end());
     one.dithering.assign(host.dithering_spans.spans().begin(), host.dithering_spans.spans().end());
     if (host.view) one.phases = host.view->phases();
@@ -472,7 +473,7 @@ std::optional<ProbeCost> Machines::probe_cost() const {
       for (const TimeSpan& span : host.probing_spans.spans())
         cost->spans.push_back({seconds(span.begin_ns - host.span.begin_ns), seconds(span.end_ns - host.span.begin_ns)});
     }
-    if (const EnergyFunction energy_j = host_energy_function(host))
+    if (const EnergyFunction energy_j = make_host_energy_function(host))
       cost->energy_j = cost->energy_j.value_or(0) + host.probing_spans.energy_in_spans(energy_j);
   }
   return cost;

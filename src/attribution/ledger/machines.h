@@ -46,7 +46,7 @@ class Machines {
   void add(std::uint32_t source, const EngineSteps& steps);
 
   // After the third pass, once for each wanted level.
-  LedgerResult finish(RowLevel level, const Grouping& grouping = {});
+  LedgerResult finish(RowLevel level, const BranchSumOptions& grouping = {});
   // After the third pass: one view for each machine.
   std::vector<MachineView> views(const ViewLimits& limits);
   // After set_recorded_energy(): the kernel powers found on the GPUs of all machines.
@@ -108,12 +108,12 @@ class Machines {
   MachineEnergy::Gpu make_gpu_energy(const Host& host, const RecordedEnergy::Result::DomainCurve& curve,
                                      DeviceWork* work, const PrefixedDevice& name) const;
   CpuAttributionInputs cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const;
-  static EnergyFunction host_energy_function(const Host& host);
-  static std::vector<StepOrEpochMark> step_or_epoch_marks(const Host& host, RowLevel level);
-  static std::vector<StepOrEpochEnergy> step_or_epoch_energies(const Host& host, RowLevel level);
+  static EnergyFunction make_host_energy_function(const Host& host);
+  static std::vector<StepOrEpochMark> select_step_or_epoch_marks(const Host& host, RowLevel level);
+  static std::vector<StepOrEpochEnergy> compute_step_or_epoch_energies(const Host& host, RowLevel level);
   static void fit_serving_model(Host& host, const RecordedEnergy::Result& energy);
   static LedgerResult serving_rows(Host& host, RowLevel level);
-  LedgerResult host_result(Host& host, RowLevel level, const Grouping& grouping) const;
+  LedgerResult make_host_result(Host& host, RowLevel level, const BranchSumOptions& grouping) const;
 
   RequestedResults requested_results_;
   AttributionMode attribution_mode_;

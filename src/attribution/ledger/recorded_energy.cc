@@ -11,7 +11,7 @@ namespace joulemap::attribution {
 namespace {
 
 // Limit of power history samples: 15 minutes at 50 per second. By then powers are identified, if at all.
-constexpr std::size_t kMaxHistoryPoints = 45'000;
+constexpr std::size_t kMaxPowerHistoryPoints = 45'000;
 // Limit of readings per counter: about three hours at the usual sampling rate, 3 MB.
 constexpr std::size_t kMaxCounterReadings = 200'000;
 
@@ -36,16 +36,16 @@ TimeCurve resample_to_cells(const EnergyCurve& curve, TimeSpan span) {
 
 RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices)
     : span_(span), slice_count_(std::max<std::size_t>(slices, 1)), curves_(channels) {
-  curves_.retain_around(span.begin_ns);
-  curves_.retain_around(span.end_ns);
+  curves_.retain_points_around(span.begin_ns);
+  curves_.retain_points_around(span.end_ns);
   for (const Channel& channel : channels) {
     ChannelState& state = channel_states_.emplace_back(ChannelState{channel});
     if (measures_energy_or_power(channel) || channel.quantity == Quantity::power_history) continue;
     if (channel.quantity == Quantity::cpu_time) {
       state.cpu_time.emplace(CpuTime{TimeCurve(span, cell_count_for_span(span)), {}, {}});
     } else {
-      state.track = {std::vector<double>(slice_count_), std::vector<std::uint64_t>(slice_count_)};
-      if (is_co_tenant_utilization(channel)) state.track.co_tenants.emplace();
+      state.gauge_track = {std::vector<double>(slice_count_), std::vector<std::uint64_t>(slice_count_)};
+      if (is_co_tenant_utilization(channel)) state.gauge_track.co_tenants.emplace();
     }
   }
 }
@@ -59,7 +59,7 @@ void RecordedEnergy::add(const Sample& sample) {
   } else if (state.cpu_time) {
     add_cpu_time_reading(state, sample.reading);
   } else if (state.channel.quantity == Quantity::power_history) {
-    if (sample.reading.code != ReadCode::ok || state.power_history.size() >= kMaxHistoryPoints) return;
+    if (sample.reading.code != ReadCode::ok || state.power_history.size() >= kMaxPowerHistoryPoints) return;
     state.power_history.push_back(
         {sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * state.channel.scale});
   } else {
@@ -80,45 +80,46 @@ void RecordedEnergy::add_cpu_time_reading(ChannelState& state, const Reading& re
   if (reading.code != ReadCode::ok) return;
   CpuTime& known = *state.cpu_time;
   if (known.last_reading && reading.raw > known.last_reading->raw) {
-    const double used_s = static_cast<double>(reading.raw - known.last_reading->raw) * state.channel.scale;
-    known.used_s.add(known.last_reading->time_ns(), reading.time_ns(), used_s);
+    const double used_cpu_s = static_cast<double>(reading.raw - known.last_reading->raw) * state.channel.scale;
+    known.used_cpu_s.add(known.last_reading->time_ns(), reading.time_ns(), used_cpu_s);
   }
   known.last_reading = reading;
   known.readings.push_back({reading.time_ns(), static_cast<double>(reading.raw) * state.channel.scale});
 }
 
 void RecordedEnergy::add_gauge_reading(ChannelState& state, const Reading& reading) const {
-  if (state.track.co_tenants) state.track.co_tenants->add(reading);
+  if (state.gauge_track.co_tenants) state.gauge_track.co_tenants->add(reading);
   const std::int64_t into_ns = reading.time_ns() - span_.begin_ns;
   const std::int64_t length_ns = std::max<std::int64_t>(span_.end_ns - span_.begin_ns, 1);
   if (reading.code != ReadCode::ok || into_ns < 0 || into_ns >= length_ns) return;
   const auto slice = static_cast<std::size_t>(static_cast<double>(into_ns) / static_cast<double>(length_ns) *
                                               static_cast<double>(slice_count_));
-  state.track.slice_sums[std::min(slice, slice_count_ - 1)] += static_cast<double>(reading.raw) * state.channel.scale;
-  ++state.track.slice_counts[std::min(slice, slice_count_ - 1)];
-  if (state.channel.quantity == Quantity::throttle_reasons) state.track.throttling.add(reading.raw);
+  state.gauge_track.slice_sums[std::min(slice, slice_count_ - 1)] +=
+      static_cast<double>(reading.raw) * state.channel.scale;
+  ++state.gauge_track.slice_counts[std::min(slice, slice_count_ - 1)];
+  if (state.channel.quantity == Quantity::throttle_reasons) state.gauge_track.throttling.add(reading.raw);
 }
 
 RecordedEnergy::Result RecordedEnergy::finish() {
   Result result;
   result.slice_s = seconds(span_.end_ns - span_.begin_ns) / static_cast<double>(slice_count_);
-  const std::vector<ChannelEnergy> energies = channel_energies(result);
+  const std::vector<ChannelEnergy> energies = compute_channel_energies(result);
   add_gauge_tracks(result);
   result.domain_table = make_domain_table(energies, seconds(span_.end_ns - span_.begin_ns));
   for (const ChannelEnergy& energy : energies) result.domain_table.diagnostics.add_all(describe_faults(energy));
   for (const ChannelState& state : channel_states_) {
-    state.track.throttling.add_diagnostics(state.channel.domain, result.domain_table.diagnostics);
-    result.clock_readings.readings += state.track.throttling.clock_readings().readings;
-    result.clock_readings.throttled += state.track.throttling.clock_readings().throttled;
-    if (state.track.co_tenants)
-      state.track.co_tenants->note_co_tenants(state.channel.domain, result.domain_table.diagnostics);
+    state.gauge_track.throttling.add_diagnostics(state.channel.domain, result.domain_table.diagnostics);
+    result.clock_readings.readings += state.gauge_track.throttling.clock_readings().readings;
+    result.clock_readings.throttled += state.gauge_track.throttling.clock_readings().throttled;
+    if (state.gauge_track.co_tenants)
+      state.gauge_track.co_tenants->add_co_tenant_diagnostic(state.channel.domain, result.domain_table.diagnostics);
   }
   add_power_series(result);
   add_domain_curves(result);
   return result;
 }
 
-std::vector<ChannelEnergy> RecordedEnergy::channel_energies(Result& result) const {
+std::vector<ChannelEnergy> RecordedEnergy::compute_channel_energies(Result& result) const {
   constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
   std::vector<ChannelEnergy> energies;
   for (const EnergyCurve& curve : curves_.curves()) {
@@ -134,14 +135,14 @@ std::vector<ChannelEnergy> RecordedEnergy::channel_energies(Result& result) cons
 
 void RecordedEnergy::add_gauge_tracks(Result& result) const {
   for (const ChannelState& state : channel_states_) {
-    const bool without_others = state.track.co_tenants && !state.track.co_tenants->has_co_tenants();
-    if (state.track.slice_sums.empty() || without_others) continue;
-    ReportTrack track{state.channel.name, state.channel.quantity, {}};
+    const bool without_others = state.gauge_track.co_tenants && !state.gauge_track.co_tenants->has_co_tenants();
+    if (state.gauge_track.slice_sums.empty() || without_others) continue;
+    ReportTrack gauge_track{state.channel.name, state.channel.quantity, {}};
     for (std::size_t i = 0; i < slice_count_; ++i) {
-      const auto count = static_cast<double>(state.track.slice_counts[i]);
-      track.values.push_back(count > 0 ? std::optional(state.track.slice_sums[i] / count) : std::nullopt);
+      const auto count = static_cast<double>(state.gauge_track.slice_counts[i]);
+      gauge_track.values.push_back(count > 0 ? std::optional(state.gauge_track.slice_sums[i] / count) : std::nullopt);
     }
-    result.gauge_tracks.push_back(std::move(track));
+    result.gauge_tracks.push_back(std::move(gauge_track));
   }
 }
 
@@ -179,21 +180,22 @@ std::vector<PowerPoint> RecordedEnergy::take_power_history(const std::string& de
 double RecordedEnergy::power_limited_fraction(const std::string& device) const {
   double share = 0;
   for (const ChannelState& state : channel_states_) {
-    if (state.channel.device == device) share = std::max(share, state.track.throttling.power_limited_fraction());
+    if (state.channel.device == device) share = std::max(share, state.gauge_track.throttling.power_limited_fraction());
   }
   return share;
 }
 
 std::vector<BusySlice> RecordedEnergy::co_tenant_slices_on(const std::string& device) const {
   for (const ChannelState& state : channel_states_) {
-    if (state.track.co_tenants && state.channel.device == device) return state.track.co_tenants->busy_slices(span_);
+    if (state.gauge_track.co_tenants && state.channel.device == device)
+      return state.gauge_track.co_tenants->busy_slices(span_);
   }
   return {};
 }
 
 bool RecordedEnergy::is_throttled(const std::string& device) const {
   return std::any_of(channel_states_.begin(), channel_states_.end(), [&](const ChannelState& state) {
-    return state.channel.device == device && state.track.throttling.is_throttled();
+    return state.channel.device == device && state.gauge_track.throttling.is_throttled();
   });
 }
 
@@ -230,8 +232,8 @@ void RecordedEnergy::add_domain_curves(Result& result) {
   }
   for (ChannelState& state : channel_states_) {
     if (!state.cpu_time) continue;
-    state.cpu_time->used_s.finish();
-    result.cpu_times_s.emplace(state.channel.name, std::move(state.cpu_time->used_s));
+    state.cpu_time->used_cpu_s.finish();
+    result.cpu_times_s.emplace(state.channel.name, std::move(state.cpu_time->used_cpu_s));
     result.cpu_time_readings.emplace(state.channel.name, std::move(state.cpu_time->readings));
   }
 }

@@ -65,7 +65,7 @@ class RecordedEnergy {
  private:
   // CPU time used over time.
   struct CpuTime {
-    TimeCurve used_s;
+    TimeCurve used_cpu_s;
     std::optional<Reading> last_reading;
     std::vector<CpuTimePoint> readings;
   };
@@ -73,7 +73,7 @@ class RecordedEnergy {
   struct GaugeTrack {
     std::vector<double> slice_sums;
     std::vector<std::uint64_t> slice_counts;
-    Throttling throttling = {};
+    ThrottlingReadings throttling = {};
     std::optional<CoTenantUse> co_tenants = {};
   };
   struct ChannelState {
@@ -81,13 +81,13 @@ class RecordedEnergy {
     std::optional<CpuTime> cpu_time = {};
     std::vector<EnergyPoint> readings = {};      // of a fast counter
     std::vector<PowerPoint> power_history = {};  // power history of the device: the first part
-    GaugeTrack track = {};
+    GaugeTrack gauge_track = {};
   };
 
   void add_energy_reading(std::size_t channel, const Reading& reading);
   void add_cpu_time_reading(ChannelState& state, const Reading& reading) const;
   void add_gauge_reading(ChannelState& state, const Reading& reading) const;
-  std::vector<ChannelEnergy> channel_energies(Result& result) const;
+  std::vector<ChannelEnergy> compute_channel_energies(Result& result) const;
   void add_gauge_tracks(Result& result) const;
   void add_power_series(Result& result) const;
   void add_domain_curves(Result& result);

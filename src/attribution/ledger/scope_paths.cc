@@ -85,7 +85,7 @@ ScopePaths::OperationCounts ScopePaths::count_operations() const {
     const auto parent = scopes_.find(scope.parent);
     if (parent != scopes_.end() && parent->second.kind == ScopeKind::op) with_tensors.insert(scope.parent);
   }
-  counts.without_tensor_count = counts.operation_count - with_tensors.size();
+  counts.tensorless_operation_count = counts.operation_count - with_tensors.size();
   return counts;
 }
 

@@ -45,7 +45,7 @@ class ScopePaths {
   // Number of operations, and of those whose inputs are unknown.
   struct OperationCounts {
     std::size_t operation_count = 0;
-    std::size_t without_tensor_count = 0;
+    std::size_t tensorless_operation_count = 0;
   };
   OperationCounts count_operations() const;
   // As ResolvedScope::is_one_time(), but uses the scopes added so far and caches nothing.

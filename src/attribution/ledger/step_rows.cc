@@ -74,7 +74,7 @@ void mark_evaluation_steps(std::vector<StepOrEpochMark>& steps, std::span<const 
   }
 }
 
-std::vector<std::int64_t> mark_times_ns(const std::vector<StepOrEpochMark>& moments) {
+std::vector<std::int64_t> training_mark_times_ns(const std::vector<StepOrEpochMark>& moments) {
   std::vector<std::int64_t> begins_ns;
   for (const StepOrEpochMark& moment : moments) {
     if (!moment.is_evaluation) begins_ns.push_back(moment.time_ns);
@@ -148,7 +148,7 @@ std::vector<ReportRow> merge_step_rows(const std::vector<std::vector<ReportRow>>
   return all;
 }
 
-std::vector<ReportRow> merge_rows(std::vector<std::vector<ReportRow>> of_machines) {
+std::vector<ReportRow> merge_machine_rows(std::vector<std::vector<ReportRow>> of_machines) {
   std::map<std::pair<std::vector<std::string>, std::string>, ReportRow> all;
   for (std::vector<ReportRow>& rows : of_machines) {
     for (ReportRow& row : rows) {

@@ -32,7 +32,7 @@ struct EvaluationMark {
 void mark_evaluation_steps(std::vector<StepOrEpochMark>& steps, std::span<const EvaluationMark> evaluations);
 
 // Times of the marks without evaluation steps, sorted.
-std::vector<std::int64_t> mark_times_ns(const std::vector<StepOrEpochMark>& moments);
+std::vector<std::int64_t> training_mark_times_ns(const std::vector<StepOrEpochMark>& moments);
 
 struct StepOrEpochEnergy {
   std::uint64_t number = 0;
@@ -59,6 +59,6 @@ LedgerResult step_rows(std::string_view name, std::vector<StepOrEpochMark> momen
 std::vector<ReportRow> merge_step_rows(const std::vector<std::vector<ReportRow>>& of_machines);
 // Other rows of several machines, the largest first. Merges rows of equal path and device, from a machine that was
 // recorded several times.
-std::vector<ReportRow> merge_rows(std::vector<std::vector<ReportRow>> of_machines);
+std::vector<ReportRow> merge_machine_rows(std::vector<std::vector<ReportRow>> of_machines);
 
 }  // namespace joulemap::attribution

@@ -23,7 +23,7 @@ ReportRow layer(double energy_j, double waiting_j) {
 }
 
 TEST(MergedRows, AddWaitingAndCausesAsWellAsEnergy) {
-  const std::vector<ReportRow> rows = merge_rows({{layer(10, 5)}, {layer(20, 7)}});
+  const std::vector<ReportRow> rows = merge_machine_rows({{layer(10, 5)}, {layer(20, 7)}});
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].energy_j, 30);
   EXPECT_EQ(rows[0].waiting_j, 12);
@@ -37,7 +37,7 @@ TEST(MergedRows, AddWaitingAndCausesAsWellAsEnergy) {
 TEST(MergedRows, WaitingThatIsUnknownInOneRecordingIsUnknownInTheSum) {
   ReportRow unknown = layer(20, 7);
   unknown.waiting_j.reset();
-  EXPECT_EQ(merge_rows({{layer(10, 5)}, {unknown}})[0].waiting_j, std::nullopt);
+  EXPECT_EQ(merge_machine_rows({{layer(10, 5)}, {unknown}})[0].waiting_j, std::nullopt);
 }
 
 std::string evaluation_flags(std::vector<StepOrEpochMark> steps, const std::vector<EvaluationMark>& evaluations) {
@@ -59,7 +59,7 @@ TEST(EvaluationSteps, AreTheLastOnesThatBeganBeforeTheMark) {
 TEST(EvaluationSteps, HaveRowsOfTheirOwnButNoTimesAmongTheSteps) {
   std::vector<StepOrEpochMark> steps{{10, 0}, {20, 1}, {30, 2}};
   mark_evaluation_steps(steps, std::vector<EvaluationMark>{{30, 1}});
-  EXPECT_EQ(mark_times_ns(steps), (std::vector<std::int64_t>{10, 30}));
+  EXPECT_EQ(training_mark_times_ns(steps), (std::vector<std::int64_t>{10, 30}));
   const TimeSpan span{0, 40};
   const LedgerResult result = step_rows("step", steps, {}, span, ProbeSpans(span));
   ASSERT_EQ(result.rows.size(), 3u);

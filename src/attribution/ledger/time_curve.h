@@ -16,7 +16,7 @@ namespace joulemap::attribution {
 // Cumulative CPU seconds at the time of a reading.
 struct CpuTimePoint {
   std::int64_t time_ns = 0;
-  double used_s = 0;
+  double used_cpu_s = 0;
 };
 
 class TimeCurve {

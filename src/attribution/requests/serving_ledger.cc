@@ -19,7 +19,7 @@ bool has_computed_tokens(const StepRequest& entry) {
   return entry.prompt_tokens > 0 || entry.decoded_tokens > 0 || entry.rejected_tokens > 0;
 }
 
-double computed_tokens(const StepRequest& entry) {
+double count_computed_tokens(const StepRequest& entry) {
   return double{1} * entry.prompt_tokens + entry.decoded_tokens + entry.rejected_tokens;
 }
 
@@ -141,7 +141,7 @@ void ServingLedger::observe_steps(std::uint32_t source, const EngineSteps& batch
     partial_step_.begin_ns = std::min(partial_step_.begin_ns, begin_ns);
     partial_step_.end_ns = std::max(partial_step_.end_ns, step.end_ns);
     for (std::size_t i = 0; i < kStepTermCount; ++i) partial_step_.terms[i] += terms[i];
-    if (++partial_step_count_ < steps_per_observed_) return;
+    if (++partial_step_count_ < steps_per_observed_step_) return;
     observed_steps_.push_back(partial_step_);
     partial_step_count_ = 0;
     if (observed_steps_.size() >= kMaxObservedSteps) merge_observed_steps();
@@ -158,7 +158,7 @@ void ServingLedger::merge_observed_steps() {
     observed_steps_[i / 2] = merged;
   }
   observed_steps_.resize(observed_steps_.size() / 2);
-  steps_per_observed_ *= 2;
+  steps_per_observed_step_ *= 2;
 }
 
 // The steady state: from the first to the last step that decodes at least half as many tokens as the median decoding
@@ -218,10 +218,10 @@ void ServingLedger::register_request(Engine& engine, const EngineRequest& given)
   if (!engine.active_request_numbers.contains(given.number)) return;
   engine.request_index_by_number.insert_or_assign(given.number, static_cast<std::uint32_t>(requests_.size()));
   Request& request = requests_.emplace_back();
-  if (listed_.size() >= max_listed_requests_) return;
-  if (!engine.id_hashes.insert(std::hash<std::string>()(given.id)).second) ++repeated_id_count_;
-  request.listed_index = static_cast<std::uint32_t>(listed_.size());
-  ListedRequest& listed = listed_.emplace_back();
+  if (listed_requests_.size() >= max_listed_requests_) return;
+  if (!engine.listed_id_hashes.insert(std::hash<std::string>()(given.id)).second) ++repeated_id_count_;
+  request.listed_index = static_cast<std::uint32_t>(listed_requests_.size());
+  ListedRequest& listed = listed_requests_.emplace_back();
   listed.sums.id = given.id;
   listed.sums.tenant = given.tenant;
   listed.sums.model = given.model;
@@ -240,7 +240,7 @@ ServingLedger::Request* ServingLedger::find_request(Engine& engine, std::uint32_
 }
 
 ServingLedger::ListedRequest* ServingLedger::find_listed_request(const Request& request) {
-  return request.listed_index == kUnlisted ? nullptr : &listed_[request.listed_index];
+  return request.listed_index == kUnlistedIndex ? nullptr : &listed_requests_[request.listed_index];
 }
 
 void ServingLedger::add(std::uint32_t source, const EngineSteps& batch) {
@@ -257,7 +257,7 @@ ServingLedger::StepEnergies ServingLedger::compute_step_energies(std::int64_t be
   for (const StepRequest& entry : entries) {
     if (!has_computed_tokens(entry)) continue;
     add_scaled_terms(terms, request_step_terms(entry));
-    found.tokens += computed_tokens(entry);
+    found.tokens += count_computed_tokens(entry);
     found.requests += 1;
     found.prompts += entry.prompt_tokens > 0 ? 1 : 0;
   }
@@ -304,9 +304,9 @@ void ServingLedger::add_tokens(Request& request, const StepRequest& entry, StepE
   step.prompt_tokens += entry.prompt_tokens - recomputed;
   step.output_tokens += entry.decoded_tokens;
   step.decoded_tokens += entry.decoded_tokens - (entry.prompt_tokens > 0 && entry.decoded_tokens > 0 ? 1 : 0);
-  sums_.cached_tokens += entry.cached_tokens;
-  sums_.rejected_tokens += entry.rejected_tokens;
-  sums_.recomputed_tokens += recomputed;
+  serving_result_.cached_tokens += entry.cached_tokens;
+  serving_result_.rejected_tokens += entry.rejected_tokens;
+  serving_result_.recomputed_tokens += recomputed;
   if (ListedRequest* const listed = find_listed_request(request)) {
     ServedRequest& sums = listed->sums;
     if (!request.has_begun) sums.begin_s = seconds(step.begin_ns - command_.begin_ns);
@@ -348,11 +348,11 @@ void ServingLedger::add_energy(Request& request, const StepRequest& entry, StepE
   const double recomputed_j = recomputed > 0 ? prefill_j * recomputed / entry.prompt_tokens : 0;
   request.rejected_j += rejected_j;
   request.recomputed_j += recomputed_j;
-  sums_.wasted_rejected_j += rejected_j;
-  sums_.wasted_preempted_j += recomputed_j;
+  serving_result_.wasted_rejected_j += rejected_j;
+  serving_result_.wasted_preempted_j += recomputed_j;
   const double before = std::max(double{1} * entry.context_tokens - entry.prompt_tokens, 0.0);
-  sums_.cached_j += step.scale * model_.coefficients[kPromptAttentionTerm] * entry.prompt_tokens *
-                    std::min(static_cast<double>(request.cached_tokens), before);
+  serving_result_.cached_j += step.scale * model_.coefficients[kPromptAttentionTerm] * entry.prompt_tokens *
+                              std::min(static_cast<double>(request.cached_tokens), before);
   const double cached = entry.cached_tokens;
   saved_amounts_[kPromptTerm] += step.scale * cached;
   saved_amounts_[kPromptAttentionTerm] += step.scale * cached * cached / 2;
@@ -360,7 +360,7 @@ void ServingLedger::add_energy(Request& request, const StepRequest& entry, StepE
   if (listed == nullptr) return;
   ServedRequest& sums = listed->sums;
   sums.shares.shapley_j += prefill_j + decode_j;
-  sums.shares.token_j += step.tokens > 0 ? step.energy_j * computed_tokens(entry) / step.tokens : 0;
+  sums.shares.token_j += step.tokens > 0 ? step.energy_j * count_computed_tokens(entry) / step.tokens : 0;
   sums.shares.time_j += step.energy_j / step.requests;
   sums.shares.saved_without_request_j +=
       variable_j + (step.requests == 1 ? step.fixed_j : 0) + (step.prompts == 1 ? prompt_fixed_j : 0);
@@ -399,21 +399,21 @@ void ServingLedger::add_avoidable_fixed_terms(Engine& engine, std::span<const St
 
 void ServingLedger::add_step_sums(const StepEnergies& step) {
   const double time_s = seconds(step.end_ns - step.begin_ns);
-  ++sums_.steps;
-  sums_.busy_s += time_s;
-  sums_.prompt_tokens += step.prompt_tokens;
-  sums_.output_tokens += step.output_tokens;
-  sums_.decoded_tokens += step.decoded_tokens;
+  ++serving_result_.steps;
+  serving_result_.busy_s += time_s;
+  serving_result_.prompt_tokens += step.prompt_tokens;
+  serving_result_.output_tokens += step.output_tokens;
+  serving_result_.decoded_tokens += step.decoded_tokens;
   steps_j_ += step.energy_j;
-  sums_.fixed_j += step.fixed_j + step.prompt_fixed_j;
+  serving_result_.fixed_j += step.fixed_j + step.prompt_fixed_j;
   const bool is_steady = steady_span_ && step.begin_ns >= steady_span_->begin_ns && step.end_ns <= steady_span_->end_ns;
-  ServingPhase& phase = is_steady ? sums_.steady_phase : sums_.ramp_phases;
+  ServingPhase& phase = is_steady ? serving_result_.steady_phase : serving_result_.ramp_phases;
   phase.time_s += time_s;
   phase.energy_j += step.energy_j;
   phase.prompt_tokens += step.prompt_tokens;
   phase.output_tokens += step.output_tokens;
   const std::uint64_t from = length_range_begin(static_cast<std::uint64_t>(step.requests));
-  BatchSizeEnergy& batch = batches_[from];
+  BatchSizeEnergy& batch = batch_size_energies_[from];
   batch.from = from;
   batch.to = length_range_end(from);
   ++batch.steps;
@@ -489,7 +489,7 @@ void ServingLedger::finish_requests(ServingResult& result) {
 void ServingLedger::add_model(ServingResult& result) const {
   const auto coefficient = [&](StepTerm term) {
     const double value_j = model_.coefficients[term];
-    const double half_j = kNormalHalfWidth90 * std::sqrt(std::pow(model_.term_standard_error(term), 2) +
+    const double half_j = kNormalHalfWidth90 * std::sqrt(std::pow(model_.coefficient_standard_error(term), 2) +
                                                          std::pow(value_j * relative_uncertainty_, 2));
     return EnergyInterval{value_j, std::max(value_j - half_j, 0.0), value_j + half_j};
   };
@@ -536,7 +536,7 @@ void ServingLedger::add_notes(const ServingResult& result) {
 }
 
 ServingResult ServingLedger::finish() {
-  ServingResult result = std::move(sums_);
+  ServingResult result = std::move(serving_result_);
   result.has_energy = has_energy_;
   if (serving_span_) {
     result.begin_s = seconds(serving_span_->begin_ns - command_.begin_ns);
@@ -563,7 +563,7 @@ ServingResult ServingLedger::finish() {
     label.sums.avoidable_high_j = avoidable.high_j;
     if (!label.sums.name.empty()) result.labels.push_back(std::move(label.sums));
   }
-  for (auto& [from, batch] : batches_) {
+  for (auto& [from, batch] : batch_size_energies_) {
     batch.j_per_output_token = divide_by_count(batch.decode_j, batch.decoded_tokens);
     result.by_batch_size.push_back(batch);
   }

@@ -52,10 +52,10 @@ class ServingLedger {
     StepTerms amounts{};
     StepTerms avoidable_amounts{};
   };
-  static constexpr std::uint32_t kUnlisted = UINT32_MAX;
+  static constexpr std::uint32_t kUnlistedIndex = UINT32_MAX;
   // A request that steps inside the command worked on.
   struct Request {
-    std::uint32_t listed_index = kUnlisted;  // index of listed_
+    std::uint32_t listed_index = kUnlistedIndex;  // index of listed_requests_
     RequestStatus status = RequestStatus::unfinished;
     bool has_begun = false;
     bool is_clipped = false;                 // steps outside the command worked on it, too
@@ -77,8 +77,8 @@ class ServingLedger {
     StepExtents added_extents;
     std::unordered_set<std::uint32_t> active_request_numbers;  // of requests that steps inside the command worked on
     std::unordered_map<std::uint32_t, std::uint32_t>
-        request_index_by_number;                // index of requests_ by number, of active requests
-    std::unordered_set<std::size_t> id_hashes;  // of listed requests
+        request_index_by_number;                       // index of requests_ by number, of active requests
+    std::unordered_set<std::size_t> listed_id_hashes;  // of listed requests
   };
   // A step and what its requests share.
   struct StepEnergies {
@@ -123,8 +123,8 @@ class ServingLedger {
   std::size_t max_listed_requests_;
   std::map<std::uint32_t, Engine> engines_;  // by source
   std::vector<ObservedStep> observed_steps_;
-  std::size_t steps_per_observed_ = 1;
-  ObservedStep partial_step_ = {};  // the next observed step, until it has steps_per_observed_ steps
+  std::size_t steps_per_observed_step_ = 1;
+  ObservedStep partial_step_ = {};  // the next observed step, until it has steps_per_observed_step_ steps
   std::size_t partial_step_count_ = 0;
   std::uint64_t step_count_ = 0;
   std::optional<TimeSpan> serving_span_;  // from the first to the last step
@@ -136,12 +136,12 @@ class ServingLedger {
   double command_j_ = 0;
 
   std::vector<Request> requests_;
-  std::vector<ListedRequest> listed_;
+  std::vector<ListedRequest> listed_requests_;
   std::uint64_t unlisted_request_count_ = 0;
   std::vector<Label> labels_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> label_index_;
-  std::map<std::uint64_t, BatchSizeEnergy> batches_;  // by lower end of the range
-  ServingResult sums_;
+  std::map<std::uint64_t, BatchSizeEnergy> batch_size_energies_;  // by lower end of the range
+  ServingResult serving_result_;
   StepTerms prefill_amounts_{};
   StepTerms decode_amounts_{};
   StepTerms saved_amounts_{};

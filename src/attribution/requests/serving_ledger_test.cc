@@ -257,7 +257,7 @@ TEST(ServingLedger, StepsHaveTheirEnergyAndRowsSumToIt) {
     EXPECT_NEAR(listed_j, steps_j, 1e-6 * sum_j);
     EXPECT_NEAR(tokens_j, steps_j, 1e-6 * sum_j);
     EXPECT_NEAR(times_j, steps_j, 1e-6 * sum_j);
-    for (const LedgerResult& rows : {request_rows(result), token_rows(result)}) {
+    for (const LedgerResult& rows : {make_request_rows(result), make_token_rows(result)}) {
       double rows_j = 0;
       for (const ReportRow& row : rows.rows) {
         rows_j += row.energy_j.value_or(0);
@@ -427,7 +427,7 @@ TEST(ServingLedger, WasteOfAbortedRequestsIsThatOfTheirOwnPhases) {
   const ServedRequest& aborted = result.listed_requests[1];
   EXPECT_NEAR(result.wasted_aborted_prefill_j, aborted.prefill_j, 1e-9 * aborted.prefill_j);
   EXPECT_NEAR(result.wasted_aborted_j, aborted.shares.shapley_j, 1e-9 * aborted.shares.shapley_j);
-  const LedgerResult rows = token_rows(result);
+  const LedgerResult rows = make_token_rows(result);
   const double useful_j = preempted.prefill_j - preempted.wasted_j;
   EXPECT_GT(useful_j, 0.05 * preempted.prefill_j);
   EXPECT_NEAR(*row_of(rows, "prefill").energy_j, useful_j, 1e-6 * useful_j);
@@ -494,7 +494,7 @@ TEST(ServingLedger, RequestsBeyondTheLimitAreSummedAndNotListed) {
   EXPECT_EQ(result.requests, 50u);
   EXPECT_EQ(result.finished, 50u);
   EXPECT_TRUE(notes.contains("requests_not_listed"));
-  const LedgerResult rows = request_rows(result);
+  const LedgerResult rows = make_request_rows(result);
   double rows_j = 0;
   for (const ReportRow& row : rows.rows) rows_j += row.energy_j.value_or(0);
   EXPECT_NEAR(rows_j, *rows.attributed_j, 1e-6 * *rows.attributed_j);
@@ -529,7 +529,7 @@ TEST(ServingLedger, TheLimitOfListedRequestsDoesNotChangeSums) {
        {&ServingResult::requests_j, &ServingResult::wasted_preempted_j, &ServingResult::wasted_aborted_j,
         &ServingResult::wasted_aborted_prefill_j, &ServingResult::wasted_rejected_j})
     EXPECT_NEAR(few.*member, all.*member, 1e-9 * all.requests_j);
-  const LedgerResult rows = token_rows(few);
+  const LedgerResult rows = make_token_rows(few);
   EXPECT_NEAR(sum_of_rows_j(rows), *rows.attributed_j, 1e-9 * *rows.attributed_j);
 }
 
@@ -582,7 +582,7 @@ TEST(ServingLedger, EachRequestHasARowOfItsOwn) {
                                         {3, 10, 0, 1, 0, 10, kRequestFinished}});
   Diagnostics notes;
   std::vector<std::vector<std::string>> paths;
-  for (const ReportRow& row : request_rows(analyse(run, &notes)).rows) paths.push_back(row.path);
+  for (const ReportRow& row : make_request_rows(analyse(run, &notes)).rows) paths.push_back(row.path);
   const std::vector<std::vector<std::string>> expected = {{"t", "x"}, {"t", "x (2)"}, {"t", "x (2) (2)"}, {"u", "x"}};
   EXPECT_EQ(paths, expected);
   ASSERT_TRUE(notes.contains("request_ids_repeated"));
@@ -595,7 +595,7 @@ TEST(ServingLedger, EnginesMayUseTheSameIds) {
   EXPECT_FALSE(notes.contains("request_ids_repeated"));
   EXPECT_EQ(result.requests, 80u);
   std::set<std::vector<std::string>> paths;
-  for (const ReportRow& row : request_rows(result).rows) paths.insert(row.path);
+  for (const ReportRow& row : make_request_rows(result).rows) paths.insert(row.path);
   EXPECT_EQ(paths.size(), 80u);
 }
 
@@ -633,7 +633,7 @@ TEST(ServingLedger, WithoutEnergyTokensAreCounted) {
   const ServingResult result = ledger.finish();
   EXPECT_FALSE(result.has_energy);
   EXPECT_GT(result.output_tokens, 0u);
-  for (const ReportRow& row : request_rows(result).rows) EXPECT_FALSE(row.energy_j);
+  for (const ReportRow& row : make_request_rows(result).rows) EXPECT_FALSE(row.energy_j);
 }
 
 TEST(ServingLedger, ARunTooShortForAFitFollowsTheDurationOfSteps) {
@@ -641,7 +641,7 @@ TEST(ServingLedger, ARunTooShortForAFitFollowsTheDurationOfSteps) {
   Diagnostics notes;
   const ServingResult result = analyse(run, &notes);
   EXPECT_TRUE(notes.contains("serving_too_short"));
-  EXPECT_EQ(request_rows(result).rows[0].basis, "time-share");
+  EXPECT_EQ(make_request_rows(result).rows[0].basis, "time-share");
   EXPECT_GT(result.requests_j, 0);
 }
 

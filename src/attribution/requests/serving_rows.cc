@@ -28,7 +28,7 @@ void set_energy_totals(LedgerResult& result, const ServingResult& serving) {
   }
 }
 
-std::string serving_basis_text(const ServingResult& serving) {
+std::string serving_basis_name(const ServingResult& serving) {
   return serving.model.is_regressed ? "regressed" : "time-share";
 }
 
@@ -42,7 +42,7 @@ ReportRow make_serving_row(std::vector<std::string> path, std::uint64_t count, d
 }
 
 void set_row_energy(ReportRow& row, const ServingResult& serving, const EnergyInterval& energy) {
-  row.basis = serving_basis_text(serving);
+  row.basis = serving_basis_name(serving);
   if (!serving.has_energy) return;
   row.energy_j = energy.energy_j;
   row.low_j = energy.low_j;
@@ -54,21 +54,21 @@ void set_row_energy(ReportRow& row, const ServingResult& serving, const EnergyIn
 class UniqueRequestNames {
  public:
   std::string add(const std::string& tenant, const std::string& id) {
-    std::uint64_t& uses = uses_[tenant + '\0' + id];
+    std::uint64_t& uses = use_counts_[tenant + '\0' + id];
     std::string name = id;
     while (++uses > 1) {
       name = fmt::format("{} ({})", id, uses);
-      if (uses_.try_emplace(tenant + '\0' + name, 1).second) break;
+      if (use_counts_.try_emplace(tenant + '\0' + name, 1).second) break;
     }
     return name;
   }
 
  private:
-  std::unordered_map<std::string, std::uint64_t> uses_;  // by tenant and name
+  std::unordered_map<std::string, std::uint64_t> use_counts_;  // by tenant and name
 };
 
 // Without `wasted_j`. Rounding must not leave energy below zero.
-EnergyInterval without_waste(const EnergyInterval& energy, double wasted_j) {
+EnergyInterval subtract_waste(const EnergyInterval& energy, double wasted_j) {
   constexpr double kRounding = 1e-9;
   const double left_j = energy.energy_j - wasted_j;
   return {std::abs(left_j) <= kRounding * energy.energy_j ? 0 : left_j, std::max(energy.low_j - wasted_j, 0.0),
@@ -77,7 +77,7 @@ EnergyInterval without_waste(const EnergyInterval& energy, double wasted_j) {
 
 }  // namespace
 
-LedgerResult request_rows(const ServingResult& serving) {
+LedgerResult make_request_rows(const ServingResult& serving) {
   LedgerResult result;
   UniqueRequestNames names;
   double listed_j = 0;
@@ -95,7 +95,7 @@ LedgerResult request_rows(const ServingResult& serving) {
   if (serving.requests > serving.listed_requests.size()) {
     ReportRow row =
         make_serving_row({names.add("", "requests not listed")}, serving.requests - serving.listed_requests.size(), 0);
-    row.basis = serving_basis_text(serving);
+    row.basis = serving_basis_name(serving);
     if (serving.has_energy) row.energy_j = unlisted_j;
     result.rows.push_back(std::move(row));
   }
@@ -103,7 +103,7 @@ LedgerResult request_rows(const ServingResult& serving) {
   return result;
 }
 
-LedgerResult token_rows(const ServingResult& serving) {
+LedgerResult make_token_rows(const ServingResult& serving) {
   LedgerResult result;
   const double steps_j = serving.prefill.energy_j + serving.decode.energy_j;
   const auto add = [&](std::vector<std::string> path, std::uint64_t count, const EnergyInterval& energy) {
@@ -114,12 +114,12 @@ LedgerResult token_rows(const ServingResult& serving) {
   };
   // Waste was computed in prefill and decode. Without it they are the energy of useful tokens.
   const double wasted_prefill_j = serving.wasted_preempted_j + serving.wasted_aborted_prefill_j;
-  add({"prefill"}, serving.prompt_tokens, without_waste(serving.prefill, wasted_prefill_j));
-  add({"decode"}, serving.output_tokens, without_waste(serving.decode, serving.wasted_j() - wasted_prefill_j));
+  add({"prefill"}, serving.prompt_tokens, subtract_waste(serving.prefill, wasted_prefill_j));
+  add({"decode"}, serving.output_tokens, subtract_waste(serving.decode, serving.wasted_j() - wasted_prefill_j));
   const auto add_waste = [&](const char* cause, double wasted_j, std::uint64_t count) {
     if (wasted_j <= 0) return;
     ReportRow row = make_serving_row({"waste", cause}, count, steps_j > 0 ? serving.busy_s * wasted_j / steps_j : 0);
-    row.basis = serving_basis_text(serving);
+    row.basis = serving_basis_name(serving);
     row.energy_j = wasted_j;
     result.rows.push_back(std::move(row));
   };

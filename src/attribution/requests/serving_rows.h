@@ -9,7 +9,7 @@
 
 namespace joulemap::attribution {
 
-LedgerResult request_rows(const ServingResult& serving);
-LedgerResult token_rows(const ServingResult& serving);
+LedgerResult make_request_rows(const ServingResult& serving);
+LedgerResult make_token_rows(const ServingResult& serving);
 
 }  // namespace joulemap::attribution

@@ -15,28 +15,28 @@ namespace {
 using statistics::NormalEquations;
 using statistics::Prior;
 
-constexpr std::size_t kIdleIndex = kStepTermCount;  // index of idle power among the unknowns
-constexpr std::size_t kUnknownCount = kStepTermCount + 1;
-using ValuePerUnknown = std::array<double, kUnknownCount>;
+constexpr std::size_t kIdlePowerIndex = kStepTermCount;  // index of idle power among the unknowns
+constexpr std::size_t kRegressionUnknownCount = kStepTermCount + 1;
+using ValuePerUnknown = std::array<double, kRegressionUnknownCount>;
 
 // Shorter intervals have more edge error than information.
-constexpr std::int64_t kMinInterval_ns = 20 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kDefaultInterval_ns = 100 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMinEnergyInterval_ns = 20 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kDefaultEnergyInterval_ns = 100 * kNanosecondsPerMillisecond;
 constexpr std::size_t kMaxEnergyIntervals = 20'000;
 constexpr std::size_t kMinObservations = 12;
 
-constexpr double kHuberThreshold = 2;
-constexpr int kRobustRounds = 3;
+constexpr double kStepFitHuberThreshold = 2;
+constexpr int kStepFitReweightingRounds = 3;
 // Standard deviation of the ratio of a coefficient to its prior. Power differs between phases: on an H200, decoding
 // uses half the power of prefill.
-constexpr double kCoefficientPriorSpread = 0.7;
-// Prior of idle power as a fraction of the mean power in steps, and its spread.
+constexpr double kCoefficientPriorRelativeSd = 0.7;
+// Prior of idle power as a fraction of the mean power in steps, and its sd.
 constexpr double kPriorIdlePowerFraction = 0.3;
-constexpr double kPriorIdlePowerSpread = 1;
-// Scale and spread of a coefficient whose prior is 0, as a fraction of all energy.
-constexpr double kZeroPriorShare = 0.02;
-constexpr double kZeroPriorSpread = 5;
-constexpr double kWeakPrecision = 1e-6;
+constexpr double kPriorIdlePowerRelativeSd = 1;
+// Scale and sd of a coefficient whose prior is 0, as a fraction of all energy.
+constexpr double kZeroPriorEnergyFraction = 0.02;
+constexpr double kZeroPriorRelativeSd = 5;
+constexpr double kWeakPriorPrecision = 1e-6;
 // Sums of residuals over blocks show their autocorrelation: kResidualBlockCount blocks, each of at least
 // kMinObservationsPerBlock observations.
 constexpr std::size_t kResidualBlockCount = 32;
@@ -55,16 +55,16 @@ struct EnergyObservation {
   double length_s() const { return seconds(end_ns - begin_ns); }
 };
 
-std::vector<std::int64_t> interval_edges(std::span<const std::int64_t> updates_ns, std::int64_t begin_ns,
-                                         std::int64_t end_ns) {
+std::vector<std::int64_t> choose_interval_edges(std::span<const std::int64_t> updates_ns, std::int64_t begin_ns,
+                                                std::int64_t end_ns) {
   const std::int64_t shortest_ns =
-      std::max(kMinInterval_ns, (end_ns - begin_ns) / static_cast<std::int64_t>(kMaxEnergyIntervals));
+      std::max(kMinEnergyInterval_ns, (end_ns - begin_ns) / static_cast<std::int64_t>(kMaxEnergyIntervals));
   std::vector<std::int64_t> edges = {begin_ns};
   for (const std::int64_t time_ns : updates_ns) {
     if (time_ns - edges.back() >= shortest_ns && end_ns - time_ns >= shortest_ns) edges.push_back(time_ns);
   }
   if (updates_ns.empty()) {
-    const std::int64_t step_ns = std::max(kDefaultInterval_ns, shortest_ns);
+    const std::int64_t step_ns = std::max(kDefaultEnergyInterval_ns, shortest_ns);
     while (end_ns - edges.back() >= 2 * step_ns) edges.push_back(edges.back() + step_ns);
   }
   edges.push_back(end_ns);
@@ -74,7 +74,7 @@ std::vector<std::int64_t> interval_edges(std::span<const std::int64_t> updates_n
 using Observations = std::vector<EnergyObservation>;
 
 // The first observation that ends after `time_ns`.
-Observations::iterator find_observation(Observations& all, std::int64_t time_ns) {
+Observations::iterator find_observation_ending_after(Observations& all, std::int64_t time_ns) {
   return std::upper_bound(all.begin(), all.end(), time_ns,
                           [](std::int64_t at_ns, const EnergyObservation& one) { return at_ns < one.end_ns; });
 }
@@ -101,8 +101,8 @@ class CoveringStepTerms {
       rate_changes_[first].rates[i] += double{terms[i]} / length_s;
       rate_changes_[last].rates[i] -= double{terms[i]} / length_s;
     }
-    ++rate_changes_[first].begin_count;
-    ++rate_changes_[last].end_count;
+    ++rate_changes_[first].started_step_count;
+    ++rate_changes_[last].ended_step_count;
   }
 
   void add_terms_to_observations(Observations& all) const {
@@ -110,7 +110,7 @@ class CoveringStepTerms {
     std::size_t running = 0;
     for (std::size_t k = 0; k < all.size(); ++k) {
       const RateChange& change = rate_changes_[k];
-      running += change.begin_count - change.end_count;
+      running += change.started_step_count - change.ended_step_count;
       add_scaled_terms(rates, change.rates);
       if (running == 0) rates = {};  // differences leave rounding errors
       for (std::size_t i = 0; i < kStepTermCount; ++i) all[k].amounts[i] += std::max(rates[i], 0.0) * all[k].length_s();
@@ -120,8 +120,8 @@ class CoveringStepTerms {
  private:
   struct RateChange {
     StepTerms rates{};  // amounts per second
-    std::size_t begin_count = 0;
-    std::size_t end_count = 0;
+    std::size_t started_step_count = 0;
+    std::size_t ended_step_count = 0;
   };
   std::vector<RateChange> rate_changes_;
 };
@@ -139,8 +139,8 @@ Observations make_observations(std::span<const ObservedStep> steps, std::span<co
     const auto add_terms = [&](EnergyObservation& one, double overlap_s) {
       for (std::size_t i = 0; i < kStepTermCount; ++i) one.amounts[i] += double{step.terms[i]} * overlap_s / length_s;
     };
-    const auto first = find_observation(all, step.begin_ns);
-    const auto last = find_observation(all, step.end_ns);  // contains the end, or follows it
+    const auto first = find_observation_ending_after(all, step.begin_ns);
+    const auto last = find_observation_ending_after(all, step.end_ns);  // contains the end, or follows it
     if (last - first > 1) {
       for_each_overlap(first, first + 1, step.begin_ns, step.end_ns, add_terms);
       for_each_overlap(last, all.end(), step.begin_ns, step.end_ns, add_terms);
@@ -151,13 +151,13 @@ Observations make_observations(std::span<const ObservedStep> steps, std::span<co
     }
     const std::int64_t uncovered_ns = std::max(step.begin_ns, covered_until_ns);
     if (uncovered_ns < step.end_ns) {
-      for_each_overlap(find_observation(all, uncovered_ns), all.end(), uncovered_ns, step.end_ns,
+      for_each_overlap(find_observation_ending_after(all, uncovered_ns), all.end(), uncovered_ns, step.end_ns,
                        [](EnergyObservation& one, double overlap_s) { one.covered_s += overlap_s; });
     }
     covered_until_ns = std::max(covered_until_ns, step.end_ns);
   }
   whole.add_terms_to_observations(all);
-  for (EnergyObservation& one : all) one.amounts[kIdleIndex] = std::max(one.length_s() - one.covered_s, 0.0);
+  for (EnergyObservation& one : all) one.amounts[kIdlePowerIndex] = std::max(one.length_s() - one.covered_s, 0.0);
   return all;
 }
 
@@ -182,7 +182,7 @@ StepTerms fit_step_time_coefficients(std::span<const ObservedStep> steps) {
   const std::vector<Prior> priors(kStepTermCount, {0, 1e-6 * static_cast<double>(steps.size())});
   std::vector<double> x(kStepTermCount, 0);
   double noise_s = 0;
-  for (int round = 0; round < kRobustRounds; ++round) {
+  for (int round = 0; round < kStepFitReweightingRounds; ++round) {
     NormalEquations sums(kStepTermCount);
     for (const ObservedStep& step : steps) {
       const StepTerms row = row_of(step);
@@ -190,7 +190,7 @@ StepTerms fit_step_time_coefficients(std::span<const ObservedStep> steps) {
       double predicted_s = 0;
       for (std::size_t i = 0; i < kStepTermCount; ++i) predicted_s += row[i] * x[i];
       const double weight =
-          noise_s > 0 ? statistics::huber_weight((time_s - predicted_s) / noise_s, kHuberThreshold) : 1;
+          noise_s > 0 ? statistics::huber_weight((time_s - predicted_s) / noise_s, kStepFitHuberThreshold) : 1;
       sums.add_observation(row, time_s, weight);
     }
     x = statistics::nonnegative_least_squares(sums, priors).x;
@@ -210,13 +210,13 @@ StepTerms fit_step_time_coefficients(std::span<const ObservedStep> steps) {
   return coefficients;
 }
 
-// The unknowns are fitted as multiples of `unit`, near `value` with standard deviation `spread`.
+// The unknowns are fitted as multiples of `unit`, near `value` with standard deviation `sd`.
 struct ScaledPrior {
   double unit = 0;
   double value = 1;
-  double spread = 1;
+  double sd = 1;
 };
-using ScaledPriors = std::array<ScaledPrior, kUnknownCount>;
+using ScaledPriors = std::array<ScaledPrior, kRegressionUnknownCount>;
 
 ScaledPriors make_coefficient_priors(std::span<const ObservedStep> steps,
                                      std::span<const EnergyObservation> observations) {
@@ -224,20 +224,20 @@ ScaledPriors make_coefficient_priors(std::span<const ObservedStep> steps,
   double energy_j = 0;
   double covered_s = 0;
   for (const EnergyObservation& one : observations) {
-    for (std::size_t i = 0; i < kUnknownCount; ++i) totals[i] += one.amounts[i];
+    for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) totals[i] += one.amounts[i];
     energy_j += one.energy_j;
     covered_s += one.covered_s;
   }
-  const double mean_w = energy_j / (covered_s + kPriorIdlePowerFraction * totals[kIdleIndex]);
+  const double mean_w = energy_j / (covered_s + kPriorIdlePowerFraction * totals[kIdlePowerIndex]);
   const StepTerms times = fit_step_time_coefficients(steps);
   ScaledPriors priors;
   for (std::size_t i = 0; i < kStepTermCount; ++i) {
     if (totals[i] <= 0) continue;
-    priors[i] = {mean_w * times[i], 1, kCoefficientPriorSpread};
-    const double smallest = kZeroPriorShare * energy_j / totals[i];
-    if (priors[i].unit < smallest) priors[i] = {smallest, priors[i].unit / smallest, kZeroPriorSpread};
+    priors[i] = {mean_w * times[i], 1, kCoefficientPriorRelativeSd};
+    const double smallest = kZeroPriorEnergyFraction * energy_j / totals[i];
+    if (priors[i].unit < smallest) priors[i] = {smallest, priors[i].unit / smallest, kZeroPriorRelativeSd};
   }
-  priors[kIdleIndex] = {kPriorIdlePowerFraction * mean_w, 1, kPriorIdlePowerSpread};
+  priors[kIdlePowerIndex] = {kPriorIdlePowerFraction * mean_w, 1, kPriorIdlePowerRelativeSd};
   return priors;
 }
 
@@ -250,14 +250,15 @@ struct StepEnergyFit {
 // An observation divided by the square root of its length: the variance of energy grows with time.
 ValuePerUnknown scaled_amounts(const EnergyObservation& one, const ScaledPriors& priors) {
   ValuePerUnknown row{};
-  for (std::size_t i = 0; i < kUnknownCount; ++i) row[i] = one.amounts[i] * priors[i].unit / std::sqrt(one.length_s());
+  for (std::size_t i = 0; i < kRegressionUnknownCount; ++i)
+    row[i] = one.amounts[i] * priors[i].unit / std::sqrt(one.length_s());
   return row;
 }
 
-double scaled_residual_j(const EnergyObservation& one, const ScaledPriors& priors,
-                         const std::vector<double>& scaled_coefficients) {
+double scaled_residual(const EnergyObservation& one, const ScaledPriors& priors,
+                       const std::vector<double>& scaled_coefficients) {
   double predicted_j = 0;
-  for (std::size_t i = 0; i < kUnknownCount; ++i)
+  for (std::size_t i = 0; i < kRegressionUnknownCount; ++i)
     predicted_j += one.amounts[i] * priors[i].unit * scaled_coefficients[i];
   return (one.energy_j - predicted_j) / std::sqrt(one.length_s());
 }
@@ -265,64 +266,67 @@ double scaled_residual_j(const EnergyObservation& one, const ScaledPriors& prior
 // Covariance of the unknowns from the residuals themselves, in blocks (a sandwich estimate): an error of the model that
 // lasts as long as the mixture of requests counts as often as the mixture changes, not as often as energy is read.
 // `inverse`: of the normal equations with priors.
-std::vector<double> blocked_covariance(std::span<const EnergyObservation> observations, const ScaledPriors& priors,
-                                       std::span<const double> weighted_residuals, std::span<const double> inverse) {
+std::vector<double> block_sandwich_covariance(std::span<const EnergyObservation> observations,
+                                              const ScaledPriors& priors, std::span<const double> weighted_residuals,
+                                              std::span<const double> inverse) {
   const std::size_t length =
       std::max(kMinObservationsPerBlock, (observations.size() + kResidualBlockCount - 1) / kResidualBlockCount);
-  std::vector<double> covariance(kUnknownCount * kUnknownCount, 0);
+  std::vector<double> covariance(kRegressionUnknownCount * kRegressionUnknownCount, 0);
   double blocks = 0;
   for (std::size_t begin = 0; begin < observations.size(); begin += length, ++blocks) {
     ValuePerUnknown score{};
     for (std::size_t k = begin; k < std::min(begin + length, observations.size()); ++k) {
       const ValuePerUnknown row = scaled_amounts(observations[k], priors);
-      for (std::size_t i = 0; i < kUnknownCount; ++i) score[i] += weighted_residuals[k] * row[i];
+      for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) score[i] += weighted_residuals[k] * row[i];
     }
     ValuePerUnknown change{};  // of the unknowns, by this block
-    for (std::size_t i = 0; i < kUnknownCount; ++i) {
-      for (std::size_t k = 0; k < kUnknownCount; ++k) change[i] += inverse[i * kUnknownCount + k] * score[k];
+    for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) {
+      for (std::size_t k = 0; k < kRegressionUnknownCount; ++k)
+        change[i] += inverse[i * kRegressionUnknownCount + k] * score[k];
     }
-    for (std::size_t i = 0; i < kUnknownCount; ++i) {
-      for (std::size_t k = 0; k < kUnknownCount; ++k) covariance[i * kUnknownCount + k] += change[i] * change[k];
+    for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) {
+      for (std::size_t k = 0; k < kRegressionUnknownCount; ++k)
+        covariance[i * kRegressionUnknownCount + k] += change[i] * change[k];
     }
   }
-  const double freedom = blocks / std::max(blocks - static_cast<double>(kUnknownCount), 1.0);
+  const double freedom = blocks / std::max(blocks - static_cast<double>(kRegressionUnknownCount), 1.0);
   for (double& value : covariance) value *= freedom;
   return covariance;
 }
 
 StepEnergyFit fit_step_energy(std::span<const EnergyObservation> observations, const ScaledPriors& scaled) {
   StepEnergyFit fit;
-  fit.scaled_coefficients.assign(kUnknownCount, 0);
-  for (std::size_t i = 0; i < kUnknownCount; ++i) fit.scaled_coefficients[i] = scaled[i].value;
+  fit.scaled_coefficients.assign(kRegressionUnknownCount, 0);
+  for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) fit.scaled_coefficients[i] = scaled[i].value;
   std::vector<double> residuals(observations.size());
   const auto set_residuals = [&] {
     for (std::size_t k = 0; k < observations.size(); ++k)
-      residuals[k] = scaled_residual_j(observations[k], scaled, fit.scaled_coefficients);
+      residuals[k] = scaled_residual(observations[k], scaled, fit.scaled_coefficients);
     fit.noise = std::max(robust_standard_deviation(residuals), 1e-9);
   };
   set_residuals();
-  std::vector<Prior> priors(kUnknownCount);
-  NormalEquations sums(kUnknownCount);
-  for (int round = 0; round < kRobustRounds + 1; ++round) {
-    sums = NormalEquations(kUnknownCount);
+  std::vector<Prior> priors(kRegressionUnknownCount);
+  NormalEquations sums(kRegressionUnknownCount);
+  for (int round = 0; round < kStepFitReweightingRounds + 1; ++round) {
+    sums = NormalEquations(kRegressionUnknownCount);
     for (std::size_t k = 0; k < observations.size(); ++k) {
       const EnergyObservation& one = observations[k];
-      const double weight = round == 0 ? 1 : statistics::huber_weight(residuals[k] / fit.noise, kHuberThreshold);
+      const double weight = round == 0 ? 1 : statistics::huber_weight(residuals[k] / fit.noise, kStepFitHuberThreshold);
       sums.add_observation(scaled_amounts(one, scaled), one.energy_j / std::sqrt(one.length_s()), weight);
     }
-    for (std::size_t i = 0; i < kUnknownCount; ++i) {
-      const double relative = fit.noise / scaled[i].spread;
-      priors[i] = {scaled[i].value, round == 0 ? kWeakPrecision * (sums.gram(i, i) + 1) : relative * relative};
+    for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) {
+      const double relative = fit.noise / scaled[i].sd;
+      priors[i] = {scaled[i].value, round == 0 ? kWeakPriorPrecision * (sums.gram(i, i) + 1) : relative * relative};
     }
     fit.scaled_coefficients = statistics::nonnegative_least_squares(sums, priors).x;
     set_residuals();
   }
   const std::vector<double> inverse = statistics::unscaled_posterior_covariance(sums, priors);
-  for (double& residual : residuals) residual *= statistics::huber_weight(residual / fit.noise, kHuberThreshold);
-  fit.covariance = blocked_covariance(observations, scaled, residuals, inverse);
+  for (double& residual : residuals) residual *= statistics::huber_weight(residual / fit.noise, kStepFitHuberThreshold);
+  fit.covariance = block_sandwich_covariance(observations, scaled, residuals, inverse);
   // Few blocks vary by chance. Independent residuals set the least variance.
   const auto count = static_cast<double>(observations.size());
-  const double freedom = count / std::max(count - static_cast<double>(kUnknownCount), 1.0);
+  const double freedom = count / std::max(count - static_cast<double>(kRegressionUnknownCount), 1.0);
   for (std::size_t i = 0; i < fit.covariance.size(); ++i)
     fit.covariance[i] += fit.noise * fit.noise * freedom * inverse[i];
   return fit;
@@ -346,22 +350,22 @@ double FittedStepModel::deviation_variance_j2(double energy_j, double all_energy
   return deviation_variance_per_joule_j * energy_j * std::clamp(1 - energy_j / all_energy_j, 0.0, 1.0);
 }
 
-double FittedStepModel::term_standard_error(StepTerm term) const {
-  return covariance_.empty() ? 0 : std::sqrt(std::max(covariance_[term * kUnknownCount + term], 0.0));
+double FittedStepModel::coefficient_standard_error(StepTerm term) const {
+  return covariance_.empty() ? 0 : std::sqrt(std::max(covariance_[term * kRegressionUnknownCount + term], 0.0));
 }
 
 double FittedStepModel::standard_error_j(const StepTerms& amounts) const {
   if (covariance_.empty()) return 0;
-  double total_j = totals_[kIdleIndex] * idle_w;
-  for (std::size_t i = 0; i < kStepTermCount; ++i) total_j += totals_[i] * coefficients[i];
+  double total_j = amount_totals_[kIdlePowerIndex] * idle_w;
+  for (std::size_t i = 0; i < kStepTermCount; ++i) total_j += amount_totals_[i] * coefficients[i];
   const double share = total_j > 0 ? dot_product(amounts, coefficients) / total_j : 0;
   ValuePerUnknown gradient{};
-  for (std::size_t i = 0; i < kUnknownCount; ++i)
-    gradient[i] = (i < kStepTermCount ? amounts[i] : 0) - share * totals_[i];
+  for (std::size_t i = 0; i < kRegressionUnknownCount; ++i)
+    gradient[i] = (i < kStepTermCount ? amounts[i] : 0) - share * amount_totals_[i];
   double variance = 0;
-  for (std::size_t i = 0; i < kUnknownCount; ++i) {
-    for (std::size_t k = 0; k < kUnknownCount; ++k)
-      variance += gradient[i] * gradient[k] * covariance_[i * kUnknownCount + k];
+  for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) {
+    for (std::size_t k = 0; k < kRegressionUnknownCount; ++k)
+      variance += gradient[i] * gradient[k] * covariance_[i * kRegressionUnknownCount + k];
   }
   return std::sqrt(std::max(variance, 0.0));
 }
@@ -373,26 +377,26 @@ FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const 
   if (steps.empty()) return model;
   std::ranges::sort(steps, {}, &ObservedStep::begin_ns);
   const std::int64_t end_ns = std::ranges::max(steps, {}, &ObservedStep::end_ns).end_ns;
-  model.edges_ns_ = interval_edges(edges_ns, steps.front().begin_ns, end_ns);
+  model.edges_ns_ = choose_interval_edges(edges_ns, steps.front().begin_ns, end_ns);
   const std::vector<EnergyObservation> observations = make_observations(steps, model.edges_ns_, energy_j);
   const ScaledPriors priors = make_coefficient_priors(steps, observations);
   model.observations = observations.size();
   model.is_regressed = observations.size() >= kMinObservations;
-  std::vector<double> scaled_coefficients(kUnknownCount);
-  for (std::size_t i = 0; i < kUnknownCount; ++i) scaled_coefficients[i] = priors[i].value;
-  model.covariance_.assign(kUnknownCount * kUnknownCount, 0);
+  std::vector<double> scaled_coefficients(kRegressionUnknownCount);
+  for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) scaled_coefficients[i] = priors[i].value;
+  model.covariance_.assign(kRegressionUnknownCount * kRegressionUnknownCount, 0);
   if (model.is_regressed) {
     StepEnergyFit fit = fit_step_energy(observations, priors);
     scaled_coefficients = std::move(fit.scaled_coefficients);
     model.covariance_ = std::move(fit.covariance);
   } else {
-    for (std::size_t i = 0; i < kUnknownCount; ++i)
-      model.covariance_[i * kUnknownCount + i] = priors[i].spread * priors[i].spread;
+    for (std::size_t i = 0; i < kRegressionUnknownCount; ++i)
+      model.covariance_[i * kRegressionUnknownCount + i] = priors[i].sd * priors[i].sd;
   }
-  for (std::size_t i = 0; i < kUnknownCount; ++i) {
-    (i == kIdleIndex ? model.idle_w : model.coefficients[i]) = scaled_coefficients[i] * priors[i].unit;
-    for (std::size_t k = 0; k < kUnknownCount; ++k)
-      model.covariance_[i * kUnknownCount + k] *= priors[i].unit * priors[k].unit;
+  for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) {
+    (i == kIdlePowerIndex ? model.idle_w : model.coefficients[i]) = scaled_coefficients[i] * priors[i].unit;
+    for (std::size_t k = 0; k < kRegressionUnknownCount; ++k)
+      model.covariance_[i * kRegressionUnknownCount + k] *= priors[i].unit * priors[k].unit;
   }
   double squares = 0;
   double integral = 0;
@@ -401,7 +405,7 @@ FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const 
   double deviation_j = 0;  // of the observations since the last sum
   double summed_s = 0;
   for (const EnergyObservation& one : observations) {
-    double modelled_j = one.amounts[kIdleIndex] * model.idle_w;
+    double modelled_j = one.amounts[kIdlePowerIndex] * model.idle_w;
     for (std::size_t i = 0; i < kStepTermCount; ++i) modelled_j += one.amounts[i] * model.coefficients[i];
     const double scale = modelled_j > 0 ? one.energy_j / modelled_j : 0;
     squares += modelled_j > 0 ? (scale - 1) * (scale - 1) : 0;
@@ -415,7 +419,7 @@ FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const 
       squared_deviations += deviation_j * deviation_j;
       deviation_j = summed_s = 0;
     }
-    for (std::size_t i = 0; i < kUnknownCount; ++i) model.totals_[i] += scale * one.amounts[i];
+    for (std::size_t i = 0; i < kRegressionUnknownCount; ++i) model.amount_totals_[i] += scale * one.amounts[i];
   }
   model.deviation_variance_per_joule_j =
       all_energy_j > 0 ? (squared_deviations + deviation_j * deviation_j) / all_energy_j : 0;

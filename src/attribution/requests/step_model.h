@@ -45,17 +45,17 @@ class FittedStepModel {
   // in proportion to the modelled energy, whereas each may belong to any of the requests that were active then.
   double deviation_variance_j2(double energy_j, double all_energy_j) const;
   // Standard deviation of one coefficient.
-  double term_standard_error(StepTerm term) const;
+  double coefficient_standard_error(StepTerm term) const;
 
  private:
   friend FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const std::int64_t> edges_ns,
                                         const EnergyFunction& energy_j);
-  static constexpr std::size_t kUnknownCount = kStepTermCount + 1;  // and idle power
+  static constexpr std::size_t kRegressionUnknownCount = kStepTermCount + 1;  // and idle power
 
   std::vector<std::int64_t> edges_ns_;
   std::vector<double> energy_scales_;          // of the interval after each edge
   std::vector<double> energy_scale_integral_;  // up to each edge, in s
-  std::array<double, kUnknownCount> totals_{};
+  std::array<double, kRegressionUnknownCount> amount_totals_{};
   std::vector<double> covariance_;  // of the unknowns, row by row
 };
 

@@ -17,7 +17,7 @@ BufferPool::BufferPool() {
   lent_buffers_.reserve(kMaxBuffers);
 }
 
-std::uint8_t* BufferPool::lend_buffer(const LoanInfo& loan) {
+std::uint8_t* BufferPool::lend_buffer(const BufferLoan& loan) {
   const std::lock_guard hold(lock_);
   if (lent_buffers_.size() >= kMaxBuffers) return nullptr;
   Buffer buffer;
@@ -38,7 +38,7 @@ std::size_t BufferPool::find_lent_buffer(const std::uint8_t* buffer) const {
   return slot;
 }
 
-std::optional<BufferPool::LoanInfo> BufferPool::find_loan(const std::uint8_t* buffer) const {
+std::optional<BufferPool::BufferLoan> BufferPool::find_loan(const std::uint8_t* buffer) const {
   const std::lock_guard hold(lock_);
   const std::size_t slot = find_lent_buffer(buffer);
   if (slot == lent_buffers_.size()) return std::nullopt;
@@ -58,9 +58,9 @@ void BufferPool::abandon_lent_buffers() {
   for (LentBuffer& entry : lent_buffers_) entry.is_awaited = false;
 }
 
-BufferPool::LentBuffers BufferPool::lent_buffers() const {
+BufferPool::LentBufferTotals BufferPool::lent_buffers() const {
   const std::lock_guard hold(lock_);
-  LentBuffers lent_buffers;
+  LentBufferTotals lent_buffers;
   for (const LentBuffer& entry : lent_buffers_) {
     if (!entry.is_awaited) continue;
     lent_buffers.bytes += entry.loan.bytes;

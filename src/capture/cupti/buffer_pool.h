@@ -26,43 +26,43 @@ inline constexpr std::size_t kMaxBuffers = 256;               // 64 MB; beyond i
 inline constexpr std::size_t kMinRecordBytes = 72;            // the record of a memset in CUDA 11.0
 
 // Chooses the size of the next buffer from the time that the last ones took to fill.
-class BufferSizing {
+class BufferSizePolicy {
  public:
-  std::size_t next_buffer_bytes() const { return next_bytes_.load(std::memory_order_relaxed); }
+  std::size_t next_buffer_bytes() const { return next_buffer_bytes_.load(std::memory_order_relaxed); }
   void adapt_to_fill_time(std::int64_t fill_time_ns) {
     const std::size_t bytes = next_buffer_bytes();
-    if (fill_time_ns < kFastFillNs && bytes < kMaxBufferBytes) next_bytes_.store(bytes * 2);
-    if (fill_time_ns > kSlowFillNs && bytes > kMinBufferBytes) next_bytes_.store(bytes / 2);
+    if (fill_time_ns < kFastFillTime_ns && bytes < kMaxBufferBytes) next_buffer_bytes_.store(bytes * 2);
+    if (fill_time_ns > kSlowFillTime_ns && bytes > kMinBufferBytes) next_buffer_bytes_.store(bytes / 2);
   }
 
  private:
-  static constexpr std::int64_t kFastFillNs = kNanosecondsPerSecond / 8;
-  static constexpr std::int64_t kSlowFillNs = kNanosecondsPerSecond / 2;
-  std::atomic<std::size_t> next_bytes_{2 * kMinBufferBytes};
+  static constexpr std::int64_t kFastFillTime_ns = kNanosecondsPerSecond / 8;
+  static constexpr std::int64_t kSlowFillTime_ns = kNanosecondsPerSecond / 2;
+  std::atomic<std::size_t> next_buffer_bytes_{2 * kMinBufferBytes};
 };
 
 class BufferPool {
  public:
   BufferPool();
 
-  struct LoanInfo {
+  struct BufferLoan {
     std::int64_t lent_since_ns = 0;
     std::size_t bytes = 0;
   };
   // Lends a buffer, aligned to 8 bytes. Null when kMaxBuffers are lent already, or no memory is left.
-  std::uint8_t* lend_buffer(const LoanInfo& loan);
+  std::uint8_t* lend_buffer(const BufferLoan& loan);
   // Returns nullopt for a buffer that is not ours, or not lent.
-  std::optional<LoanInfo> find_loan(const std::uint8_t* buffer) const;
+  std::optional<BufferLoan> find_loan(const std::uint8_t* buffer) const;
   void return_buffer(const std::uint8_t* buffer);
 
   // Stops waiting for all buffers that are lent now; they may still come back.
   void abandon_lent_buffers();
   // Buffers whose return is awaited.
-  struct LentBuffers {
+  struct LentBufferTotals {
     std::size_t bytes = 0;
     std::optional<std::int64_t> oldest_ns;  // when the oldest was lent; nullopt: none is lent
   };
-  LentBuffers lent_buffers() const;
+  LentBufferTotals lent_buffers() const;
 
  private:
   struct FreeDeleter {
@@ -71,7 +71,7 @@ class BufferPool {
   using Buffer = std::unique_ptr<std::uint8_t, FreeDeleter>;
   struct LentBuffer {
     Buffer buffer;
-    LoanInfo loan;
+    BufferLoan loan;
     bool is_awaited = true;
   };
   std::size_t find_lent_buffer(const std::uint8_t* buffer) const;

@@ -9,7 +9,7 @@ namespace joulemap::capture::cupti {
 void ClockMap::add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns) {
   const ClockReadings moment{record_ns, monotonic_ns};
   const bool continues = !segments_.empty() && record_ns >= segments_.back().back().record_ns &&
-                         std::abs(moment.offset_ns() - segments_.back().back().offset_ns()) <= kMinClockJumpNs;
+                         std::abs(moment.offset_ns() - segments_.back().back().offset_ns()) <= kMinClockJump_ns;
   if (!continues) segments_.emplace_back();
   segments_.back().push_back(moment);
   if (++pair_count_ > kMaxClockPairs) drop_oldest_pairs();
@@ -49,17 +49,17 @@ std::optional<std::int64_t> ClockMap::to_monotonic_ns(std::int64_t record_ns, st
     }
   }
   // The time is outside of all pairs. The newest segment, tried first, extends up to now, because its clock still runs;
-  // the others extend only by kMaxSegmentExtensionNs.
+  // the others extend only by kMaxSegmentExtension_ns.
   const auto plausible = [&](std::int64_t monotonic_ns) {
-    return monotonic_ns >= earliest_ns_ && monotonic_ns <= now_ns + kMaxRecordAheadNs;
+    return monotonic_ns >= earliest_ns_ && monotonic_ns <= now_ns + kMaxRecordAhead_ns;
   };
   for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
     const bool newest = segment == segments_.rbegin();
     const std::int64_t mapped_ns = interpolate(*segment, record_ns);
     if (!plausible(mapped_ns)) continue;
     const std::int64_t last_ns = segment->back().record_ns;
-    if (record_ns > last_ns && (newest || record_ns - last_ns <= kMaxSegmentExtensionNs)) return mapped_ns;
-    if (record_ns < segment->front().record_ns && segment->front().record_ns - record_ns <= kMaxSegmentExtensionNs)
+    if (record_ns > last_ns && (newest || record_ns - last_ns <= kMaxSegmentExtension_ns)) return mapped_ns;
+    if (record_ns < segment->front().record_ns && segment->front().record_ns - record_ns <= kMaxSegmentExtension_ns)
       return mapped_ns;
   }
   return std::nullopt;

@@ -17,10 +17,10 @@
 
 namespace joulemap::capture::cupti {
 
-inline constexpr std::int64_t kMinClockJumpNs = kNanosecondsPerMillisecond;
-inline constexpr std::int64_t kMaxSegmentExtensionNs =
+inline constexpr std::int64_t kMinClockJump_ns = kNanosecondsPerMillisecond;
+inline constexpr std::int64_t kMaxSegmentExtension_ns =
     2 * kNanosecondsPerSecond;  // how far a segment extends beyond its pairs
-inline constexpr std::int64_t kMaxRecordAheadNs =
+inline constexpr std::int64_t kMaxRecordAhead_ns =
     kNanosecondsPerSecond;                           // a record may end at most this long after now
 inline constexpr std::size_t kMaxClockPairs = 8192;  // about an hour: no record arrives later than that
 

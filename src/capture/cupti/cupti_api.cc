@@ -39,7 +39,7 @@ CuptiFunctions find_cupti_functions(void* library) {
 }
 
 DriverFunctions find_driver_functions(void* cupti) {
-  void* library = loaded_driver_handle();
+  void* library = find_loaded_driver();
   if (library == nullptr) library = cupti;  // the fake library of the tests contains both
   DriverFunctions driver;
   find_symbol(library, driver.get_version, "cuDriverGetVersion");
@@ -110,7 +110,7 @@ Status CuptiApi::read_version(int driver_major) {
   if (outcome != CuptiResult::success) {
     return Error{ErrorCode::io, library_path_ + " does not report its version: " + result_text(outcome), ""};
   }
-  const std::optional<ChosenLayout> chosen = layout_of_version(version_);
+  const std::optional<ChosenRecordLayout> chosen = find_record_layout(version_);
   if (!chosen) {
     return Error{ErrorCode::unsupported, library_path_ + " is older than CUDA 11: its records are not supported", ""};
   }

@@ -124,7 +124,7 @@ const RecordOffsets* find_record_offsets(const RecordLayout& layout, RecordKind 
 
 }  // namespace
 
-std::optional<ChosenLayout> layout_of_version(std::uint32_t version) {
+std::optional<ChosenRecordLayout> find_record_layout(std::uint32_t version) {
   for (const RecordLayout& layout : kRecordLayouts) {
     if (version >= layout.first_version && version <= layout.last_version) return {{&layout, LayoutMatch::known}};
   }
@@ -150,13 +150,13 @@ int cuda_major_of_cupti(std::uint32_t version) {
   return 0;
 }
 
-DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelFacts& into) {
+DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelActivityRecord& into) {
   const RecordOffsets* members = find_record_offsets(layout, read_at_offset<RecordKind>(record, 0));
   if (members == nullptr) return DecodeOutcome::unknown;
   const auto start = read_at_offset<std::uint64_t>(record, members->start);
   const auto end = read_at_offset<std::uint64_t>(record, members->end);
   if (start == 0 || end == 0) return DecodeOutcome::incomplete;
-  into = KernelFacts{};
+  into = KernelActivityRecord{};
   into.kind = members->kind;
   into.name = kernel_or_copy_name(*members, record);
   into.grid = read_at_offset_or_zero<std::array<std::uint32_t, 3>>(record, members->grid);

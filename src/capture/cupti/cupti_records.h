@@ -45,12 +45,12 @@ struct RecordLayout {
 };
 
 enum class LayoutMatch : std::uint8_t { known, newer_than_known };
-struct ChosenLayout {
+struct ChosenRecordLayout {
   const RecordLayout* layout;
   LayoutMatch layout_match;
 };
 // Returns nullopt for versions before CUDA 11.
-std::optional<ChosenLayout> layout_of_version(std::uint32_t version);
+std::optional<ChosenRecordLayout> find_record_layout(std::uint32_t version);
 
 // Display text: "CUDA 12.4" for 22.
 std::string cupti_version_text(std::uint32_t version);
@@ -62,6 +62,6 @@ enum class DecodeOutcome : std::uint8_t {
   unknown,     // a kind that is not in the layout
   incomplete,  // still running at a forced flush: it has no start or end time
 };
-DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelFacts& into);
+DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelActivityRecord& into);
 
 }  // namespace joulemap::capture::cupti

@@ -24,14 +24,14 @@ class RecordBytes {
   std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(216, 0);
 };
 
-const RecordLayout& newest_layout() { return *layout_of_version(130'001)->layout; }
+const RecordLayout& newest_layout() { return *find_record_layout(130'001)->layout; }
 
 TEST(CuptiRecords, ReadsAllFieldsOfAKernel) {
   RecordBytes bytes(RecordKind::concurrent_kernel);
   bytes.at(16, std::uint64_t{1000}).at(24, std::uint64_t{3000}).at(40, 2U).at(44, 3U).at(48, 4U);
   bytes.at(52, 10U).at(56, 11U).at(60, 12U).at(64, 20U).at(68, 21U).at(72, 22U);
   bytes.at(92, 99U).at(104, static_cast<const char*>("gemm")).at(144, std::uint64_t{5});
-  KernelFacts facts;
+  KernelActivityRecord facts;
   ASSERT_EQ(decode_record(newest_layout(), bytes.record(), facts), DecodeOutcome::complete);
   EXPECT_EQ(facts.kind, KernelKind::kernel);
   EXPECT_EQ(facts.name, "gemm");
@@ -49,7 +49,7 @@ TEST(CuptiRecords, ReadsAllFieldsOfAKernel) {
 TEST(CuptiRecords, NamesACopyByItsDirection) {
   RecordBytes bytes(RecordKind::copy);
   bytes.at(4, std::uint8_t{2}).at(8, std::uint64_t{4096}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 7U);
-  KernelFacts facts;
+  KernelActivityRecord facts;
   ASSERT_EQ(decode_record(newest_layout(), bytes.record(), facts), DecodeOutcome::complete);
   EXPECT_EQ(facts.kind, KernelKind::copy);
   EXPECT_EQ(facts.name, "DtoH");
@@ -63,7 +63,7 @@ TEST(CuptiRecords, NamesACopyByItsDirection) {
 TEST(CuptiRecords, ReadsTheCorrelationOfAPeerCopy) {
   RecordBytes bytes(RecordKind::peer_copy);
   bytes.at(4, std::uint8_t{10}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 1U).at(60, 8U);
-  KernelFacts facts;
+  KernelActivityRecord facts;
   ASSERT_EQ(decode_record(newest_layout(), bytes.record(), facts), DecodeOutcome::complete);
   EXPECT_EQ(facts.name, "PtoP");
   EXPECT_EQ(facts.correlation, 8U);
@@ -72,7 +72,7 @@ TEST(CuptiRecords, ReadsTheCorrelationOfAPeerCopy) {
 TEST(CuptiRecords, ReadsMemsetsAndWholeGraphs) {
   RecordBytes fill(RecordKind::fill);
   fill.at(8, std::uint64_t{64}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 9U);
-  KernelFacts facts;
+  KernelActivityRecord facts;
   ASSERT_EQ(decode_record(newest_layout(), fill.record(), facts), DecodeOutcome::complete);
   EXPECT_EQ(facts.kind, KernelKind::fill);
   EXPECT_EQ(facts.bytes, 64U);
@@ -88,13 +88,13 @@ TEST(CuptiRecords, ReadsMemsetsAndWholeGraphs) {
 TEST(CuptiRecords, ReadsAKernelWithoutAName) {
   RecordBytes bytes(RecordKind::kernel);
   bytes.at(16, std::uint64_t{1}).at(24, std::uint64_t{2});
-  KernelFacts facts;
+  KernelActivityRecord facts;
   ASSERT_EQ(decode_record(newest_layout(), bytes.record(), facts), DecodeOutcome::complete);
   EXPECT_EQ(facts.name, "unnamed kernel");
 }
 
 TEST(CuptiRecords, ClassifiesIncompleteAndUnknownRecords) {
-  KernelFacts facts;
+  KernelActivityRecord facts;
   EXPECT_EQ(decode_record(newest_layout(), RecordBytes(RecordKind::concurrent_kernel).record(), facts),
             DecodeOutcome::incomplete);
   EXPECT_EQ(decode_record(newest_layout(), RecordBytes(static_cast<RecordKind>(900)).record(), facts),
@@ -102,11 +102,11 @@ TEST(CuptiRecords, ClassifiesIncompleteAndUnknownRecords) {
 }
 
 TEST(CuptiRecords, LayoutsAreKnownFromCuda11On) {
-  EXPECT_FALSE(layout_of_version(12));
+  EXPECT_FALSE(find_record_layout(12));
   for (const std::uint32_t version : {13U, 22U, 28U, 130'000U, 130'001U}) {
-    EXPECT_EQ(layout_of_version(version)->layout_match, LayoutMatch::known) << version;
+    EXPECT_EQ(find_record_layout(version)->layout_match, LayoutMatch::known) << version;
   }
-  EXPECT_EQ(layout_of_version(130'100)->layout_match, LayoutMatch::newer_than_known);
+  EXPECT_EQ(find_record_layout(130'100)->layout_match, LayoutMatch::newer_than_known);
   EXPECT_EQ(cupti_version_text(22), "CUDA 12.4");
   EXPECT_EQ(cupti_version_text(130'201), "CUDA 13.2");
   EXPECT_EQ(cuda_major_of_cupti(18), 11);

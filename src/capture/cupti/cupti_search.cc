@@ -48,7 +48,7 @@ std::string_view path_prefix_through(std::string_view path, std::string_view par
   return found == std::string_view::npos ? std::string_view() : path.substr(0, found + part.size());
 }
 
-std::vector<int> cuda_majors_to_try(int driver_major) {
+std::vector<int> list_cuda_majors(int driver_major) {
   std::vector<int> majors;
   for (int major = driver_major > 0 ? driver_major : kNewestCudaMajor; major >= kOldestCudaMajor; --major)
     majors.push_back(major);
@@ -103,7 +103,7 @@ void add_toolkit_candidates(CuptiCandidateList& candidates, const std::vector<in
 }
 
 int newest_cuda_major_of_driver() {
-  void* driver = loaded_driver_handle();
+  void* driver = find_loaded_driver();
   if (driver == nullptr) return 0;
   const auto version = reinterpret_cast<int (*)(int*)>(::dlsym(driver, "cuDriverGetVersion"));
   int number = 0;
@@ -113,7 +113,7 @@ int newest_cuda_major_of_driver() {
 
 }  // namespace
 
-void* loaded_driver_handle() { return ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); }
+void* find_loaded_driver() { return ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); }
 
 CuptiSearchInputs CuptiSearchInputs::read_from_process() {
   CuptiSearchInputs search;
@@ -138,7 +138,7 @@ std::vector<std::string> cupti_candidates(const CuptiSearchInputs& search) {
   for (const std::string& library : search.loaded_libraries) {
     if (is_cupti_library(library)) candidates.add_candidate_path(library);
   }
-  const std::vector<int> majors = cuda_majors_to_try(search.driver_major);
+  const std::vector<int> majors = list_cuda_majors(search.driver_major);
   for (const std::string& library : search.loaded_libraries) {
     if (is_cuda_related_library(library)) add_candidates_near_library(candidates, library, majors);
   }

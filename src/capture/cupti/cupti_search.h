@@ -23,6 +23,6 @@ struct CuptiSearchInputs {
 std::vector<std::string> cupti_candidates(const CuptiSearchInputs& search);
 
 // Handle of the CUDA driver if this process has loaded it, else null. Do not close it.
-void* loaded_driver_handle();
+void* find_loaded_driver();
 
 }  // namespace joulemap::capture::cupti

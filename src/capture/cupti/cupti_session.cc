@@ -65,7 +65,7 @@ Status CuptiSession::start() {
     return Error{ErrorCode::usage, "this process already records its kernels", ""};
   }
   const std::lock_guard hold(enable_lock_);
-  tracing_requested_ = true;
+  is_tracing_requested_ = true;
   is_active_.store(true);
   Status acquired = acquire_cupti();
   if (!acquired) {
@@ -75,7 +75,7 @@ Status CuptiSession::start() {
     return std::move(acquired).error().with_context("recording kernels with " + api_.library_path());
   }
   read_clock_pair();
-  loss_detector_.reset(loss_snapshot(monotonic_ns()));
+  loss_detector_.reset(take_loss_snapshot(monotonic_ns()));
   return Done{};
 }
 
@@ -85,7 +85,7 @@ Status CuptiSession::acquire_cupti() {
   const CuptiResult outcome = api_.functions().register_buffers(on_buffer_requested, on_buffer_completed);
   if (outcome != CuptiResult::success)
     return Error{ErrorCode::io, "registering buffers: " + api_.result_text(outcome), ""};
-  if (tracing_requested_) return enable_record_kinds(true);
+  if (is_tracing_requested_) return enable_record_kinds(true);
   return Done{};
 }
 
@@ -117,7 +117,7 @@ void CuptiSession::subscribe() {
       enable(CallbackDomain::resource, id);
     }
   }
-  enable_launch_callbacks(tracing_requested_);
+  enable_launch_callbacks(is_tracing_requested_);
 }
 
 void CuptiSession::unsubscribe() {
@@ -153,7 +153,7 @@ Status CuptiSession::enable_record_kinds(bool on) {
     if (outcome == CuptiResult::success) continue;
     if (on && kind == RecordKind::concurrent_kernel) {
       is_tracing_.store(false);
-      return kernels_refused_error(api_.result_text(outcome), outcome);
+      return make_kernels_refused_error(api_.result_text(outcome), outcome);
     }
     add_diagnostic("cupti_kind", "CUPTI could not switch records of kind " +
                                      std::to_string(static_cast<unsigned>(kind)) + (on ? " on: " : " off: ") +
@@ -186,7 +186,7 @@ void CuptiSession::on_callback(void* user, CallbackDomain domain, std::uint32_t 
 }
 
 void CuptiSession::on_graph_change(std::uint32_t id, const GraphChange& change) {
-  detach_is_allowed_.store(false, std::memory_order_relaxed);
+  is_detach_allowed_.store(false, std::memory_order_relaxed);
   // Programs often set parameters of single nodes; only those after an update of a nested graph matter here.
   if (id == kGraphNodeParamsSet && !nested_graphs_.has_pending_update()) return;
   std::uint64_t node = 0;
@@ -233,24 +233,24 @@ void CuptiSession::read_clock_pair() {
   record_intake_.add_clock_pair(static_cast<std::int64_t>(theirs_ns), before_ns + (monotonic_ns() - before_ns) / 2);
 }
 
-RecordLossDetector::Snapshot CuptiSession::loss_snapshot(std::int64_t now_ns) {
+RecordLossDetector::Snapshot CuptiSession::take_loss_snapshot(std::int64_t now_ns) {
   return {.now_ns = now_ns,
           .launch_count = launch_count(),
           .record_count = record_intake_.record_counts().forwarded_records,
           .lent_record_capacity = record_intake_.lent_record_capacity(),
-          .clock_is_replaced = can_check_clock_ && is_own_clock_replaced()};
+          .is_clock_replaced = can_check_clock_ && is_own_clock_replaced()};
 }
 
 void CuptiSession::poll(std::int64_t now_ns) {
   const std::unique_lock hold_control(control_lock_, std::try_to_lock);
   if (!hold_control || !is_active_.load() || other_profiler_since_ns_ || attachment_.load() != Attachment::attached)
     return;
-  if (has_reattached_.exchange(false)) loss_detector_.reset(loss_snapshot(now_ns));
+  if (has_reattached_.exchange(false)) loss_detector_.reset(take_loss_snapshot(now_ns));
   if (!can_check_clock_ || !is_own_clock_replaced()) read_clock_pair();
   report_flush_failure(api_.functions().flush_buffers(0));
-  const std::optional<std::int64_t> since_ns = loss_detector_.find_loss_begin_ns(loss_snapshot(now_ns));
+  const std::optional<std::int64_t> since_ns = loss_detector_.find_loss_begin_ns(take_loss_snapshot(now_ns));
   if (!since_ns) return detach_if_idle(now_ns);
-  note_record_loss(unexplained_losses_, *since_ns, now_ns);  // before further kernels arrive
+  add_record_loss(unexplained_losses_, *since_ns, now_ns);  // before further kernels arrive
   reacquire_cupti(now_ns);
 }
 
@@ -267,7 +267,7 @@ void CuptiSession::reacquire_cupti(std::int64_t now_ns) {
     if (!acquired) add_diagnostic("cupti_lost", acquired.error().message, acquired.error().remedy);
   }
   read_clock_pair();
-  loss_detector_.reset(loss_snapshot(now_ns));
+  loss_detector_.reset(take_loss_snapshot(now_ns));
 }
 
 void CuptiSession::set_other_profiler_running(bool running, std::int64_t now_ns) {
@@ -278,7 +278,7 @@ void CuptiSession::set_other_profiler_running(bool running, std::int64_t now_ns)
     sink_.on_records_lost(now_ns, INT64_MAX);
     return yield_to_profiler();
   }
-  note_record_loss(profiler_losses_, *other_profiler_since_ns_, now_ns);
+  add_record_loss(profiler_losses_, *other_profiler_since_ns_, now_ns);
   other_profiler_since_ns_.reset();
   reacquire_cupti(now_ns);
 }
@@ -306,7 +306,7 @@ void CuptiSession::finish() {
     return add_diagnostic("cupti_hangs", "CUPTI was still busy at the end: its last records are missing");
   if (!is_active_.exchange(false)) return;
   is_tracing_.store(false);
-  if (other_profiler_since_ns_) note_record_loss(profiler_losses_, *other_profiler_since_ns_, monotonic_ns());
+  if (other_profiler_since_ns_) add_record_loss(profiler_losses_, *other_profiler_since_ns_, monotonic_ns());
   const bool has_records =
       !has_yielded_to_profiler_ && attachment_.exchange(Attachment::attached) != Attachment::detached;
   const auto let_go = [functions = api_.functions(), subscriber = std::exchange(callback_subscriber_, nullptr),
@@ -348,7 +348,7 @@ void CuptiSession::report_flush_failure(CuptiResult outcome) {
     add_diagnostic("cupti_flush", "CUPTI did not deliver its records: " + api_.result_text(outcome));
 }
 
-void CuptiSession::note_record_loss(RecordLosses& losses, std::int64_t since_ns, std::int64_t now_ns) {
+void CuptiSession::add_record_loss(RecordLosses& losses, std::int64_t since_ns, std::int64_t now_ns) {
   sink_.on_records_lost(since_ns, now_ns);
   const std::lock_guard hold(diagnostics_lock_);
   losses.add(since_ns, now_ns);
@@ -385,10 +385,10 @@ constexpr std::int64_t kLentBufferTimeout_ns = kNanosecondsPerSecond;
 
 void CuptiSession::set_tracing(bool on) {
   const std::lock_guard hold(enable_lock_);
-  if (tracing_requested_ == on) return;
-  tracing_requested_ = on;
+  if (is_tracing_requested_ == on) return;
+  is_tracing_requested_ = on;
   untraced_since_ns_ = monotonic_ns();
-  if (!on) record_intake_.note_records_disabled(untraced_since_ns_);
+  if (!on) record_intake_.set_records_disabled_since(untraced_since_ns_);
   if (!is_active_.load() || has_yielded_to_profiler_) return;
   const Status set = on ? ensure_attached() : enable_record_kinds(false);
   if (!on) enable_launch_callbacks(false);
@@ -397,7 +397,7 @@ void CuptiSession::set_tracing(bool on) {
 
 void CuptiSession::allow_detach(bool allowed) {
   const std::lock_guard hold(enable_lock_);
-  detach_is_allowed_.store(allowed);
+  is_detach_allowed_.store(allowed);
   if (allowed || !is_active_.load() || has_yielded_to_profiler_ || attachment_.load() == Attachment::attached) return;
   const Status reattached = ensure_attached();
   if (!reattached) add_diagnostic("cupti_lost", reattached.error().message, reattached.error().remedy);
@@ -405,8 +405,9 @@ void CuptiSession::allow_detach(bool allowed) {
 
 // Requires enable_lock_ to be held.
 bool CuptiSession::can_detach_now() const {
-  return detach_is_allowed_.load() && !tracing_requested_ && !has_yielded_to_profiler_ && !was_shared_with_profiler_ &&
-         callback_subscriber_ != nullptr && !callback_ids_.launch_calls.empty() && api_.can_detach();
+  return is_detach_allowed_.load() && !is_tracing_requested_ && !has_yielded_to_profiler_ &&
+         !was_shared_with_profiler_ && callback_subscriber_ != nullptr && !callback_ids_.launch_calls.empty() &&
+         api_.can_detach();
 }
 
 // Called by the polling thread, which holds control_lock_ and has just fetched the records.
@@ -435,10 +436,10 @@ void CuptiSession::detach_in_callback() noexcept {
     record_intake_.abandon_lent_buffers();
     attachment_.store(Attachment::detached);
     if (outcome == CuptiResult::success) return;
-    detach_is_allowed_.store(false);
+    is_detach_allowed_.store(false);
     add_diagnostic("cupti_rest", "CUPTI failed to detach while it was idle: " + api_.result_text(outcome));
   } catch (const std::exception&) {
-    detach_is_allowed_.store(false);  // closing failed, and no memory for a diagnostic; do not try again
+    is_detach_allowed_.store(false);  // closing failed, and no memory for a diagnostic; do not try again
   }
 }
 
@@ -450,8 +451,8 @@ Status CuptiSession::ensure_attached() {
     has_reattached_.store(true);
     return acquire_cupti();
   }
-  enable_launch_callbacks(tracing_requested_);
-  return tracing_requested_ ? enable_record_kinds(true) : Status(Done{});
+  enable_launch_callbacks(is_tracing_requested_);
+  return is_tracing_requested_ ? enable_record_kinds(true) : Status(Done{});
 }
 
 }  // namespace joulemap::capture::cupti

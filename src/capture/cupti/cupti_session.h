@@ -6,9 +6,9 @@
 //
 // One session at a time in a process. A started session lives until the process ends, because CUPTI's threads refer to
 // it. (Tests destroy theirs when nothing launches any more.) Call start once. The capture's thread calls poll about
-// twice a second; any thread may call set_tracing, set_other_profiler_running and finish. Call finish from an atexit handler
-// registered after start, so that it runs before CUPTI's own. Errors after start become diagnostics and never reach the
-// program.
+// twice a second; any thread may call set_tracing, set_other_profiler_running and finish. Call finish from an atexit
+// handler registered after start, so that it runs before CUPTI's own. Errors after start become diagnostics and never
+// reach the program.
 #pragma once
 
 #include <atomic>
@@ -71,7 +71,9 @@ class CuptiSession {
 
   // All kernels launched before this time were delivered. It is the time at which CUPTI got the oldest buffer that it
   // still holds, because it holds buffers back while their kernels run; now_ns if it holds none.
-  std::int64_t delivered_until_ns(std::int64_t now_ns) const { return record_intake_.all_delivered_before_ns(now_ns); }
+  std::int64_t delivered_until_ns(std::int64_t now_ns) const {
+    return record_intake_.kernels_delivered_until_ns(now_ns);
+  }
   RecordIntake::RecordCounts record_counts() const { return record_intake_.record_counts(); }
   std::uint64_t launch_count() const { return launch_count_.load(std::memory_order_relaxed); }
   Diagnostics diagnostics() const;
@@ -90,10 +92,10 @@ class CuptiSession {
   void read_clock_pair();
   void yield_to_profiler();
   void reacquire_cupti(std::int64_t now_ns);
-  void note_record_loss(RecordLosses& losses, std::int64_t since_ns, std::int64_t now_ns);
+  void add_record_loss(RecordLosses& losses, std::int64_t since_ns, std::int64_t now_ns);
   void report_flush_failure(CuptiResult outcome);
   void add_diagnostic(std::string code, std::string message, std::string remedy = "");
-  RecordLossDetector::Snapshot loss_snapshot(std::int64_t now_ns);
+  RecordLossDetector::Snapshot take_loss_snapshot(std::int64_t now_ns);
   bool can_detach_now() const;
   void detach_if_idle(std::int64_t now_ns);
   void detach_in_callback() noexcept;
@@ -104,7 +106,7 @@ class CuptiSession {
   const LaunchContext launch_context_;
   const std::chrono::milliseconds finish_timeout_;
   RecordIntake record_intake_;
-  NestedGraphs nested_graphs_;
+  NestedGraphTracker nested_graphs_;
 
   std::atomic<bool> is_active_{false};  // started, and neither finished nor abandoned
   std::atomic<bool> is_tracing_{false};
@@ -120,14 +122,14 @@ class CuptiSession {
   TimedMutex enable_lock_;  // guards what is enabled; not held during flushes, because set_tracing waits for it
   Subscriber callback_subscriber_ = nullptr;
   DriverCallbackIds callback_ids_;
-  bool tracing_requested_ = false;         // last argument of set_tracing
+  bool is_tracing_requested_ = false;      // last argument of set_tracing
   bool has_yielded_to_profiler_ = false;   // another profiler uses CUPTI
   bool was_shared_with_profiler_ = false;  // another profiler has used CUPTI, so it must not be closed
   std::int64_t untraced_since_ns_ = 0;
 
   enum class Attachment : std::uint8_t { attached, detaching, detached };
   std::atomic<Attachment> attachment_{Attachment::attached};  // detaching: the next launch closes CUPTI
-  std::atomic<bool> detach_is_allowed_{false};
+  std::atomic<bool> is_detach_allowed_{false};
   std::atomic<bool> has_reattached_{false};
 
   mutable std::mutex diagnostics_lock_;

@@ -23,7 +23,7 @@ TEST_F(CuptiSessionTest, LinksAKernelToItsScopeAndStep) {
   current_scope = 18;
   poll_for(1);
   ASSERT_EQ(received.kernels.size(), 1U);
-  const KernelFacts& kernel = received.kernels[0].facts;
+  const KernelActivityRecord& kernel = received.kernels[0].facts;
   EXPECT_EQ(received.kernels[0].name, "gemm");
   EXPECT_EQ(kernel.correlation, correlation);
   EXPECT_EQ(kernel.grid[1], 2U);
@@ -267,8 +267,8 @@ TEST_F(OldCuptiSessionTest, MapsTimesOfTheGpuClock) {
   poll_for(1);
   ASSERT_EQ(received.kernels.size(), 1U);
   EXPECT_EQ(received.kernels[0].name, "old");
-  EXPECT_GE(received.kernels[0].facts.end_ns, before_ns - kMinClockJumpNs);
-  EXPECT_LE(received.kernels[0].facts.end_ns, after_ns + kMinClockJumpNs);
+  EXPECT_GE(received.kernels[0].facts.end_ns, before_ns - kMinClockJump_ns);
+  EXPECT_LE(received.kernels[0].facts.end_ns, after_ns + kMinClockJump_ns);
 }
 
 TEST_F(OldCuptiSessionTest, AJumpOfItsClockIsFollowed) {
@@ -281,8 +281,8 @@ TEST_F(OldCuptiSessionTest, AJumpOfItsClockIsFollowed) {
   fake.launch({.name = "after"});
   poll_for(1);
   ASSERT_EQ(received.kernels.size(), 2U);
-  EXPECT_GE(received.kernels[1].facts.end_ns, before_ns - kMinClockJumpNs);
-  EXPECT_LE(received.kernels[1].facts.end_ns, monotonic_ns() + kMinClockJumpNs);
+  EXPECT_GE(received.kernels[1].facts.end_ns, before_ns - kMinClockJump_ns);
+  EXPECT_LE(received.kernels[1].facts.end_ns, monotonic_ns() + kMinClockJump_ns);
 }
 
 TEST_F(OldCuptiSessionTest, DoesNotTraceGraphs) {

@@ -34,20 +34,20 @@ std::vector<std::uint64_t> find_unreported_nodes(const std::vector<std::uint64_t
 
 }  // namespace
 
-void NestedGraphs::on_node_created(std::uint64_t node) {
+void NestedGraphTracker::on_node_created(std::uint64_t node) {
   const std::lock_guard hold(lock_);
   if (nodes_by_thread_.size() >= kMaxTrackedThreads) nodes_by_thread_.clear();
   ThreadNodes& thread = nodes_by_thread_[std::this_thread::get_id()];
   if (thread.created_nodes.size() < kMaxPendingNodesPerThread) thread.created_nodes.push_back(node);
 }
 
-void NestedGraphs::on_node_copied(std::uint64_t original, std::uint64_t copy) {
+void NestedGraphTracker::on_node_copied(std::uint64_t original, std::uint64_t copy) {
   const std::lock_guard hold(lock_);
   ThreadNodes& thread = nodes_by_thread_[std::this_thread::get_id()];
   if (thread.copied_nodes.size() < kMaxPendingNodesPerThread) thread.copied_nodes.emplace_back(original, copy);
 }
 
-std::vector<NestedGraphs::NodePair> NestedGraphs::on_graph_instantiated(std::uint32_t graph) {
+std::vector<NestedGraphTracker::NodePair> NestedGraphTracker::on_graph_instantiated(std::uint32_t graph) {
   const std::lock_guard hold(lock_);
   const ThreadNodes thread = std::exchange(nodes_by_thread_[std::this_thread::get_id()], {});
   const auto outer = std::find_if(thread.copied_nodes.rbegin(), thread.copied_nodes.rend(),
@@ -66,21 +66,21 @@ std::vector<NestedGraphs::NodePair> NestedGraphs::on_graph_instantiated(std::uin
   return pairs;
 }
 
-void NestedGraphs::on_node_updated(std::uint64_t node) {
+void NestedGraphTracker::on_node_updated(std::uint64_t node) {
   const std::lock_guard hold(lock_);
-  std::deque<std::uint64_t>& updated = nodes_by_thread_[std::this_thread::get_id()].updated_originals;
+  std::deque<std::uint64_t>& updated = nodes_by_thread_[std::this_thread::get_id()].originals_awaiting_parameters;
   if (updated.size() < kMaxPendingNodesPerThread) updated.push_back(node);
 }
 
-bool NestedGraphs::has_pending_update() const {
+bool NestedGraphTracker::has_pending_update() const {
   const std::lock_guard hold(lock_);
   const auto thread = nodes_by_thread_.find(std::this_thread::get_id());
-  return thread != nodes_by_thread_.end() && !thread->second.updated_originals.empty();
+  return thread != nodes_by_thread_.end() && !thread->second.originals_awaiting_parameters.empty();
 }
 
-std::optional<NestedGraphs::NodePair> NestedGraphs::on_node_parameters_set(std::uint64_t node) {
+std::optional<NestedGraphTracker::NodePair> NestedGraphTracker::on_node_parameters_set(std::uint64_t node) {
   const std::lock_guard hold(lock_);
-  std::deque<std::uint64_t>& updated = nodes_by_thread_[std::this_thread::get_id()].updated_originals;
+  std::deque<std::uint64_t>& updated = nodes_by_thread_[std::this_thread::get_id()].originals_awaiting_parameters;
   if (updated.empty()) return std::nullopt;
   const NodePair pair{updated.front(), node};
   updated.pop_front();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NestedGraphs: maps nodes of nested CUDA graphs to the nodes they were copied from. CUPTI reports each node that is
-// created or copied, and a kernel's record names its node. But when a graph is instantiated, the nodes of nested graphs
-// become unreported nodes of the outer graph. (XLA's command buffers nest one graph for each matrix product.) Observed
-// on CUDA 13:
+// NestedGraphTracker: maps nodes of nested CUDA graphs to the nodes they were copied from. CUPTI reports each node that
+// is created or copied, and a kernel's record names its node. But when a graph is instantiated, the nodes of nested
+// graphs become unreported nodes of the outer graph. (XLA's command buffers nest one graph for each matrix product.)
+// Observed on CUDA 13:
 //
 // - A node's id consists of its graph's id (upper half) and its index. An executable graph has as many unreported
 //   indices as nested nodes, in the same order. Where the counts differ, no mapping is made.
@@ -23,7 +23,7 @@
 
 namespace joulemap::capture::cupti {
 
-class NestedGraphs {
+class NestedGraphTracker {
  public:
   using NodePair = std::pair<std::uint64_t, std::uint64_t>;  // a reported node and the unreported one it became
 
@@ -41,7 +41,7 @@ class NestedGraphs {
   struct ThreadNodes {
     std::vector<std::uint64_t> created_nodes;  // by this thread since it last instantiated a graph
     std::vector<NodePair> copied_nodes;
-    std::deque<std::uint64_t> updated_originals;  // originals whose copies await new parameters
+    std::deque<std::uint64_t> originals_awaiting_parameters;  // originals whose copies await new parameters
   };
 
   mutable std::mutex lock_;

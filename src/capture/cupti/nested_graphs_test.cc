@@ -13,7 +13,7 @@ std::uint64_t node(std::uint32_t graph, std::uint32_t index) { return std::uint6
 // CUPTI's callbacks, in order, when XLA creates a command buffer of two matrix products, each followed by a fusion. The
 // products are captured (graphs 2 and 4) and copied into nodes of graph 1 (as graphs 3 and 5). They are copied again
 // (as graphs 19 and 20) when graph 1 is instantiated as graph 18.
-void make_command_buffer(NestedGraphs& graphs) {
+void make_command_buffer(NestedGraphTracker& graphs) {
   const auto copy = [&](std::uint64_t original, std::uint64_t copied) {
     graphs.on_node_created(copied);
     graphs.on_node_copied(original, copied);
@@ -36,31 +36,31 @@ void make_command_buffer(NestedGraphs& graphs) {
   graphs.on_node_created(node(18, 6));  // 4 and 5 are the matrix products
 }
 
-TEST(NestedGraphs, UnannouncedNodesAreNestedOnesInOrder) {
-  NestedGraphs graphs;
+TEST(NestedGraphTracker, UnannouncedNodesAreNestedOnesInOrder) {
+  NestedGraphTracker graphs;
   make_command_buffer(graphs);
   EXPECT_EQ(graphs.on_graph_instantiated(1),
-            (std::vector<NestedGraphs::NodePair>{{node(19, 0), node(18, 4)}, {node(20, 0), node(18, 5)}}));
+            (std::vector<NestedGraphTracker::NodePair>{{node(19, 0), node(18, 4)}, {node(20, 0), node(18, 5)}}));
   EXPECT_TRUE(graphs.on_graph_instantiated(1).empty());
 }
 
-TEST(NestedGraphs, DoesNotGuessWhenTheCountsDiffer) {
-  NestedGraphs graphs;
+TEST(NestedGraphTracker, DoesNotGuessWhenTheCountsDiffer) {
+  NestedGraphTracker graphs;
   make_command_buffer(graphs);
   graphs.on_node_created(node(18, 8));
   EXPECT_TRUE(graphs.on_graph_instantiated(1).empty());
 }
 
-TEST(NestedGraphs, AGraphWithoutNestedGraphsHasNone) {
-  NestedGraphs graphs;
+TEST(NestedGraphTracker, AGraphWithoutNestedGraphsHasNone) {
+  NestedGraphTracker graphs;
   graphs.on_node_created(node(1, 0));
   graphs.on_node_created(node(2, 0));
   graphs.on_node_copied(node(1, 0), node(2, 0));
   EXPECT_TRUE(graphs.on_graph_instantiated(1).empty());
 }
 
-TEST(NestedGraphs, IgnoresGraphsThatAnotherThreadBuilds) {
-  NestedGraphs graphs;
+TEST(NestedGraphTracker, IgnoresGraphsThatAnotherThreadBuilds) {
+  NestedGraphTracker graphs;
   make_command_buffer(graphs);
   std::thread([&] {
     graphs.on_node_created(node(40, 0));
@@ -69,14 +69,14 @@ TEST(NestedGraphs, IgnoresGraphsThatAnotherThreadBuilds) {
   EXPECT_EQ(graphs.on_graph_instantiated(1).size(), 2u);
 }
 
-TEST(NestedGraphs, NewParametersIdentifyTheirSourceNode) {
-  NestedGraphs graphs;
+TEST(NestedGraphTracker, NewParametersIdentifyTheirSourceNode) {
+  NestedGraphTracker graphs;
   EXPECT_FALSE(graphs.has_pending_update());
   graphs.on_node_updated(node(36, 0));
   graphs.on_node_updated(node(36, 1));
   EXPECT_TRUE(graphs.has_pending_update());
-  EXPECT_EQ(graphs.on_node_parameters_set(node(18, 4)), (NestedGraphs::NodePair{node(36, 0), node(18, 4)}));
-  EXPECT_EQ(graphs.on_node_parameters_set(node(18, 5)), (NestedGraphs::NodePair{node(36, 1), node(18, 5)}));
+  EXPECT_EQ(graphs.on_node_parameters_set(node(18, 4)), (NestedGraphTracker::NodePair{node(36, 0), node(18, 4)}));
+  EXPECT_EQ(graphs.on_node_parameters_set(node(18, 5)), (NestedGraphTracker::NodePair{node(36, 1), node(18, 5)}));
   EXPECT_FALSE(graphs.on_node_parameters_set(node(18, 1)));
 }
 

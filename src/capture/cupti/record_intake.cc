@@ -11,7 +11,7 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-constexpr std::int64_t kMaxLoanNs = 30 * kNanosecondsPerSecond;
+constexpr std::int64_t kMaxLoanTime_ns = 30 * kNanosecondsPerSecond;
 constexpr std::size_t kMaxRecordBytes = 256;  // a kernel has 216 in CUDA 13.0; buffers with less room are full
 
 }  // namespace
@@ -30,8 +30,8 @@ RecordIntake::RecordCounts RecordIntake::record_counts() const {
 }
 
 void RecordIntake::on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) noexcept {
-  const BufferPool::LoanInfo loan{monotonic_ns(), buffer_sizing_.next_buffer_bytes()};
-  *buffer = is_open_.load() ? buffer_pool_.lend_buffer(loan) : nullptr;
+  const BufferPool::BufferLoan loan{monotonic_ns(), buffer_sizing_.next_buffer_bytes()};
+  *buffer = is_accepting_records_.load() ? buffer_pool_.lend_buffer(loan) : nullptr;
   *size = *buffer != nullptr ? loan.bytes : 0;
   *max_records = 0;  // 0: as many as fit
 }
@@ -41,15 +41,15 @@ std::uint64_t RecordIntake::lent_record_capacity() const {
          kMinRecordBytes;  // plus one buffer that may be requested now
 }
 
-std::int64_t RecordIntake::all_delivered_before_ns(std::int64_t now_ns) const {
-  return std::max(buffer_pool_.lent_buffers().oldest_ns.value_or(now_ns), now_ns - kMaxLoanNs);
+std::int64_t RecordIntake::kernels_delivered_until_ns(std::int64_t now_ns) const {
+  return std::max(buffer_pool_.lent_buffers().oldest_ns.value_or(now_ns), now_ns - kMaxLoanTime_ns);
 }
 
 void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, std::uint8_t* buffer,
                                        std::size_t valid_bytes) noexcept {
   if (buffer == nullptr) return;
   const std::lock_guard hold(lock_);
-  const std::optional<BufferPool::LoanInfo> loan = buffer_pool_.find_loan(buffer);
+  const std::optional<BufferPool::BufferLoan> loan = buffer_pool_.find_loan(buffer);
   // After another profiler used CUPTI, its buffers may arrive here; it may have freed them already.
   if (!loan) {
     ++counts_.foreign_buffers;
@@ -57,7 +57,7 @@ void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, st
   }
   if (valid_bytes + kMaxRecordBytes > loan->bytes)
     buffer_sizing_.adapt_to_fill_time(monotonic_ns() - loan->lent_since_ns);
-  if (is_open_.load()) {
+  if (is_accepting_records_.load()) {
     const std::int64_t now_ns = monotonic_ns();
     Record* record = nullptr;
     CuptiResult outcome = CuptiResult::max_limit_reached;
@@ -81,7 +81,7 @@ void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, st
 }
 
 void RecordIntake::process_record(const Record* record, std::int64_t now_ns) {
-  KernelFacts facts;
+  KernelActivityRecord facts;
   switch (decode_record(api_.record_layout(), record, facts)) {
     case DecodeOutcome::unknown:
       ++counts_.unknown_kinds;

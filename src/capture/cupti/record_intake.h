@@ -31,7 +31,7 @@ class RecordIntake {
   void add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns);
 
   // Stops lending buffers and passing records on.
-  void stop_accepting_records() { is_open_.store(false); }
+  void stop_accepting_records() { is_accepting_records_.store(false); }
 
   struct RecordCounts {
     std::uint64_t forwarded_records = 0;      // passed on
@@ -48,11 +48,11 @@ class RecordIntake {
   std::uint64_t lent_record_capacity() const;
   // All kernels launched before this time were delivered: when CUPTI got the oldest buffer that it still holds, now_ns
   // if it holds none. At least now_ns - 30 s: a buffer held for longer is empty or lost.
-  std::int64_t all_delivered_before_ns(std::int64_t now_ns) const;
+  std::int64_t kernels_delivered_until_ns(std::int64_t now_ns) const;
   bool has_lent_buffers() const { return buffer_pool_.lent_buffers().bytes > 0; }
   // Records were disabled at since_ns. For a kernel of a CUDA graph that was running then, CUPTI reports a false end: a
   // later launch of the graph. Such records are left out.
-  void note_records_disabled(std::int64_t since_ns) { records_disabled_since_ns_.store(since_ns); }
+  void set_records_disabled_since(std::int64_t since_ns) { records_disabled_since_ns_.store(since_ns); }
   // The lent buffers may never come back: another profiler got them, or CUPTI was closed.
   void abandon_lent_buffers() { buffer_pool_.abandon_lent_buffers(); }
 
@@ -63,8 +63,8 @@ class RecordIntake {
   const CuptiApi& api_;
   KernelSink& sink_;
   BufferPool buffer_pool_;
-  BufferSizing buffer_sizing_;
-  std::atomic<bool> is_open_{true};
+  BufferSizePolicy buffer_sizing_;
+  std::atomic<bool> is_accepting_records_{true};
   std::atomic<std::int64_t> records_disabled_since_ns_{INT64_MAX};
 
   mutable std::mutex lock_;

@@ -61,19 +61,19 @@ TEST_F(RecordIntakeTest, ProvidesNoBufferAfterClose) {
 
 TEST_F(RecordIntakeTest, ReportsTheTimeUpToWhichAllRecordsArrived) {
   const std::int64_t before_ns = monotonic_ns();
-  EXPECT_EQ(intake.all_delivered_before_ns(before_ns), before_ns) << "CUPTI has nothing";
+  EXPECT_EQ(intake.kernels_delivered_until_ns(before_ns), before_ns) << "CUPTI has nothing";
   std::uint8_t* first = request();
   const std::int64_t between_ns = monotonic_ns();
   request();
   const std::int64_t after_ns = monotonic_ns();
-  EXPECT_LE(intake.all_delivered_before_ns(after_ns), between_ns);
+  EXPECT_LE(intake.kernels_delivered_until_ns(after_ns), between_ns);
   intake.on_buffer_completed(nullptr, 0, first, 0);
-  EXPECT_GE(intake.all_delivered_before_ns(after_ns), between_ns);
-  EXPECT_LE(intake.all_delivered_before_ns(after_ns), after_ns);
+  EXPECT_GE(intake.kernels_delivered_until_ns(after_ns), between_ns);
+  EXPECT_LE(intake.kernels_delivered_until_ns(after_ns), after_ns);
   const std::int64_t later_ns = after_ns + 60 * kNanosecondsPerSecond;
-  EXPECT_GT(intake.all_delivered_before_ns(later_ns), after_ns) << "nothing is waited for that long";
+  EXPECT_GT(intake.kernels_delivered_until_ns(later_ns), after_ns) << "nothing is waited for that long";
   intake.abandon_lent_buffers();
-  EXPECT_EQ(intake.all_delivered_before_ns(later_ns), later_ns);
+  EXPECT_EQ(intake.kernels_delivered_until_ns(later_ns), later_ns);
 }
 
 TEST_F(RecordIntakeTest, AcceptsABufferThatWasGivenUp) {
@@ -84,8 +84,8 @@ TEST_F(RecordIntakeTest, AcceptsABufferThatWasGivenUp) {
   EXPECT_EQ(request(), buffer);
 }
 
-TEST(BufferSizing, GrowsFastFillingBuffersAndShrinksSlowOnes) {
-  BufferSizing sizing;
+TEST(BufferSizePolicy, GrowsFastFillingBuffersAndShrinksSlowOnes) {
+  BufferSizePolicy sizing;
   for (int i = 0; i < 20; ++i) sizing.adapt_to_fill_time(kNanosecondsPerMillisecond);
   EXPECT_EQ(sizing.next_buffer_bytes(), kMaxBufferBytes);
   const std::size_t before = sizing.next_buffer_bytes();

@@ -15,7 +15,7 @@
 
 namespace joulemap::capture::cupti {
 
-inline constexpr std::int64_t kLossTimeoutNs = 2 * kNanosecondsPerSecond;
+inline constexpr std::int64_t kLossTimeout_ns = 2 * kNanosecondsPerSecond;
 
 class RecordLossDetector {
  public:
@@ -24,7 +24,7 @@ class RecordLossDetector {
     std::uint64_t launch_count = 0;          // total so far
     std::uint64_t record_count = 0;          // total passed on so far
     std::uint64_t lent_record_capacity = 0;  // number of records that fit into the lent buffers
-    bool clock_is_replaced = false;
+    bool is_clock_replaced = false;
   };
   // Returns the time since which records are missing; nullopt when none are.
   std::optional<std::int64_t> find_loss_begin_ns(const Snapshot& snapshot);

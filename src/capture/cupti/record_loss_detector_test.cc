@@ -10,8 +10,8 @@ constexpr std::int64_t kSecond = kNanosecondsPerSecond;
 constexpr std::uint64_t kRecordCapacity = 100;
 
 RecordLossDetector::Snapshot snapshot(int second, std::uint64_t launches, std::uint64_t records,
-                                      bool clock_is_replaced = false) {
-  return {second * kSecond, launches, records, kRecordCapacity, clock_is_replaced};
+                                      bool is_clock_replaced = false) {
+  return {second * kSecond, launches, records, kRecordCapacity, is_clock_replaced};
 }
 
 TEST(RecordLossDetector, ContinuousRecordsAreNoLoss) {

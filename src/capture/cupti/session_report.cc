@@ -50,7 +50,7 @@ void report_record_counts(const RecordIntake::RecordCounts& counts, Diagnostics&
                        "");
 }
 
-Error kernels_refused_error(const std::string& why, CuptiResult outcome) {
+Error make_kernels_refused_error(const std::string& why, CuptiResult outcome) {
   if (outcome == CuptiResult::insufficient_privileges) {
     return {
         ErrorCode::permission, "kernels are not recorded: " + why,

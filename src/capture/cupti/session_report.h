@@ -28,6 +28,6 @@ void report_record_losses(const RecordLosses& unexplained, const RecordLosses& b
 void report_record_counts(const RecordIntake::RecordCounts& counts, Diagnostics& into);
 
 // The error for a CUPTI that refuses to record kernels, with CUPTI's own text.
-Error kernels_refused_error(const std::string& why, CuptiResult outcome);
+Error make_kernels_refused_error(const std::string& why, CuptiResult outcome);
 
 }  // namespace joulemap::capture::cupti

@@ -130,17 +130,18 @@ int pop_domain_range(void* /*domain*/) noexcept { return pop_range(); }
 class NvtxFunctionTable {
  public:
   NvtxFunctionTable(const CallbackTables& tables, std::uint32_t module) {
-    if (tables.get_functions_of_module(module, &functions_, &count_) == 0) count_ = 0;
+    if (tables.get_functions_of_module(module, &functions_, &function_count_) == 0) function_count_ = 0;
   }
-  bool empty() const { return count_ == 0 || functions_ == nullptr; }
+  bool empty() const { return function_count_ == 0 || functions_ == nullptr; }
   template <class Function>
   void set_function(unsigned id, Function function) {
-    if (id < count_ && functions_[id] != nullptr) *functions_[id] = reinterpret_cast<UntypedFunction>(function);
+    if (id < function_count_ && functions_[id] != nullptr)
+      *functions_[id] = reinterpret_cast<UntypedFunction>(function);
   }
 
  private:
   UntypedFunction** functions_ = nullptr;
-  unsigned count_ = 0;
+  unsigned function_count_ = 0;
 };
 
 }  // namespace

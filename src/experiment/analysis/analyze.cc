@@ -160,12 +160,12 @@ Result<AnalysisResult> analyze(const ExperimentData& data, const AnalysisOptions
   result.interactions = std::move(effects.interactions);
   result.associations = compute_associations(*table, options.thread_count);
   result.correlations = level_correlations(data, *table, *factors);
-  result.pareto = pareto_sets(data, *table, {*factors, options.resample_count, data.seed, options.thread_count});
+  result.pareto = find_pareto_sets(data, *table, {*factors, options.resample_count, data.seed, options.thread_count});
   result.flags = experiment_flags(data, *table, result);
   result.row_flags = compute_row_flags(data, *table, result.cells);
-  for (Comparison& comparison : result.comparisons) comparison.verdict = verdict_of(comparison, result);
-  for (MainEffect& effect : result.main_effects) effect.verdict = verdict_of(effect, result);
-  for (Interaction& interaction : result.interactions) interaction.verdict = verdict_of(interaction, result);
+  for (Comparison& comparison : result.comparisons) comparison.verdict = verdict_sentence(comparison, result);
+  for (MainEffect& effect : result.main_effects) effect.verdict = verdict_sentence(effect, result);
+  for (Interaction& interaction : result.interactions) interaction.verdict = verdict_sentence(interaction, result);
   result.methods = methods_paragraph(result);
   result.diagnostics.add_all(data.diagnostics);
   return result;

@@ -254,7 +254,7 @@ TEST(Analyze, ExcludesEpochsOfEstimatedRowsFromMeans) {
 
 TEST(Analyze, AnExperimentWithoutRowsIsAnError) {
   ExperimentData data = data_with_doubled_energy(true);
-  for (ExperimentRow& row : data.rows) row.state = RowState::todo;
+  for (ExperimentRow& row : data.rows) row.state = ExperimentRowState::todo;
   EXPECT_FALSE(analyze(data, {}));
 }
 

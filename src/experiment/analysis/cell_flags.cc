@@ -14,7 +14,7 @@ namespace joulemap::experiment {
 namespace {
 
 constexpr std::size_t kMinRowsForTrend = 4;  // below this n no order of values is significant
-constexpr std::size_t kMinRowsForSpread = 3;
+constexpr std::size_t kMinRowsForStandardDeviation = 3;
 constexpr double kMaxUnflaggedVariation = 0.1;  // standard deviation / mean above which a cell is flagged
 constexpr double kMinFlaggedChange =
     0.005;  // fraction of the median; smaller changes and drifts are not flagged even if
@@ -41,7 +41,7 @@ std::string row_numbers_text(const std::vector<std::size_t>& numbers) {
   return text;
 }
 
-std::string measure_name(const Measure& measure) {
+std::string describe_measure(const Measure& measure) {
   if (measure.kind == MeasureKind::energy) return "energy";
   if (measure.kind == MeasureKind::time) return "run time";
   return measure.kind == MeasureKind::domain ? "energy of " + measure.name : measure.name;
@@ -166,7 +166,7 @@ void flag_power_above_idle(const CellView& view, std::vector<AnalysisFlag>& flag
        "wait until power and temperature are near the baseline instead of a fixed time"});
 }
 
-std::string percent_of_change(double before, double after) {
+std::string percent_change_text(double before, double after) {
   return before != 0 ? fmt::format(", {:+.1f} %", (after / before - 1) * 100) : "";
 }
 
@@ -181,10 +181,10 @@ void flag_trend(const Measure& measure, const MeasureSummary& spread, double alp
     const bool is_warm_up = change->first_after_change * 2 <= values.size();
     flags.push_back(
         {is_warm_up ? "warm_up" : "change_point",
-         fmt::format("{} changes at repetition {} of {}: from {} to {}{} (medians, p = {})", measure_name(measure),
+         fmt::format("{} changes at repetition {} of {}: from {} to {}{} (medians, p = {})", describe_measure(measure),
                      change->first_after_change + 1, values.size(), amount_text(change->median_before, measure.unit),
                      amount_text(change->median_after, measure.unit),
-                     percent_of_change(change->median_before, change->median_after), p_value_text(change->test.p)),
+                     percent_change_text(change->median_before, change->median_after), p_value_text(change->test.p)),
          is_warm_up ? "the mean is not representative: warm up first, or exclude the first rows and report it"
                     : "conditions changed during the experiment: compare only rows with the same conditions"});
   }
@@ -194,7 +194,7 @@ void flag_trend(const Measure& measure, const MeasureSummary& spread, double alp
     flags.push_back(
         {"drift",
          fmt::format("{} drifts with the order of rows: {} to {} over {} rows (tau = {:+.2f}, p = {})",
-                     measure_name(measure), amount_text(values.front(), measure.unit),
+                     describe_measure(measure), amount_text(values.front(), measure.unit),
                      amount_text(values.back(), measure.unit), values.size(), trend.tau, p_value_text(trend.test.p)),
          "interleave the cells (order = \"blocked-random\")"});
   }
@@ -203,20 +203,20 @@ void flag_trend(const Measure& measure, const MeasureSummary& spread, double alp
 void flag_large_spread(const CellView& view, const Measure& measure, const MeasureSummary& spread,
                        std::size_t measure_index, std::vector<AnalysisFlag>& flags) {
   const std::vector<double>& values = spread.values;
-  if (values.size() < kMinRowsForSpread) return;
+  if (values.size() < kMinRowsForStandardDeviation) return;
   const bool is_constant = std::all_of(values.begin(), values.end(), [&](double one) { return one == values[0]; });
   if (is_constant) {
     const bool is_zero = values[0] == 0;
     flags.push_back(
         {is_zero ? "all_zero" : "constant",
-         fmt::format("{} is {} in all {} rows", measure_name(measure), is_zero ? "0" : "the same", values.size()),
+         fmt::format("{} is {} in all {} rows", describe_measure(measure), is_zero ? "0" : "the same", values.size()),
          "a constant value is often not a measurement"});
     return;
   }
   if (spread.mean != 0 && measure.kind != MeasureKind::metric &&
       spread.standard_deviation > kMaxUnflaggedVariation * std::abs(spread.mean)) {
     flags.push_back({"large_spread",
-                     fmt::format("{}: the standard deviation is {:.0f} % of the mean", measure_name(measure),
+                     fmt::format("{}: the standard deviation is {:.0f} % of the mean", describe_measure(measure),
                                  spread.standard_deviation / std::abs(spread.mean) * 100),
                      "inspect the individual rows before the mean"});
   }
@@ -228,7 +228,7 @@ void flag_large_spread(const CellView& view, const Measure& measure, const Measu
   std::vector<std::size_t> numbers;
   for (const std::size_t index : spread.outliers) numbers.push_back(having[index]);
   flags.push_back({"outlier",
-                   fmt::format("{}: {}; not excluded", measure_name(measure),
+                   fmt::format("{}: {}; not excluded", describe_measure(measure),
                                row_numbers_text(numbers) + (numbers.size() == 1 ? " is an outlier" : " are outliers")),
                    ""});
 }

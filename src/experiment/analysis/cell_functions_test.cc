@@ -84,13 +84,13 @@ TEST(CellFunctions, RoundTripThroughRowJsonAndInferMissingCausesFromNames) {
 TEST(RowFlags, AreDiagnosticsOfASingleRow) {
   ExperimentData data = synthetic_experiment({"torch"}, {"net"}, 8,
                                              [](auto, auto, auto block) { return 100.0 + static_cast<double>(block); });
-  set_energy(data.rows[1], std::nullopt);
+  set_package_energy(data.rows[1], std::nullopt);
   data.rows[2].throttled_share = 0.5;
   data.rows[3].first.measured = MeasuredWatts(90);
   data.rows[3].baseline.measured = MeasuredWatts(10);
   data.rows[4].diagnostics.add({"gap", 1, "a gap", ""});
-  data.rows[5].state = RowState::failed;
-  set_energy(data.rows[7], 5000);
+  data.rows[5].state = ExperimentRowState::failed;
+  set_package_energy(data.rows[7], 5000);
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
   using FlagCodes = std::vector<std::string>;

@@ -137,7 +137,7 @@ std::string inconsistent_effect_verdict(const MainEffect& effect, const HigherLe
 }
 
 // Lists the names of the tests that the effects used, as "A, B and C", in the order of kNames.
-std::string effect_test_names(const std::vector<MainEffect>& effects) {
+std::string effect_test_names_text(const std::vector<MainEffect>& effects) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNames = {{
       {"stratified-signed-rank", "the stratified signed-rank test (van Elteren's weights)"},
       {"van-elteren", "van Elteren's stratified rank-sum test"},
@@ -154,7 +154,7 @@ std::string effect_test_names(const std::vector<MainEffect>& effects) {
 
 }  // namespace
 
-std::string verdict_of(const MainEffect& effect, const AnalysisResult& result) {
+std::string verdict_sentence(const MainEffect& effect, const AnalysisResult& result) {
   if (!effect.a) return factor_test_verdict(effect, result);
   const HigherLevelEffect up = make_higher_level_effect(effect, result);
   switch (effect.generality) {
@@ -173,7 +173,7 @@ std::string verdict_of(const MainEffect& effect, const AnalysisResult& result) {
                      p_value_phrase(effect));
 }
 
-std::string verdict_of(const Interaction& one, const AnalysisResult& result) {
+std::string verdict_sentence(const Interaction& one, const AnalysisResult& result) {
   const ExperimentFactor& factor = result.factors[one.factor];
   const ExperimentFactor& other = result.factors[one.other];
   std::string levels;
@@ -195,7 +195,7 @@ std::string effect_methods_sentences(const AnalysisResult& result) {
       "only if combinations agree in direction (signed-rank test of their effects, test of Gail and Simon). "
       "Its size is the stratified Hodges-Lehmann estimate of the log ratio; the interval covers that of the "
       "stratified test and that of the combinations' effects. ",
-      effect_test_names(result.main_effects));
+      effect_test_names_text(result.main_effects));
   if (!result.interactions.empty()) {
     text += fmt::format(
         "Interactions were tested by F tests (type III) in a linear {}model of logarithms{}, and of aligned ranks. ",

@@ -10,8 +10,8 @@
 
 namespace joulemap::experiment {
 
-std::string verdict_of(const MainEffect& effect, const AnalysisResult& result);
-std::string verdict_of(const Interaction& interaction, const AnalysisResult& result);
+std::string verdict_sentence(const MainEffect& effect, const AnalysisResult& result);
+std::string verdict_sentence(const Interaction& interaction, const AnalysisResult& result);
 
 // The sentences of the methods paragraph; empty without main effects.
 std::string effect_methods_sentences(const AnalysisResult& result);

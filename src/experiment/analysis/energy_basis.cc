@@ -31,7 +31,7 @@ bool lacks_domain_reading(const EnergyTotals& totals, const std::vector<std::str
 EnergyBasis energy_basis(std::span<const ExperimentRow> rows, std::string_view kind) {
   std::vector<EnergyTotals> totals;
   for (const ExperimentRow& row : rows) {
-    if (row.state == RowState::done) totals.push_back(totals_of_kind(row, kind));
+    if (row.state == ExperimentRowState::done) totals.push_back(totals_of_kind(row, kind));
   }
   EnergyBasis basis;
   const bool is_measured = std::any_of(totals.begin(), totals.end(), [](const auto& one) { return one.measured; });

@@ -12,7 +12,7 @@ using Names = std::vector<std::string>;
 
 ExperimentRow row_with(std::vector<DomainEnergy> domains) {
   ExperimentRow row;
-  row.state = RowState::done;
+  row.state = ExperimentRowState::done;
   row.domains = std::move(domains);
   return row;
 }
@@ -75,7 +75,7 @@ TEST(EnergyBasis, IgnoresADomainThatNoRowCouldRead) {
 TEST(EnergyBasis, IgnoresFailedRows) {
   std::vector<ExperimentRow> rows = {row_with({make_domain_energy("gpu0", 9)}),
                                      row_with({make_domain_energy("psys", 8)})};
-  rows[1].state = RowState::failed;
+  rows[1].state = ExperimentRowState::failed;
   EXPECT_EQ(energy_basis(rows).domains, Names{"gpu0"});
 }
 

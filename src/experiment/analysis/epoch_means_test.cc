@@ -13,7 +13,7 @@ ExperimentRow row_of(std::size_t block, double power_w, double temperature_c) {
   row.number = block;
   row.block = block;
   row.levels = {0};
-  row.state = RowState::done;
+  row.state = ExperimentRowState::done;
   row.elapsed_s = 10;
   DomainEnergy gpu;
   gpu.name = "gpu0";

@@ -18,7 +18,7 @@ void flag_not_interleaved(const ExperimentData& data, const ExperimentTable& tab
   if (table.cells.size() < 2) return;
   std::vector<const ExperimentRow*> order;
   for (const std::size_t index : rows_in_run_order(data)) {
-    if (data.rows[index].state == RowState::done) order.push_back(&data.rows[index]);
+    if (data.rows[index].state == ExperimentRowState::done) order.push_back(&data.rows[index]);
   }
   std::size_t changes = 0;
   for (std::size_t i = 1; i < order.size(); ++i) changes += order[i]->levels != order[i - 1]->levels ? 1 : 0;
@@ -39,7 +39,7 @@ void flag_confounded_nodes(const ExperimentData& data, const AnalysisResult& res
   for (std::size_t factor = 0; factor < data.factors.size(); ++factor) {
     std::map<std::size_t, std::set<std::string>> nodes;
     for (const ExperimentRow& row : data.rows) {
-      if (row.state == RowState::done && !row.node.empty()) nodes[row.levels[factor]].insert(row.node);
+      if (row.state == ExperimentRowState::done && !row.node.empty()) nodes[row.levels[factor]].insert(row.node);
     }
     for (const Comparison& one : result.comparisons) {
       if (one.factor != factor || !one.a || nodes[*one.a].empty() || nodes[*one.b].empty()) continue;
@@ -67,7 +67,7 @@ void flag_excluded_estimates(const ExperimentData& data, const EnergyBasis& ener
   if (!energy.has_energy) return;
   std::vector<std::string> estimated;
   for (const ExperimentRow& row : data.rows) {
-    if (row.state != RowState::done) continue;
+    if (row.state != ExperimentRowState::done) continue;
     const std::optional<EnergyWithProvenance> sum =
         energy_by_provenance(total_energy(row.domains), Provenance::estimated);
     if (!sum) continue;

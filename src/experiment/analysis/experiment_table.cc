@@ -97,7 +97,7 @@ std::vector<std::size_t> rows_in_run_order(const ExperimentData& data) {
   std::vector<std::size_t> order(data.rows.size());
   std::iota(order.begin(), order.end(), 0);
   const bool has_times = std::all_of(data.rows.begin(), data.rows.end(), [](const ExperimentRow& row) {
-    return row.start_unix_ns || row.state != RowState::done;
+    return row.start_unix_ns || row.state != ExperimentRowState::done;
   });
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     const ExperimentRow& left = data.rows[a];
@@ -116,7 +116,7 @@ std::vector<double> ExperimentTable::measure_values_of_cell(const CellRows& cell
   return found;
 }
 
-std::optional<std::size_t> ExperimentTable::index_of_cell(std::span<const std::size_t> levels) const {
+std::optional<std::size_t> ExperimentTable::find_cell_index(std::span<const std::size_t> levels) const {
   const auto before = [](const CellRows& cell, std::span<const std::size_t> wanted) {
     return std::lexicographical_compare(cell.level_indices.begin(), cell.level_indices.end(), wanted.begin(),
                                         wanted.end());
@@ -130,7 +130,7 @@ std::optional<std::size_t> ExperimentTable::index_of_cell(std::span<const std::s
 }
 
 const CellRows* ExperimentTable::find_cell(std::span<const std::size_t> levels) const {
-  const std::optional<std::size_t> index = index_of_cell(levels);
+  const std::optional<std::size_t> index = find_cell_index(levels);
   return index ? &cells[*index] : nullptr;
 }
 
@@ -146,8 +146,8 @@ Result<ExperimentTable> make_experiment_table(const ExperimentData& data, std::s
     CellRows& cell = cells[row.levels];
     cell.level_indices = row.levels;
     ++cell.planned_row_count;
-    if (row.state == RowState::done) cell.done_rows.push_back(index);
-    if (row.state == RowState::failed) ++cell.failed_row_count;
+    if (row.state == ExperimentRowState::done) cell.done_rows.push_back(index);
+    if (row.state == ExperimentRowState::failed) ++cell.failed_row_count;
   }
   for (auto& [levels, cell] : cells) table.cells.push_back(std::move(cell));
   table.values_by_row.reserve(data.rows.size());

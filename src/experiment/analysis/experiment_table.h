@@ -35,7 +35,7 @@ struct ExperimentTable {
   // Values of the rows of a cell that have one, in run order.
   std::vector<double> measure_values_of_cell(const CellRows& cell, std::size_t measure) const;
   const CellRows* find_cell(std::span<const std::size_t> levels) const;
-  std::optional<std::size_t> index_of_cell(std::span<const std::size_t> levels) const;
+  std::optional<std::size_t> find_cell_index(std::span<const std::size_t> levels) const;
 };
 
 // `measure_names`: names of measures; empty: all. Fails on a name that no row has.

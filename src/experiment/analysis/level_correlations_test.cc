@@ -12,9 +12,9 @@ namespace joulemap::experiment {
 namespace {
 
 // Energy follows time with the first framework, and is the inverse of it with the second.
-std::vector<LevelCorrelation> correlations(std::size_t models) {
-  FactorialDesign design{.models = models, .batches = 1, .noise = 0};
-  ExperimentData data = synthetic_factorial(1, design, [](auto, auto) { return 0.1; });
+std::vector<LevelCorrelation> correlations(std::size_t model_count) {
+  FactorialDesign design{.model_count = model_count, .batch_count = 1, .noise = 0};
+  ExperimentData data = make_synthetic_factorial(1, design, [](auto, auto) { return 0.1; });
   data.metrics = {{"accuracy", "", true}};
   for (ExperimentRow& row : data.rows) {
     const auto size = static_cast<double>(1 + row.levels[1]);

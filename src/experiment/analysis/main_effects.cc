@@ -37,12 +37,12 @@ struct MeasureValues {
   }
 };
 
-MeasureValues measure_values(const ExperimentData& data, const ExperimentTable& table, std::size_t measure) {
+MeasureValues collect_measure_values(const ExperimentData& data, const ExperimentTable& table, std::size_t measure) {
   MeasureValues result;
   for (std::size_t row = 0; row < table.values_by_row.size(); ++row) {
     const std::optional<double>& value = table.values_by_row[row][measure];
     result.values.push_back(value);
-    if (data.rows[row].state == RowState::done && value && !(*value > 0)) result.is_logarithmic = false;
+    if (data.rows[row].state == ExperimentRowState::done && value && !(*value > 0)) result.is_logarithmic = false;
   }
   return result;
 }
@@ -82,7 +82,7 @@ std::vector<FactorCombination> make_factor_combinations(const ExperimentData& da
   return combinations;
 }
 
-double squared_deviations(const std::vector<double>& values) {
+double sum_of_squared_deviations(const std::vector<double>& values) {
   const double mean = statistics::mean_of(values);
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
@@ -103,11 +103,12 @@ std::optional<double> qualitative_interaction_p(const std::vector<FactorCombinat
     if (is_paired) {
       std::vector<double> differences = one.level_values.first_values;
       for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= one.level_values.second_values[i];
-      squares += squared_deviations(differences);
+      squares += sum_of_squared_deviations(differences);
       freedom += n1 - 1;
       errors.push_back(std::sqrt(1 / n1));
     } else {
-      squares += squared_deviations(one.level_values.first_values) + squared_deviations(one.level_values.second_values);
+      squares += sum_of_squared_deviations(one.level_values.first_values) +
+                 sum_of_squared_deviations(one.level_values.second_values);
       freedom += n1 + n2 - 2;
       errors.push_back(std::sqrt(1 / n1 + 1 / n2));
     }
@@ -151,11 +152,11 @@ void test_level_difference(MainEffect& effect, const std::vector<FactorCombinati
     strata.push_back(one.level_values);
     effects.push_back(one.location_shift);
   }
-  const statistics::StrataConsistency across = statistics::strata_consistency(effects, confidence);
+  const statistics::StrataConsistency across = statistics::compute_strata_consistency(effects, confidence);
   effect.combinations = combinations.size();
   effect.higher = across.higher_count;
   effect.lower = across.lower_count;
-  effect.combinations_p = across.signed_rank.p;
+  effect.combinations_p = across.signed_rank_result.p;
   effect.direction_p = qualitative_interaction_p(combinations, is_paired);
   if (is_log) {
     effect.min_combination_percent = 100 * std::expm1(*std::ranges::min_element(effects));
@@ -165,7 +166,7 @@ void test_level_difference(MainEffect& effect, const std::vector<FactorCombinati
   // that the first repetition of a second block does not discard all others.
   const auto repeated = static_cast<std::size_t>(std::ranges::count_if(strata, statistics::has_repetitions));
   const bool is_stratified = 2 * repeated >= strata.size();
-  const statistics::TestResult test = !is_stratified ? across.signed_rank
+  const statistics::TestResult test = !is_stratified ? across.signed_rank_result
                                       : is_paired    ? statistics::stratified_signed_rank_test(strata)
                                                      : statistics::stratified_rank_sum_test(strata);
   effect.test = !is_stratified ? "wilcoxon-signed-rank" : is_paired ? "stratified-signed-rank" : "van-elteren";
@@ -209,7 +210,7 @@ MeasureModel fit_measure_model(const ExperimentData& data, const MeasureValues& 
   MeasureModel model;
   model.is_logarithmic = values.is_logarithmic;
   for (std::size_t row = 0; row < data.rows.size(); ++row) {
-    if (!values.values[row] || data.rows[row].state != RowState::done) continue;
+    if (!values.values[row] || data.rows[row].state != ExperimentRowState::done) continue;
     model.data.values.push_back(values.to_analysis_scale(*values.values[row]));
     model.data.levels.push_back(data.rows[row].levels);
     if (data.is_blocked) model.data.blocks.push_back(data.rows[row].block);
@@ -225,7 +226,7 @@ MeasureModel fit_measure_model(const ExperimentData& data, const MeasureValues& 
 
 void set_effect_size_of_model(MainEffect& effect, const MeasureModel& model, double confidence) {
   if (!model.fit || !model.is_logarithmic) return;
-  const auto size = statistics::level_difference(*model.fit, effect.factor, *effect.a, *effect.b, confidence);
+  const auto size = statistics::estimate_level_difference(*model.fit, effect.factor, *effect.a, *effect.b, confidence);
   if (!size) return;
   effect.model_percent = 100 * std::expm1(size->estimate);
   effect.model_percent_low = 100 * std::expm1(size->low);
@@ -233,7 +234,7 @@ void set_effect_size_of_model(MainEffect& effect, const MeasureModel& model, dou
 }
 
 // The test over all levels of a factor with more than two. Nothing if there is no model.
-std::optional<MainEffect> factor_effect(MainEffect effect, const MeasureModel& model, std::size_t combinations) {
+std::optional<MainEffect> test_factor_effect(MainEffect effect, const MeasureModel& model, std::size_t combinations) {
   const std::optional<std::size_t> term = model.fit ? model.find_term_index({effect.factor}) : std::nullopt;
   // With a missing cell the main effect depends on which interaction columns remain, so on the order of levels.
   for (std::size_t i = 0; term && i < model.fit->terms.size(); ++i) {
@@ -322,7 +323,7 @@ void run_effect_task(EffectTask& task, const ExperimentData& data, const Experim
   const std::vector<CellGroup> groups = group_cells_by_other_factors(data, table, task.factor);
   if (groups.size() < 2) return;
   const std::size_t combinations = count_compared_combinations(groups, table, task.measure);
-  const MeasureValues values = measure_values(data, table, task.measure);
+  const MeasureValues values = collect_measure_values(data, table, task.measure);
   const MeasureModel model = fit_measure_model(data, values, task.factor);
   task.effects.interactions = test_interactions(data, model, task.measure, task.factor, options.factors);
   MainEffect common;
@@ -330,7 +331,7 @@ void run_effect_task(EffectTask& task, const ExperimentData& data, const Experim
   common.measure = task.measure;
   common.pairing = data.is_blocked ? Pairing::paired : Pairing::unpaired;
   if (data.factors[task.factor].levels.size() > 2) {
-    if (std::optional<MainEffect> effect = factor_effect(common, model, combinations))
+    if (std::optional<MainEffect> effect = test_factor_effect(common, model, combinations))
       task.effects.main_effects.push_back(*std::move(effect));
   }
   test_level_pairs(task, data, table, values, model, common, 1 - options.significance_level);

@@ -33,7 +33,7 @@ double common_ratio(std::size_t, std::size_t) { return std::log(1.32); }
 class DesignedEffects : public testing::TestWithParam<bool> {};
 
 TEST_P(DesignedEffects, AreFoundInManyCombinationsOfTwoRepetitionsEach) {
-  const AnalysisResult result = analysis_of(synthetic_factorial(1, {.is_blocked = GetParam()}, common_ratio));
+  const AnalysisResult result = analysis_of(make_synthetic_factorial(1, {.is_blocked = GetParam()}, common_ratio));
   for (const Comparison& comparison : result.comparisons) EXPECT_FALSE(comparison.is_different);
   ASSERT_EQ(result.main_effects.size(), 1U);
   const MainEffect& effect = result.main_effects[0];
@@ -56,10 +56,10 @@ TEST_P(DesignedEffects, AreFoundInManyCombinationsOfTwoRepetitionsEach) {
 }
 
 TEST_P(DesignedEffects, StayWhenTheFirstCombinationIsRepeated) {
-  ExperimentData data = synthetic_factorial(1, {.is_blocked = GetParam()}, common_ratio);
+  ExperimentData data = make_synthetic_factorial(1, {.is_blocked = GetParam()}, common_ratio);
   for (ExperimentRow& row : data.rows) {
     const bool is_first_combination = row.levels[1] == 0 && row.levels[2] == 0;
-    if (row.block > 0 && !is_first_combination) row.state = RowState::todo;
+    if (row.block > 0 && !is_first_combination) row.state = ExperimentRowState::todo;
   }
   const AnalysisResult result = analysis_of(data);
   ASSERT_EQ(result.main_effects.size(), 1U);
@@ -68,15 +68,15 @@ TEST_P(DesignedEffects, StayWhenTheFirstCombinationIsRepeated) {
 }
 
 TEST_P(DesignedEffects, OfAFailedRowDoNotChangeTheScale) {
-  ExperimentData data = synthetic_factorial(1, {.is_blocked = GetParam()}, common_ratio);
-  data.rows[5].state = RowState::failed;
-  set_energy(data.rows[5], 0.0);
+  ExperimentData data = make_synthetic_factorial(1, {.is_blocked = GetParam()}, common_ratio);
+  data.rows[5].state = ExperimentRowState::failed;
+  set_package_energy(data.rows[5], 0.0);
   EXPECT_TRUE(effects_of(data).main_effects[0].percent);
 }
 
 TEST_P(DesignedEffects, AreNotClaimedWhereCombinationsDisagree) {
   const AnalysisResult result =
-      analysis_of(synthetic_factorial(2, {.is_blocked = GetParam()}, [](std::size_t model, std::size_t) {
+      analysis_of(make_synthetic_factorial(2, {.is_blocked = GetParam()}, [](std::size_t model, std::size_t) {
         return model < 6 ? 0.4 : -0.2;  // higher in most combinations, and in the mean
       }));
   const MainEffect& effect = result.main_effects[0];
@@ -96,8 +96,8 @@ TEST_P(DesignedEffects, AreNotClaimedWhereCombinationsDisagree) {
 }
 
 TEST_P(DesignedEffects, AreNotShownWhereNothingDiffers) {
-  const AnalysisResult result =
-      analysis_of(synthetic_factorial(3, {.is_blocked = GetParam()}, [](std::size_t, std::size_t) { return 0.0; }));
+  const AnalysisResult result = analysis_of(
+      make_synthetic_factorial(3, {.is_blocked = GetParam()}, [](std::size_t, std::size_t) { return 0.0; }));
   EXPECT_EQ(result.main_effects[0].generality, EffectGenerality::not_shown);
   EXPECT_EQ(result.main_effects[0].verdict.find("no effect of framework on energy shown over 36 combinations"), 0U)
       << result.main_effects[0].verdict;
@@ -116,10 +116,11 @@ Rates simulate_rates(std::size_t trials, const FactorialDesign& design, double e
   const double share = 1 / static_cast<double>(trials);
   for (std::uint64_t seed = 1; seed <= trials; ++seed) {
     statistics::Random random(1'000'000 + seed);
-    std::vector<double> effects(design.models * design.batches);
+    std::vector<double> effects(design.model_count * design.batch_count);
     for (double& one : effects) one = effect + spread * random.normal();
-    const ExperimentData data = synthetic_factorial(
-        seed, design, [&](std::size_t model, std::size_t batch) { return effects[model * design.batches + batch]; });
+    const ExperimentData data = make_synthetic_factorial(seed, design, [&](std::size_t model, std::size_t batch) {
+      return effects[model * design.batch_count + batch];
+    });
     const MainEffect main = effects_of(data).main_effects.front();
     rates.general += main.generality == EffectGenerality::same_direction ? share : 0;
     rates.direction_differs += main.generality == EffectGenerality::direction_differs ? share : 0;
@@ -159,8 +160,8 @@ INSTANTIATE_TEST_SUITE_P(Designs, DesignedEffects, testing::Values(true, false),
                          [](const auto& design) { return design.param ? "Blocked" : "NotBlocked"; });
 
 TEST(MainEffects, OfMoreThanTwoLevelsHaveATestOverAllAndOfEachPair) {
-  const FactorEffects effects =
-      effects_of(synthetic_factorial(4, {.frameworks = 3, .is_blocked = true}, [](auto, auto) { return 0.2; }));
+  const FactorEffects effects = effects_of(
+      make_synthetic_factorial(4, {.framework_count = 3, .is_blocked = true}, [](auto, auto) { return 0.2; }));
   ASSERT_EQ(effects.main_effects.size(), 4U);
   EXPECT_FALSE(effects.main_effects[0].a);
   EXPECT_EQ(effects.main_effects[0].test, "mixed-model-f");
@@ -172,7 +173,7 @@ TEST(MainEffects, OfMoreThanTwoLevelsHaveATestOverAllAndOfEachPair) {
 }
 
 TEST(MainEffects, ComeFromCombinationsAloneIfNothingIsRepeated) {
-  const FactorEffects effects = effects_of(synthetic_factorial(5, {.repetitions = 1}, common_ratio));
+  const FactorEffects effects = effects_of(make_synthetic_factorial(5, {.repetitions = 1}, common_ratio));
   const MainEffect& effect = effects.main_effects.front();
   EXPECT_EQ(effect.test, "wilcoxon-signed-rank");
   EXPECT_EQ(effect.n, 36U);
@@ -181,10 +182,10 @@ TEST(MainEffects, ComeFromCombinationsAloneIfNothingIsRepeated) {
 }
 
 TEST(MainEffects, CountOnlyCombinationsThatHaveBothLevels) {
-  ExperimentData data = synthetic_factorial(6, {.is_blocked = true}, common_ratio);
+  ExperimentData data = make_synthetic_factorial(6, {.is_blocked = true}, common_ratio);
   for (ExperimentRow& row : data.rows) {
-    if (row.levels[0] == 1 && row.levels[1] < 2) row.state = RowState::failed;  // 8 combinations
-    if (row.levels == std::vector<std::size_t>{0, 5, 0} && row.block == 0) row.state = RowState::failed;
+    if (row.levels[0] == 1 && row.levels[1] < 2) row.state = ExperimentRowState::failed;  // 8 combinations
+    if (row.levels == std::vector<std::size_t>{0, 5, 0} && row.block == 0) row.state = ExperimentRowState::failed;
   }
   const MainEffect effect = effects_of(data).main_effects.front();
   EXPECT_EQ(effect.combinations, 28U);
@@ -194,13 +195,14 @@ TEST(MainEffects, CountOnlyCombinationsThatHaveBothLevels) {
 }
 
 TEST(MainEffects, OfASingleCombinationAreItsComparison) {
-  const FactorEffects effects = effects_of(synthetic_factorial(7, {.models = 1, .batches = 1}, common_ratio));
+  const FactorEffects effects =
+      effects_of(make_synthetic_factorial(7, {.model_count = 1, .batch_count = 1}, common_ratio));
   EXPECT_TRUE(effects.main_effects.empty());
   EXPECT_TRUE(effects.interactions.empty());
 }
 
 TEST(MainEffects, OfValuesBelowZeroAreDifferences) {
-  ExperimentData data = synthetic_factorial(8, {.is_blocked = true}, common_ratio);
+  ExperimentData data = make_synthetic_factorial(8, {.is_blocked = true}, common_ratio);
   data.metrics = {{"balance", "", true}};
   for (ExperimentRow& row : data.rows)
     row.metrics = {row.levels[0] == 0 ? -1.0 : 1.0 + 0.1 * row.domains[0].joules.value() / 1e6};
@@ -213,13 +215,13 @@ TEST(MainEffects, OfValuesBelowZeroAreDifferences) {
 
 TEST(MainEffects, ExtendToOtherCombinationsOnlyIfThereAreEnough) {
   const AnalysisResult result =
-      analysis_of(synthetic_factorial(9, {.models = 2, .batches = 2, .repetitions = 6}, common_ratio));
+      analysis_of(make_synthetic_factorial(9, {.model_count = 2, .batch_count = 2, .repetitions = 6}, common_ratio));
   EXPECT_NE(result.main_effects[0].verdict.find("over these 4 combinations"), std::string::npos)
       << result.main_effects[0].verdict;
 }
 
 TEST(MainEffects, AreInTheMethods) {
-  const AnalysisResult result = analysis_of(synthetic_factorial(10, {.is_blocked = true}, common_ratio));
+  const AnalysisResult result = analysis_of(make_synthetic_factorial(10, {.is_blocked = true}, common_ratio));
   EXPECT_NE(result.methods.find("stratified signed-rank test"), std::string::npos) << result.methods;
   EXPECT_NE(result.methods.find("random intercept per block"), std::string::npos) << result.methods;
 }

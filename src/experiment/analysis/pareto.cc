@@ -36,7 +36,7 @@ RowCosts mean_costs_of_rows(const ParetoCandidate& candidate) {
   return mean;
 }
 
-RowCosts resampled_mean_costs(const ParetoCandidate& candidate, statistics::Random& random) {
+RowCosts resample_mean_costs(const ParetoCandidate& candidate, statistics::Random& random) {
   const auto n = static_cast<double>(candidate.costs_of_rows.size());
   RowCosts mean(candidate.costs_of_rows.front().size());
   for (std::size_t draw = 0; draw < candidate.costs_of_rows.size(); ++draw) {
@@ -68,7 +68,7 @@ std::vector<bool> find_pareto_front(const std::vector<RowCosts>& points) {
 }
 
 // Energy, time and metrics that differ between rows; domains are left out because they are part of the energy.
-std::vector<std::size_t> compared_measures(const ExperimentTable& table) {
+std::vector<std::size_t> find_compared_measures(const ExperimentTable& table) {
   std::vector<std::size_t> compared;
   for (std::size_t i = 0; i < table.measures.size(); ++i) {
     if (table.measures[i].kind == MeasureKind::domain || !table.measures[i].is_compared) continue;
@@ -117,7 +117,7 @@ void estimate_pareto_probabilities(ParetoSet& set, const std::vector<ParetoCandi
   std::vector<std::size_t> times(candidates.size());
   statistics::Random random(seed);
   for (std::size_t resample = 0; resample < set.resamples; ++resample) {
-    for (std::size_t i = 0; i < candidates.size(); ++i) points[i] = resampled_mean_costs(candidates[i], random);
+    for (std::size_t i = 0; i < candidates.size(); ++i) points[i] = resample_mean_costs(candidates[i], random);
     const std::vector<bool> drawn = find_pareto_front(points);
     for (std::size_t i = 0; i < candidates.size(); ++i) times[i] += drawn[i] ? 1 : 0;
   }
@@ -144,9 +144,9 @@ Association rank_association(const std::vector<double>& x, const std::vector<dou
 
 }  // namespace
 
-std::vector<ParetoSet> pareto_sets(const ExperimentData& data, const ExperimentTable& table,
-                                   const ParetoOptions& options) {
-  const std::vector<std::size_t> measures = compared_measures(table);
+std::vector<ParetoSet> find_pareto_sets(const ExperimentData& data, const ExperimentTable& table,
+                                        const ParetoOptions& options) {
+  const std::vector<std::size_t> measures = find_compared_measures(table);
   if (measures.size() < 2) return {};
   std::map<std::vector<std::optional<std::size_t>>, std::vector<std::size_t>> groups;
   for (std::size_t cell = 0; cell < table.cells.size(); ++cell) {

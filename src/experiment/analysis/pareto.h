@@ -23,8 +23,8 @@ struct ParetoOptions {
 };
 
 // Sets of at least two cells; empty if fewer than two measures distinguish the cells.
-std::vector<ParetoSet> pareto_sets(const ExperimentData& data, const ExperimentTable& table,
-                                   const ParetoOptions& options);
+std::vector<ParetoSet> find_pareto_sets(const ExperimentData& data, const ExperimentTable& table,
+                                        const ParetoOptions& options);
 
 // Association of energy and time: within each cell, and over the medians of all cells.
 std::vector<Association> compute_associations(const ExperimentTable& table, unsigned threads);

@@ -45,11 +45,11 @@ std::vector<FlagCodes> compute_row_flags(const ExperimentData& data, const Exper
   std::vector<FlagCodes> flags(data.rows.size());
   for (std::size_t i = 0; i < data.rows.size(); ++i) {
     const ExperimentRow& row = data.rows[i];
-    if (row.state == RowState::failed) add_flag_code(flags[i], "failed");
-    if (row.state == RowState::done) add_energy_flag_codes(row, table.energy_basis, flags[i]);
+    if (row.state == ExperimentRowState::failed) add_flag_code(flags[i], "failed");
+    if (row.state == ExperimentRowState::done) add_energy_flag_codes(row, table.energy_basis, flags[i]);
     if (row.throttled_share.value_or(0) > kMaxUndisturbedTimeShare) add_flag_code(flags[i], "throttled");
     if (row.cpu_steal_share.value_or(0) > kMaxUndisturbedTimeShare) add_flag_code(flags[i], "stolen_time");
-    const std::optional<PowerAndReference> began = comparable_power(row.first, row.baseline);
+    const std::optional<PowerAndReference> began = choose_comparable_power(row.first, row.baseline);
     if (began && is_above_idle(began->power_w, began->reference_w)) add_flag_code(flags[i], "cool_down");
     for (const Diagnostic& diagnostic : row.diagnostics.list()) add_flag_code(flags[i], diagnostic.code);
   }

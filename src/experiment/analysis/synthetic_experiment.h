@@ -26,7 +26,7 @@ inline DomainEnergy make_domain_energy(std::string name, std::optional<double> j
 }
 
 // Makes a measured package the row's only domain; nullopt: the domain could not be read.
-inline void set_energy(ExperimentRow& row, std::optional<double> joules) {
+inline void set_package_energy(ExperimentRow& row, std::optional<double> joules) {
   row.domains = {make_domain_energy("package-0", joules)};
 }
 
@@ -46,9 +46,9 @@ inline ExperimentData synthetic_experiment(
         row.number = data.rows.size();
         row.levels = {a, b};
         row.block = block;
-        row.state = RowState::done;
+        row.state = ExperimentRowState::done;
         row.attempts = 1;
-        set_energy(row, energy_j(a, b, block));
+        set_package_energy(row, energy_j(a, b, block));
         row.elapsed_s = energy_j(a, b, block) / 10;
         data.rows.push_back(std::move(row));
       }
@@ -58,9 +58,9 @@ inline ExperimentData synthetic_experiment(
 }
 
 struct FactorialDesign {
-  std::size_t frameworks = 2;
-  std::size_t models = 9;
-  std::size_t batches = 4;
+  std::size_t framework_count = 2;
+  std::size_t model_count = 9;
+  std::size_t batch_count = 4;
   std::size_t repetitions = 2;
   double noise = 0.03;  // standard deviation of the logarithm of an energy
   bool is_blocked = false;
@@ -68,32 +68,33 @@ struct FactorialDesign {
 
 // Framework (compared) x model x batch. Every combination of model and batch has its own energy; blocks differ by 10 %.
 // `effect(model, batch)` is the logarithm of the ratio between a framework and the one before it.
-inline ExperimentData synthetic_factorial(std::uint64_t seed, const FactorialDesign& design,
-                                          const std::function<double(std::size_t, std::size_t)>& effect) {
+inline ExperimentData make_synthetic_factorial(std::uint64_t seed, const FactorialDesign& design,
+                                               const std::function<double(std::size_t, std::size_t)>& effect) {
   statistics::Random random(seed);
   ExperimentData data;
   data.name = "made";
   data.factors = {{"framework", {}, true}, {"model", {}, false}, {"batch", {}, false}};
-  const std::size_t counts[] = {design.frameworks, design.models, design.batches};
+  const std::size_t counts[] = {design.framework_count, design.model_count, design.batch_count};
   for (std::size_t factor = 0; factor < 3; ++factor) {
     for (std::size_t i = 0; i < counts[factor]; ++i)
       data.factors[factor].levels.push_back(data.factors[factor].name + std::to_string(i));
   }
   data.is_blocked = design.is_blocked;
-  std::vector<double> sizes(design.models * design.batches);
+  std::vector<double> sizes(design.model_count * design.batch_count);
   for (double& size : sizes) size = 6 + random.normal();
   for (std::size_t block = 0; block < design.repetitions; ++block) {
     const double of_block = design.is_blocked ? 0.1 * random.normal() : 0;
-    for (std::size_t framework = 0; framework < design.frameworks; ++framework) {
+    for (std::size_t framework = 0; framework < design.framework_count; ++framework) {
       for (std::size_t i = 0; i < sizes.size(); ++i) {
-        const double log_ratio = static_cast<double>(framework) * effect(i / design.batches, i % design.batches);
+        const double log_ratio =
+            static_cast<double>(framework) * effect(i / design.batch_count, i % design.batch_count);
         ExperimentRow row;
         row.number = data.rows.size();
-        row.levels = {framework, i / design.batches, i % design.batches};
+        row.levels = {framework, i / design.batch_count, i % design.batch_count};
         row.block = block;
-        row.state = RowState::done;
+        row.state = ExperimentRowState::done;
         row.attempts = 1;
-        set_energy(row, std::exp(sizes[i] + of_block + log_ratio + design.noise * random.normal()));
+        set_package_energy(row, std::exp(sizes[i] + of_block + log_ratio + design.noise * random.normal()));
         data.rows.push_back(std::move(row));
       }
     }

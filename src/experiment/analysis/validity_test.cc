@@ -49,7 +49,7 @@ TEST(Validity, ACalmExperimentHasNoFlags) {
 // Published inference times of NCF with TensorFlow, in seconds.
 TEST(Validity, FlagsACellThatWarmsUp) {
   constexpr double kPublished[] = {336, 216, 217, 205, 66, 20, 19, 19.2, 19.1, 19.3};
-  const auto flags = flags_after_change([&](ExperimentRow& row) { set_energy(row, kPublished[row.block]); });
+  const auto flags = flags_after_change([&](ExperimentRow& row) { set_package_energy(row, kPublished[row.block]); });
   EXPECT_TRUE(has_flag(flags, "warm_up"));
   EXPECT_TRUE(has_flag(flags, "drift"));
   EXPECT_TRUE(has_flag(flags, "large_spread"));
@@ -57,20 +57,20 @@ TEST(Validity, FlagsACellThatWarmsUp) {
 
 TEST(Validity, FlagsADrift) {
   const auto flags =
-      flags_after_change([](ExperimentRow& row) { set_energy(row, 100 + static_cast<double>(row.block)); });
+      flags_after_change([](ExperimentRow& row) { set_package_energy(row, 100 + static_cast<double>(row.block)); });
   EXPECT_TRUE(has_flag(flags, "drift"));
 }
 
 TEST(Validity, FlagsImpossibleEnergies) {
-  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { set_energy(row, 0); }), "zero_energy"));
-  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { set_energy(row, -1); }), "negative_energy"));
-  EXPECT_TRUE(
-      has_flag(flags_after_change([](ExperimentRow& row) { set_energy(row, std::nullopt); }), "missing_energy"));
+  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { set_package_energy(row, 0); }), "zero_energy"));
+  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { set_package_energy(row, -1); }), "negative_energy"));
+  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { set_package_energy(row, std::nullopt); }),
+                       "missing_energy"));
 }
 
 TEST(Validity, FlagsOutliersWithoutRemovingThem) {
   ExperimentData data = undisturbed_data();
-  set_energy(data.rows[4], 150);
+  set_package_energy(data.rows[4], 150);
   const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(has_flag(result.cells[0].flags, "outlier"));
   EXPECT_EQ(result.cells[0].measures[0]->values.size(), 10);
@@ -133,7 +133,7 @@ TEST(Validity, FlagsAConstantMetric) {
 
 TEST(Validity, ExcludesAndFlagsFailedRows) {
   ExperimentData data = undisturbed_data();
-  data.rows[0].state = RowState::failed;
+  data.rows[0].state = ExperimentRowState::failed;
   const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(has_flag(result.cells[0].flags, "failed_rows"));
   EXPECT_EQ(result.cells[0].n, 9);

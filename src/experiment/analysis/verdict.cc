@@ -90,7 +90,7 @@ std::string change_phrase(const Measure& measure, double difference, std::option
   return fmt::format("has {} {} {}", amount, direction, measure.name);
 }
 
-std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
+std::string verdict_sentence(const Comparison& one, const AnalysisResult& result) {
   if (const Measure& energy = result.measures[one.measure];
       energy.domains.empty() && !energy.excluded_domains.empty()) {
     return "not compared: rows have no common domain with known energy";

@@ -12,7 +12,7 @@
 
 namespace joulemap::experiment {
 
-std::string verdict_of(const Comparison& comparison, const AnalysisResult& result);
+std::string verdict_sentence(const Comparison& comparison, const AnalysisResult& result);
 
 // "uses 12.3 % less energy", "takes 8 % more time", "has 2 % more accuracy".
 std::string change_phrase(const Measure& measure, double difference, std::optional<double> percent);

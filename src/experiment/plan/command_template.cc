@@ -40,7 +40,7 @@ std::string replace_placeholders(std::string_view text,
       const std::size_t end = at + 1 + name.size() + 2;
       if (!name.empty() && end < text.size() && text[end] == '}') {
         out += fmt::format("{{{}}}", name);
-        for (const char c : out.substr(out.size() - name.size() - 2)) shell.consume(c);
+        for (const char c : out.substr(out.size() - name.size() - 2)) shell.consume_character(c);
         at = end;
         continue;
       }
@@ -48,10 +48,10 @@ std::string replace_placeholders(std::string_view text,
     const std::string_view name = opens ? placeholder_name_at(text, at) : std::string_view();
     if (name.empty()) {
       out += text[at];
-      shell.consume(text[at]);
+      shell.consume_character(text[at]);
     } else {
       out += value_of(name, shell);
-      shell.consume('x');  // stands in for the quoted value: the next character does not begin a word
+      shell.consume_character('x');  // stands in for the quoted value: the next character does not begin a word
       at += name.size() + 1;
     }
   }
@@ -82,8 +82,8 @@ bool is_reserved_placeholder(std::string_view name) {
 
 std::string_view reserved_placeholders() { return "row, block, seed, folder"; }
 
-PlaceholderValues placeholder_values(std::span<const ExperimentFactor> factors, std::span<const std::size_t> levels,
-                                     const RowContext& context) {
+PlaceholderValues make_placeholder_values(std::span<const ExperimentFactor> factors,
+                                          std::span<const std::size_t> levels, const RowContext& context) {
   PlaceholderValues values;
   for (std::size_t i = 0; i < factors.size() && i < levels.size(); ++i) {
     values.emplace_back(factors[i].name, factors[i].levels.at(levels[i]));

@@ -28,8 +28,8 @@ struct RowContext {
   std::uint64_t row_seed = 0;  // seed of this row, mixed from the experiment's seed and the row number
   std::string attempt_folder;  // folder of the attempt
 };
-PlaceholderValues placeholder_values(std::span<const ExperimentFactor> factors, std::span<const std::size_t> levels,
-                                     const RowContext& context);
+PlaceholderValues make_placeholder_values(std::span<const ExperimentFactor> factors,
+                                          std::span<const std::size_t> levels, const RowContext& context);
 
 bool is_reserved_placeholder(std::string_view name);
 std::string_view reserved_placeholders();  // "row, block, ..."

@@ -14,7 +14,7 @@ const std::vector<ExperimentFactor> kFactors = {{"variant", {"plain", "it's; ech
 
 PlaceholderValues values(std::size_t variant, std::size_t row = 0) {
   const std::vector<std::size_t> levels = {variant, 0};
-  return placeholder_values(kFactors, levels, {row, 1, 7, "/exp/rows/00000/attempt-1"});
+  return make_placeholder_values(kFactors, levels, {row, 1, 7, "/exp/rows/00000/attempt-1"});
 }
 
 std::string shell_output_of(const std::vector<std::string>& command) {

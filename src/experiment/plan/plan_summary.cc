@@ -109,7 +109,7 @@ std::optional<double> relative_noise_within_cells(std::span<const ExperimentRow>
   const EnergyBasis basis = energy_basis(rows);
   for (const ExperimentRow& row : rows) {
     const std::optional<double> value = basis.is_comparable() ? comparable_energy_j(basis, row) : row.elapsed_s;
-    if (row.state == RowState::done && value && *value > 0) cells[row.levels].push_back(*value);
+    if (row.state == ExperimentRowState::done && value && *value > 0) cells[row.levels].push_back(*value);
   }
   double squares = 0;
   std::size_t degrees = 0;
@@ -135,7 +135,7 @@ std::optional<ExperimentForecast> forecast_experiment(const ExperimentSpec& spec
   const EnergyBasis basis = energy_basis(all);
   for (const std::span<const ExperimentRow> some : {rows, pilot}) {
     for (const ExperimentRow& row : some) {
-      if (row.state != RowState::done) continue;
+      if (row.state != ExperimentRowState::done) continue;
       ++forecast.completed_rows;
       time_of[row.levels].add(row.elapsed_s);
       const std::optional<double> row_j = comparable_energy_j(basis, row);
@@ -149,7 +149,7 @@ std::optional<ExperimentForecast> forecast_experiment(const ExperimentSpec& spec
   const double pause_s = spec.baseline_duration_s > 0 ? 1.5 : 0.5;
   double energy_j = 0;
   for (const ExperimentRow& row : rows) {
-    if (row.state == RowState::done) continue;
+    if (row.state == ExperimentRowState::done) continue;
     ++forecast.rows;
     forecast.time_s += time_of[row.levels].value().value_or(*time.value()) + pause_s;
     energy_j += energy_of[row.levels].value().value_or(energy.value().value_or(0));
@@ -171,7 +171,7 @@ std::optional<ExperimentForecast> forecast_experiment(const ExperimentSpec& spec
 Result<ExperimentPlan> summarize_plan(const ExperimentSpec& spec) {
   const Result<std::vector<PlannedRow>> rows = plan_rows(spec);
   if (!rows) return rows.error();
-  ExperimentPlan plan = make_plan_of_spec(spec, planned_cells(spec));
+  ExperimentPlan plan = make_plan_of_spec(spec, list_planned_cells(spec));
   for (std::size_t number = 0; number < rows->size(); ++number) {
     ExperimentPlanRow row;
     row.number = number;
@@ -183,7 +183,7 @@ Result<ExperimentPlan> summarize_plan(const ExperimentSpec& spec) {
 }
 
 ExperimentPlan summarize_plan(const ExperimentFolder& folder) {
-  const std::vector<LevelIndices> cells = planned_cells(folder.spec());
+  const std::vector<LevelIndices> cells = list_planned_cells(folder.spec());
   ExperimentPlan plan = make_plan_of_spec(folder.spec(), cells);
   plan.folder = folder.path();
   const ExperimentData data = folder.read();

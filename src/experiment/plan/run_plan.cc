@@ -33,7 +33,7 @@ std::size_t count_level_combinations(const ExperimentSpec& spec) {
 
 }  // namespace
 
-std::vector<std::vector<std::size_t>> planned_cells(const ExperimentSpec& spec) {
+std::vector<std::vector<std::size_t>> list_planned_cells(const ExperimentSpec& spec) {
   std::vector<std::vector<std::size_t>> cells;
   const std::size_t count = count_level_combinations(spec);
   for (std::size_t number = 0; number < count; ++number) {
@@ -53,7 +53,7 @@ Result<std::vector<PlannedRow>> plan_rows(const ExperimentSpec& spec) {
     return Error{ErrorCode::usage, fmt::format("the levels have more than {} combinations", kMaxPlannedRows),
                  "remove factors or levels"};
   }
-  const std::vector<std::vector<std::size_t>> cells = planned_cells(spec);
+  const std::vector<std::vector<std::size_t>> cells = list_planned_cells(spec);
   if (cells.empty()) return Error{ErrorCode::usage, "every combination of levels is excluded", "see [[exclude]]"};
   if (cells.size() * spec.repetitions > kMaxPlannedRows) {
     return Error{ErrorCode::usage,

@@ -13,13 +13,13 @@
 namespace joulemap::experiment {
 
 struct PlannedRow {
-  std::size_t cell_index = 0;  // index of the combination of levels in planned_cells(spec)
+  std::size_t cell_index = 0;  // index of the combination of levels in list_planned_cells(spec)
   std::size_t block_number = 0;
   std::vector<std::size_t> levels;
 };
 
 // Cells in lexicographic order: the last factor changes fastest.
-std::vector<std::vector<std::size_t>> planned_cells(const ExperimentSpec& spec);
+std::vector<std::vector<std::size_t>> list_planned_cells(const ExperimentSpec& spec);
 
 // Fails if every cell is excluded or if the number of rows exceeds the limit.
 Result<std::vector<PlannedRow>> plan_rows(const ExperimentSpec& spec);

@@ -33,7 +33,7 @@ TEST(RunPlan, EveryBlockContainsEveryCellOnce) {
     ExperimentSpec spec = random_spec(random);
     const Result<std::vector<PlannedRow>> rows = plan_rows(spec);
     ASSERT_TRUE(rows);
-    const std::size_t cells = planned_cells(spec).size();
+    const std::size_t cells = list_planned_cells(spec).size();
     ASSERT_EQ(rows->size(), cells * spec.repetitions);
     for (std::size_t number = 0; number < rows->size(); ++number)
       ASSERT_EQ(rows->at(number).block_number, number / cells);
@@ -91,7 +91,7 @@ TEST(RunPlan, ExcludedCellsAreNotRun) {
   ExperimentSpec spec;
   spec.factors = {{"v", {"a", "b"}}, {"w", {"1", "2", "3"}}};
   spec.exclusions = {{{0}, {0, 2}}};
-  EXPECT_EQ(planned_cells(spec).size(), 4u);
+  EXPECT_EQ(list_planned_cells(spec).size(), 4u);
   spec.exclusions = {{{}, {}}};
   EXPECT_FALSE(plan_rows(spec));
 }

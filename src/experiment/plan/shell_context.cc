@@ -24,7 +24,7 @@ std::string_view ShellContext::unsafe_reason() const {
   return {};
 }
 
-void ShellContext::consume(char c) {
+void ShellContext::consume_character(char c) {
   if (is_in_here_document_) {
     consume_in_here_document(c);
   } else if (is_in_comment_) {

@@ -14,7 +14,7 @@ namespace joulemap::experiment {
 
 class ShellContext {
  public:
-  void consume(char c);
+  void consume_character(char c);
   // Reason why a quoted word is not safe here; empty if it is safe.
   std::string_view unsafe_reason() const;
 

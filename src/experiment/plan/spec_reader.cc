@@ -31,7 +31,7 @@ SpecReader::SpecReader(const DocumentValue* table, std::string where, SpecErrors
   table_ = nullptr;
 }
 
-std::size_t SpecReader::table_line() const { return table_ == nullptr ? 0 : table_->line; }
+std::size_t SpecReader::table_line_number() const { return table_ == nullptr ? 0 : table_->line; }
 
 std::string SpecReader::qualified_key(std::string_view key) const {
   return table_name_.empty() ? std::string(key) : fmt::format("{} of {}", key, table_name_);

@@ -67,7 +67,7 @@ class SpecReader {
   void report_unknown_keys();
   std::string qualified_key(std::string_view key) const;
   void add_error(const formats::DocumentValue& value, const std::string& what);
-  std::size_t table_line() const;
+  std::size_t table_line_number() const;
 
  private:
   const formats::DocumentValue* table_;

@@ -29,7 +29,7 @@ std::string to_file_name(std::string_view node) {
 
 }  // namespace
 
-std::string node_name() {
+std::string current_node_name() {
   // Several Slurm nodes can share a machine, and a node name can differ from the host name.
   if (const char* const node = std::getenv("SLURMD_NODENAME")) return to_file_name(node);
   std::array<char, HOST_NAME_MAX + 1> name{};
@@ -37,7 +37,8 @@ std::string node_name() {
 }
 
 Status write_owner(const std::string& attempt_path) {
-  return replace_file_nofollow(attempt_path + "/owner", fmt::format("{} {}\n", this_process_identity(), node_name()));
+  return replace_file_nofollow(attempt_path + "/owner",
+                               fmt::format("{} {}\n", this_process_identity(), current_node_name()));
 }
 
 AttemptOwnerState read_attempt_owner_state(const std::string& attempt_path) {

@@ -18,6 +18,6 @@ enum class AttemptOwnerState { exited, running, unknown };
 AttemptOwnerState read_attempt_owner_state(const std::string& attempt_path);
 
 // Name of this machine; under Slurm the node name.
-std::string node_name();
+std::string current_node_name();
 
 }  // namespace joulemap::experiment

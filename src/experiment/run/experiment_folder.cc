@@ -28,7 +28,7 @@ constexpr std::size_t kMaxTable_bytes = std::size_t{1} << 30;
 constexpr std::size_t kMaxRow_bytes = std::size_t{64} << 20;
 constexpr std::chrono::minutes kMaxTableLockWait{
     10};  // longest wait for the lock, which each runner holds milliseconds
-constexpr std::string_view kAttemptPrefix = "attempt-";
+constexpr std::string_view kAttemptFolderPrefix = "attempt-";
 
 // Lock held by those who change the table, from reading it until it is replaced. Reading alone needs no lock.
 Result<FileLock> lock_table(const std::string& folder) {
@@ -61,8 +61,8 @@ std::vector<std::uint32_t> list_attempts(const std::string& row_path) {
   const Result<std::vector<std::string>> names = list_directory(row_path);
   if (!names) return attempts;
   for (const std::string& name : *names) {
-    if (!name.starts_with(kAttemptPrefix)) continue;
-    if (const auto number = parse_u64(std::string_view(name).substr(kAttemptPrefix.size()))) {
+    if (!name.starts_with(kAttemptFolderPrefix)) continue;
+    if (const auto number = parse_u64(std::string_view(name).substr(kAttemptFolderPrefix.size()))) {
       attempts.push_back(static_cast<std::uint32_t>(*number));
     }
   }
@@ -70,7 +70,7 @@ std::vector<std::uint32_t> list_attempts(const std::string& row_path) {
 }
 
 std::string attempt_path(const std::string& row_path, std::uint32_t attempt) {
-  return fmt::format("{}/{}{}", row_path, kAttemptPrefix, attempt);
+  return fmt::format("{}/{}{}", row_path, kAttemptFolderPrefix, attempt);
 }
 
 Result<ExperimentRow> read_attempt(const std::string& row_path, std::uint32_t attempt, const ExperimentData& header) {
@@ -84,11 +84,11 @@ Result<ExperimentRow> read_attempt(const std::string& row_path, std::uint32_t at
 void reconcile_row_state(RunTableRow& row, const std::string& row_path, const ExperimentData& header) {
   const std::vector<std::uint32_t> attempts = list_attempts(row_path);
   if (attempts.empty()) {
-    row.state = RowState::todo;
+    row.state = ExperimentRowState::todo;
     row.attempt_count = 0;
     return;
   }
-  const bool is_settled = row.state == RowState::done || row.state == RowState::failed;
+  const bool is_settled = row.state == ExperimentRowState::done || row.state == ExperimentRowState::failed;
   if (is_settled && row.attempt_count == attempts.back()) return;
   row.attempt_count = attempts.back();
   const Result<ExperimentRow> result = read_attempt(row_path, attempts.back(), header);
@@ -96,7 +96,7 @@ void reconcile_row_state(RunTableRow& row, const std::string& row_path, const Ex
     row.state = result->state;
   } else {
     const bool is_gone = read_attempt_owner_state(attempt_path(row_path, attempts.back())) == AttemptOwnerState::exited;
-    row.state = is_gone ? RowState::failed : RowState::running;
+    row.state = is_gone ? ExperimentRowState::failed : ExperimentRowState::running;
   }
 }
 
@@ -233,7 +233,7 @@ Status ExperimentFolder::read_table() {
   return Done{};
 }
 
-Status ExperimentFolder::set_row_state(std::size_t row, RowState state, std::uint32_t attempts) {
+Status ExperimentFolder::set_row_state(std::size_t row, ExperimentRowState state, std::uint32_t attempts) {
   const Result<FileLock> lock = lock_table(path_);
   if (!lock) return lock.error();
   if (Status read = read_table(); !read) return read;
@@ -250,13 +250,13 @@ Result<std::optional<Attempt>> ExperimentFolder::claim_row(std::size_t row, bool
   const std::string path = row_path("rows", row);
   reconcile_row_state(run_table_.at(row), path, make_data_without_rows());
   const bool is_taken =
-      run_table_[row].state == RowState::running &&
+      run_table_[row].state == ExperimentRowState::running &&
       (!include_unknown_owners ||
        read_attempt_owner_state(attempt_path(path, run_table_[row].attempt_count)) == AttemptOwnerState::running);
-  if (run_table_[row].state == RowState::done || is_taken) return std::optional<Attempt>();
+  if (run_table_[row].state == ExperimentRowState::done || is_taken) return std::optional<Attempt>();
   Result<Attempt> attempt = begin_attempt("rows", row);
   if (!attempt) return std::move(attempt).error();
-  run_table_[row].state = RowState::running;
+  run_table_[row].state = ExperimentRowState::running;
   run_table_[row].attempt_count = attempt->attempt_number;
   if (Status written = write_table(); !written) return std::move(written).error();
   return std::optional<Attempt>(std::move(*attempt));

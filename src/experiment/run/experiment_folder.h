@@ -59,7 +59,7 @@ class ExperimentFolder {
   // Writes the result of the attempt atomically.
   Status finish_attempt(const Attempt& attempt, const ExperimentRow& row, const AttemptConditions& conditions) const;
   // Writes this row's new state into the table; other rows keep the state on disk.
-  Status set_row_state(std::size_t row, RowState state, std::uint32_t attempts);
+  Status set_row_state(std::size_t row, ExperimentRowState state, std::uint32_t attempts);
 
   // Result of the last attempt with a readable row.json; none if there is none.
   std::optional<ExperimentRow> read_last_result(std::string_view kind, std::size_t number,

@@ -23,7 +23,7 @@ ExperimentRow sample_row(std::size_t number) {
   row.number = number;
   row.levels = {0};
   row.node = "here";
-  row.state = RowState::done;
+  row.state = ExperimentRowState::done;
   row.exit_code = 0;
   row.start_unix_ns = 1'700'000'000'123'456'789;
   row.elapsed_s = 1.5;
@@ -97,15 +97,15 @@ TEST_F(ExperimentFolderTest, RoundTripsARow) {
   ASSERT_EQ(folder->run_table().size(), 6u);
   const Result<Attempt> attempt = folder->begin_attempt("rows", 2);
   ASSERT_TRUE(attempt);
-  ASSERT_TRUE(folder->set_row_state(2, RowState::running, attempt->attempt_number));
+  ASSERT_TRUE(folder->set_row_state(2, ExperimentRowState::running, attempt->attempt_number));
   ASSERT_TRUE(folder->finish_attempt(*attempt, sample_row(2), {}));
-  ASSERT_TRUE(folder->set_row_state(2, RowState::done, attempt->attempt_number));
+  ASSERT_TRUE(folder->set_row_state(2, ExperimentRowState::done, attempt->attempt_number));
   const Result<ExperimentData> data = read_experiment(path);
   ASSERT_TRUE(data) << data.error().message;
   EXPECT_TRUE(data->is_blocked);
   ASSERT_EQ(data->rows.size(), 6u);
   const ExperimentRow& row = data->rows[2];
-  EXPECT_EQ(row.state, RowState::done);
+  EXPECT_EQ(row.state, ExperimentRowState::done);
   EXPECT_EQ(row.start_unix_ns, 1'700'000'000'123'456'789);
   EXPECT_EQ(energy_j(row), 30.25);
   EXPECT_EQ(row.baseline.measured, MeasuredWatts(10));
@@ -116,7 +116,7 @@ TEST_F(ExperimentFolderTest, RoundTripsARow) {
   EXPECT_EQ(row.epochs[0].energy_j, 10.0);
   EXPECT_EQ(row.epochs[1].energy_j, std::nullopt);
   EXPECT_EQ(row.diagnostics.list().at(0).count, 2u);
-  EXPECT_EQ(data->rows[0].state, RowState::todo);
+  EXPECT_EQ(data->rows[0].state, ExperimentRowState::todo);
   EXPECT_EQ(data->rows[0].metrics.size(), 1u);
 }
 
@@ -139,28 +139,28 @@ TEST_F(ExperimentFolderTest, RowsOverrideAnOutdatedTable) {
   ASSERT_TRUE(folder->finish_attempt(*attempt, sample_row(1), {}));
   Result<ExperimentFolder> again = ExperimentFolder::open(path);
   ASSERT_TRUE(again) << again.error().message;
-  EXPECT_EQ(again->run_table()[1].state, RowState::done);
+  EXPECT_EQ(again->run_table()[1].state, ExperimentRowState::done);
   EXPECT_EQ(again->run_table()[1].attempt_count, 1u);
-  ASSERT_TRUE(folder->set_row_state(0, RowState::done, 1));
+  ASSERT_TRUE(folder->set_row_state(0, ExperimentRowState::done, 1));
   ASSERT_TRUE(folder->reload_run_table());
-  EXPECT_EQ(folder->run_table()[0].state, RowState::todo);
+  EXPECT_EQ(folder->run_table()[0].state, ExperimentRowState::todo);
 }
 
 TEST_F(ExperimentFolderTest, AnAttemptOfAKilledRunnerFailedAndThatOfALiveOneRuns) {
   Result<ExperimentFolder> folder = ExperimentFolder::create(path, kExperimentToml, ".");
   const Result<Attempt> attempt = folder->begin_attempt("rows", 1);
-  ASSERT_TRUE(folder->set_row_state(1, RowState::running, 1));
+  ASSERT_TRUE(folder->set_row_state(1, ExperimentRowState::running, 1));
   ASSERT_TRUE(folder->reload_run_table());
-  EXPECT_EQ(folder->run_table()[1].state, RowState::running);  // this process is the owner
+  EXPECT_EQ(folder->run_table()[1].state, ExperimentRowState::running);  // this process is the owner
   const std::string owner = *read_small_file(attempt->path + "/owner");
   const std::vector<std::string_view> words = split_whitespace(owner);  // boot, PID, start, namespace, node
   ASSERT_EQ(words.size(), 5u);
   std::ofstream(attempt->path + "/owner") << words[0] << " 4194999 1 pid:[1] here\n";
   ASSERT_TRUE(folder->reload_run_table());
-  EXPECT_EQ(folder->run_table()[1].state, RowState::running);  // PIDs of another container say nothing
+  EXPECT_EQ(folder->run_table()[1].state, ExperimentRowState::running);  // PIDs of another container say nothing
   std::ofstream(attempt->path + "/owner") << words[0] << " 4194999 1 " << words[3] << " here\n";
   ASSERT_TRUE(folder->reload_run_table());
-  EXPECT_EQ(folder->run_table()[1].state, RowState::failed);
+  EXPECT_EQ(folder->run_table()[1].state, ExperimentRowState::failed);
 }
 
 TEST_F(ExperimentFolderTest, ReportsADamagedRowAndUsesThePreviousAttempt) {

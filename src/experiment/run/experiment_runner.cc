@@ -33,7 +33,7 @@ class ExperimentRunner {
       const Result<AttemptOutcome> outcome = session_->run(task, [&] { return begin_unclaimed_attempt(task); });
       if (!outcome) return outcome.error();
       if (!outcome->has_run) continue;
-      if (outcome->row.state != RowState::done && !outcome->stop_requested) {
+      if (outcome->row.state != ExperimentRowState::done && !outcome->stop_requested) {
         return Error{ErrorCode::io,
                      fmt::format("the warm-up run failed with exit code {}", outcome->row.exit_code.value_or(-1)),
                      fmt::format("see {}", folder_.row_path("warm-up", run))};
@@ -60,7 +60,7 @@ class ExperimentRunner {
       if (Status set = folder_.set_row_state(number, outcome->row.state, outcome->row.attempts); !set) {
         return std::move(set).error();
       }
-      if (outcome->row.state != RowState::done) failed.push_back(number);
+      if (outcome->row.state != ExperimentRowState::done) failed.push_back(number);
       finish_row(task, outcome->row);
     }
     return failed;
@@ -73,7 +73,7 @@ class ExperimentRunner {
       const Result<AttemptOutcome> outcome = session_->run(task, [&] { return begin_unclaimed_attempt(task); });
       if (!outcome) return outcome.error();
       if (!outcome->has_run) continue;
-      if (outcome->row.state != RowState::done) ++outcome_.failed_count;
+      if (outcome->row.state != ExperimentRowState::done) ++outcome_.failed_count;
       finish_row(task, outcome->row);
     }
     return Done{};
@@ -111,7 +111,7 @@ class ExperimentRunner {
   }
 
   void finish_row(const RowTask& task, const ExperimentRow& row) {
-    if (row.state == RowState::done) ++outcome_.done_count;
+    if (row.state == ExperimentRowState::done) ++outcome_.done_count;
     ++ended_row_count_;
     mean_row_s_ = seconds(monotonic_ns() - first_row_begin_ns_) / static_cast<double>(ended_row_count_);
     last_row_end_ns_ = monotonic_ns();
@@ -148,12 +148,12 @@ class ExperimentRunner {
 
 }  // namespace
 
-std::vector<std::size_t> rows_to_run(const ExperimentFolder& folder, bool include_failed, bool include_running) {
+std::vector<std::size_t> list_rows_to_run(const ExperimentFolder& folder, bool include_failed, bool include_running) {
   std::vector<std::size_t> rows;
   for (std::size_t number = 0; number < folder.run_table().size(); ++number) {
-    const RowState state = folder.run_table()[number].state;
-    if (state == RowState::todo || (include_failed && state == RowState::failed) ||
-        (include_running && state == RowState::running)) {
+    const ExperimentRowState state = folder.run_table()[number].state;
+    if (state == ExperimentRowState::todo || (include_failed && state == ExperimentRowState::failed) ||
+        (include_running && state == ExperimentRowState::running)) {
       rows.push_back(number);
     }
   }
@@ -185,7 +185,7 @@ Result<RunOutcome> run_rows(ExperimentFolder& folder, const RunRequest& request,
 
 Result<RunOutcome> run_pilot(ExperimentFolder& folder, const RunnerOptions& options,
                              const ProgressCallback& on_progress) {
-  const std::vector<std::vector<std::size_t>> cells = planned_cells(folder.spec());
+  const std::vector<std::vector<std::size_t>> cells = list_planned_cells(folder.spec());
   ExperimentRunner runner(folder, options, on_progress);
   if (Status begun = runner.begin_session(cells.size()); !begun) return std::move(begun).error();
   if (Status warm = runner.warm_up(); !warm) return std::move(warm).error();

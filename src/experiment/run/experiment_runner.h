@@ -54,6 +54,6 @@ Result<RunOutcome> run_pilot(ExperimentFolder& folder, const RunnerOptions& opti
                              const ProgressCallback& on_progress);
 
 // Rows in state todo, and optionally failed or running, in plan order.
-std::vector<std::size_t> rows_to_run(const ExperimentFolder& folder, bool include_failed, bool include_running);
+std::vector<std::size_t> list_rows_to_run(const ExperimentFolder& folder, bool include_failed, bool include_running);
 
 }  // namespace joulemap::experiment

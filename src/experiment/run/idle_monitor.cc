@@ -97,7 +97,7 @@ IdlePowers compare_idle_powers(const IdleState& state, const IdleState& baseline
 
 bool has_cooled_down(const IdleState& state, const IdleState& baseline, const CoolDownSpec& spec) {
   const IdlePowers powers = compare_idle_powers(state, baseline);
-  const std::optional<PowerAndReference> compared = comparable_power(powers.current_w, powers.baseline_w);
+  const std::optional<PowerAndReference> compared = choose_comparable_power(powers.current_w, powers.baseline_w);
   if (spec.max_power_excess_fraction && compared) {
     const double margin_w = *spec.max_power_excess_fraction * std::max(compared->reference_w, kMinBaselineForMargin_w);
     if (compared->power_w > compared->reference_w + margin_w) return false;

@@ -14,15 +14,15 @@ namespace {
 constexpr std::uint64_t kThermalThrottleReasons = 0x8 | 0x20 | 0x40 | 0x80;
 constexpr double kMinReportedCoTenantShare = 0.02;
 
-CheckOutcome passed_check(std::string_view name, std::string found) {
+CheckOutcome make_passed_check(std::string_view name, std::string found) {
   return {std::string(name), CheckState::passed, false, std::move(found), "", ""};
 }
 
-CheckOutcome unknown_check(std::string_view name, std::string why) {
+CheckOutcome make_unknown_check(std::string_view name, std::string why) {
   return {std::string(name), CheckState::unknown, false, "", std::move(why), ""};
 }
 
-CheckOutcome warned_check(std::string_view name, std::string found, std::string message, std::string remedy) {
+CheckOutcome make_warned_check(std::string_view name, std::string found, std::string message, std::string remedy) {
   return {std::string(name), CheckState::warned, false, std::move(found), std::move(message), std::move(remedy)};
 }
 
@@ -33,71 +33,72 @@ CheckOutcome check_sensors(std::span<const SensorStatus> sensors) {
     if (sensor.state == SensorState::measured) measured += (measured.empty() ? "" : ", ") + sensor.name;
     if (sensor.state == SensorState::denied && !sensor.remedy.empty()) remedy = sensor.remedy;
   }
-  if (!measured.empty()) return passed_check("sensors", measured);
-  return warned_check("sensors", "none", "no sensor is readable: energies would be estimates or missing",
-                      remedy + "; or remove sensors from require in [checks]");
+  if (!measured.empty()) return make_passed_check("sensors", measured);
+  return make_warned_check("sensors", "none", "no sensor is readable: energies would be estimates or missing",
+                           remedy + "; or remove sensors from require in [checks]");
 }
 
 CheckOutcome check_governor(const SystemRoot& root, const ChecksSpec& spec) {
   const std::string found = read_governors(root);
-  if (found.empty()) return unknown_check("governor", "this machine reports no governor");
-  if (found == spec.governor) return passed_check("governor", found);
-  return warned_check("governor", found, fmt::format("the governor is {}, not {}", found, spec.governor),
-                      "run as root with set = [\"governor\"] in [checks], which sets and restores it");
+  if (found.empty()) return make_unknown_check("governor", "this machine reports no governor");
+  if (found == spec.governor) return make_passed_check("governor", found);
+  return make_warned_check("governor", found, fmt::format("the governor is {}, not {}", found, spec.governor),
+                           "run as root with set = [\"governor\"] in [checks], which sets and restores it");
 }
 
 CheckOutcome check_turbo(const SystemRoot& root, const ChecksSpec& spec) {
   const std::optional<bool> on = is_turbo_enabled(root);
-  if (!on) return unknown_check("turbo", "this machine does not report whether turbo is enabled");
+  if (!on) return make_unknown_check("turbo", "this machine does not report whether turbo is enabled");
   const std::string found = *on ? "on" : "off";
-  if (!spec.turbo || *spec.turbo == *on) return passed_check("turbo", found);
-  return warned_check("turbo", found, fmt::format("turbo is {}", found),
-                      "run as root with set = [\"turbo\"] in [checks], which sets and restores it");
+  if (!spec.turbo || *spec.turbo == *on) return make_passed_check("turbo", found);
+  return make_warned_check("turbo", found, fmt::format("turbo is {}", found),
+                           "run as root with set = [\"turbo\"] in [checks], which sets and restores it");
 }
 
-CheckOutcome check_load(const SystemRoot& root, const ChecksSpec& spec, const std::optional<IdleState>& idle) {
+CheckOutcome check_cpu_load(const SystemRoot& root, const ChecksSpec& spec, const std::optional<IdleState>& idle) {
   const std::optional<double> share = idle && idle->busy_share ? idle->busy_share : load_per_cpu(root);
-  if (!share) return unknown_check("load", "this machine reports no load");
+  if (!share) return make_unknown_check("load", "this machine reports no load");
   const std::string found = fmt::format("{:.1f} % of all CPUs", 100 * *share);
-  if (*share <= spec.max_load_fraction) return passed_check("load", found);
-  return warned_check("load", found, fmt::format("other processes use {}", found), "stop other processes (see top)");
+  if (*share <= spec.max_load_fraction) return make_passed_check("load", found);
+  return make_warned_check("load", found, fmt::format("other processes use {}", found),
+                           "stop other processes (see top)");
 }
 
 CheckOutcome check_swap(const SystemRoot& root) {
   const std::optional<std::uint64_t> used = swap_used_bytes(root);
-  if (!used) return unknown_check("swap", "this machine reports no swap");
+  if (!used) return make_unknown_check("swap", "this machine reports no swap");
   const std::string found = fmt::format("{} MiB", *used >> 20);
-  if (*used == 0) return passed_check("swap", found);
-  return warned_check("swap", found, fmt::format("{} of swap is in use: rows may wait for the disk", found),
-                      "as root: swapoff -a && swapon -a, if memory suffices");
+  if (*used == 0) return make_passed_check("swap", found);
+  return make_warned_check("swap", found, fmt::format("{} of swap is in use: rows may wait for the disk", found),
+                           "as root: swapoff -a && swapon -a, if memory suffices");
 }
 
 CheckOutcome check_gpu_processes(const std::optional<IdleState>& idle) {
-  if (!idle) return unknown_check("gpu_processes", "not checked: no idle baseline was measured");
-  if (!idle->co_tenant_gpu_share) return passed_check("gpu_processes", "none seen");
+  if (!idle) return make_unknown_check("gpu_processes", "not checked: no idle baseline was measured");
+  if (!idle->co_tenant_gpu_share) return make_passed_check("gpu_processes", "none seen");
   const std::string found = fmt::format("{:.0f} % of a GPU's time", 100 * *idle->co_tenant_gpu_share);
-  if (*idle->co_tenant_gpu_share < kMinReportedCoTenantShare) return passed_check("gpu_processes", found);
-  return warned_check("gpu_processes", found, fmt::format("other processes use {}", found),
-                      "wait until they end (see nvidia-smi)");
+  if (*idle->co_tenant_gpu_share < kMinReportedCoTenantShare) return make_passed_check("gpu_processes", found);
+  return make_warned_check("gpu_processes", found, fmt::format("other processes use {}", found),
+                           "wait until they end (see nvidia-smi)");
 }
 
 CheckOutcome check_throttling(const std::optional<IdleState>& idle) {
-  if (!idle) return unknown_check("throttling", "not checked: no idle baseline was measured");
-  if (!idle->throttle_reasons) return passed_check("throttling", "none seen");
-  if ((*idle->throttle_reasons & kThermalThrottleReasons) == 0) return passed_check("throttling", "none");
-  return warned_check("throttling", fmt::format("{:#x}", *idle->throttle_reasons),
-                      "a GPU is throttled by temperature or hardware before the row starts", "check its cooling");
+  if (!idle) return make_unknown_check("throttling", "not checked: no idle baseline was measured");
+  if (!idle->throttle_reasons) return make_passed_check("throttling", "none seen");
+  if ((*idle->throttle_reasons & kThermalThrottleReasons) == 0) return make_passed_check("throttling", "none");
+  return make_warned_check("throttling", fmt::format("{:#x}", *idle->throttle_reasons),
+                           "a GPU is throttled by temperature or hardware before the row starts", "check its cooling");
 }
 
 CheckOutcome check_temperature(const SystemRoot& root, const ChecksSpec& spec, const std::optional<IdleState>& idle) {
   IdleState now = idle.value_or(IdleState{});
   if (!idle) now.temperatures_c = cpu_temperatures(root);
   const std::optional<double> hottest = now.max_temperature_c();
-  if (!hottest) return unknown_check("temperature", "this machine reports no temperature");
+  if (!hottest) return make_unknown_check("temperature", "this machine reports no temperature");
   const std::string found = fmt::format("{:.0f} degC", *hottest);
-  if (*hottest <= spec.temperature_limit_c) return passed_check("temperature", found);
-  return warned_check("temperature", found, fmt::format("the temperature is {} before the row starts", found),
-                      "increase limit_s of [cool_down] or improve the cooling");
+  if (*hottest <= spec.temperature_limit_c) return make_passed_check("temperature", found);
+  return make_warned_check("temperature", found, fmt::format("the temperature is {} before the row starts", found),
+                           "increase limit_s of [cool_down] or improve the cooling");
 }
 
 bool contains_check_name(const std::vector<std::string>& names, const std::string& name) {
@@ -109,7 +110,7 @@ bool contains_check_name(const std::vector<std::string>& names, const std::strin
 std::vector<CheckOutcome> check_machine(const SystemRoot& root, const ChecksSpec& spec,
                                         const std::optional<IdleState>& idle, std::span<const SensorStatus> sensors) {
   std::vector<CheckOutcome> checks = {
-      check_sensors(sensors), check_governor(root, spec), check_turbo(root, spec), check_load(root, spec, idle),
+      check_sensors(sensors), check_governor(root, spec), check_turbo(root, spec), check_cpu_load(root, spec, idle),
       check_swap(root),       check_gpu_processes(idle),  check_throttling(idle),  check_temperature(root, spec, idle)};
   for (CheckOutcome& check : checks) {
     check.is_required = contains_check_name(spec.required_checks, check.check_name);

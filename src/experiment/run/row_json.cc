@@ -215,7 +215,7 @@ std::vector<EpochResult> read_epochs(const DocumentValue& row, const ExperimentD
   return epochs;
 }
 
-RowSeries read_series(const DocumentValue& row) {
+RowSeries read_row_series(const DocumentValue& row) {
   RowSeries series;
   const DocumentValue* const json = row.find("series");
   const DocumentValue* const channels = json == nullptr ? nullptr : json->find("channels");
@@ -341,7 +341,7 @@ std::string row_json(const ExperimentRow& row, const AttemptConditions& conditio
   json.end_object()
       .member("block", static_cast<std::uint64_t>(row.block))
       .text_or_null("node", row.node)
-      .member("state", row.state == RowState::done ? "done" : "failed")
+      .member("state", row.state == ExperimentRowState::done ? "done" : "failed")
       .member("exit_code", row.exit_code)
       .member("start_unix_ns", row.start_unix_ns)
       .member("elapsed_s", row.elapsed_s);
@@ -371,7 +371,7 @@ Result<ExperimentRow> parse_row_json(std::string_view text, std::string_view nam
   row.number = static_cast<std::size_t>(json->integer("number").value_or(0));
   row.block = static_cast<std::size_t>(json->integer("block").value_or(0));
   row.node = json->text_or_empty("node");
-  row.state = json->text_or_empty("state") == "done" ? RowState::done : RowState::failed;
+  row.state = json->text_or_empty("state") == "done" ? ExperimentRowState::done : ExperimentRowState::failed;
   if (const std::optional<std::int64_t> code = json->integer("exit_code")) row.exit_code = static_cast<int>(*code);
   row.start_unix_ns = json->integer("start_unix_ns");
   row.elapsed_s = json->number("elapsed_s");
@@ -380,7 +380,7 @@ Result<ExperimentRow> parse_row_json(std::string_view text, std::string_view nam
   row.domains = read_domains(*json);
   row.metrics = read_metrics(*json, data);
   row.epochs = read_epochs(*json, data);
-  row.series = read_series(*json);
+  row.series = read_row_series(*json);
   row.functions = read_functions(*json);
   row.diagnostics = read_diagnostics(*json);
   read_whole_machine_energy(*json, row);

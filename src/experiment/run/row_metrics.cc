@@ -62,7 +62,8 @@ std::optional<double> read_metric_from_output(const MetricSpec& metric, const st
     note_missing_metric(metric, text.error().message, diagnostics);
     return std::nullopt;
   }
-  const std::optional<double> number = reduce_values(metric.reduction, match_numbers(*text, metric.output_pattern));
+  const std::optional<double> number =
+      reduce_values(metric.reduction, extract_matched_numbers(*text, metric.output_pattern));
   if (!number)
     note_missing_metric(metric, fmt::format("nothing in {} matches {}", path, metric.output_pattern), diagnostics);
   return number;
@@ -116,7 +117,7 @@ std::optional<double> reduce_values(MetricReduction reduction, std::span<const d
   return std::nullopt;
 }
 
-std::vector<double> match_numbers(std::string_view text, const std::string& pattern) {
+std::vector<double> extract_matched_numbers(std::string_view text, const std::string& pattern) {
   std::vector<double> numbers;
   const std::regex expression(pattern);  // parse_spec has validated it
   for (std::string_view line : split(text, '\n')) {

@@ -28,6 +28,6 @@ std::vector<std::optional<double>> recorded_metrics_in_interval(std::span<const 
 std::optional<double> reduce_values(MetricReduction reduction, std::span<const double> values);
 
 // Every number that the group of the pattern matched, line by line.
-std::vector<double> match_numbers(std::string_view text, const std::string& pattern);
+std::vector<double> extract_matched_numbers(std::string_view text, const std::string& pattern);
 
 }  // namespace joulemap::experiment

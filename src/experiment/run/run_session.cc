@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 // Locks the machine against other runners of this experiment: concurrent rows would disturb each other's energy.
 Result<FileLock> lock_machine(const ExperimentFolder& folder) {
-  const std::string path = fmt::format("{}/runner-{}.lock", folder.path(), node_name());
+  const std::string path = fmt::format("{}/runner-{}.lock", folder.path(), current_node_name());
   Result<std::optional<FileLock>> lock = FileLock::try_acquire(path, LockScope::machine);
   if (!lock) return std::move(lock).error();
   if (*lock) return std::move(**lock);
@@ -34,7 +34,7 @@ Result<FileLock> lock_machine(const ExperimentFolder& folder) {
                "see its progress: joulemap experiment status"};
 }
 
-Status check_runnable(const ExperimentFolder& folder) {
+Status check_has_command(const ExperimentFolder& folder) {
   if (folder.spec().command.is_empty()) {
     return Error{ErrorCode::usage, fmt::format("{} has no command to run: its rows were imported", folder.path()),
                  "analyze them: joulemap experiment analyze"};
@@ -59,8 +59,8 @@ std::vector<std::string> expand_environment(const ExperimentSpec& spec, const Pl
 
 PlaceholderValues placeholder_values_of_row(const ExperimentFolder& folder, const RowTask& task,
                                             const std::string& attempt_path) {
-  return placeholder_values(folder.spec().factors, task.levels,
-                            {task.row_number, task.block_number, folder.spec().seed, attempt_path});
+  return make_placeholder_values(folder.spec().factors, task.levels,
+                                 {task.row_number, task.block_number, folder.spec().seed, attempt_path});
 }
 
 std::string read_last_line(const std::string& path) {
@@ -95,13 +95,14 @@ void RunSession::close_idle_monitor() {
 }
 
 Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions options, PhaseCallback on_phase) {
-  if (Status runnable = check_runnable(folder); !runnable) return std::move(runnable).error();
+  if (Status runnable = check_has_command(folder); !runnable) return std::move(runnable).error();
   Result<FileLock> lock = lock_machine(folder);
   if (!lock) return std::move(lock).error();
   Result<BlockedSignals> signals = BlockedSignals::open();
   if (!signals) return std::move(signals).error();
-  Result<MachineSettings> settings = MachineSettings::apply(
-      options.system_root, folder.spec().checks, fmt::format("{}/settings-before-{}.csv", folder.path(), node_name()));
+  Result<MachineSettings> settings =
+      MachineSettings::apply(options.system_root, folder.spec().checks,
+                             fmt::format("{}/settings-before-{}.csv", folder.path(), current_node_name()));
   if (!settings) return std::move(settings).error();
   RunSession session(folder, std::move(options), std::move(on_phase),
                      std::make_unique<BlockedSignals>(std::move(*signals)), std::move(*lock), std::move(*settings));
@@ -118,7 +119,7 @@ Status RunSession::run_preflights() {
   if (spec.checks.preflight_command.is_empty()) return Done{};
   on_phase_(RunPhase::preflight, nullptr, 0);
   std::set<std::vector<std::string>> commands;
-  for (const std::vector<std::size_t>& levels : planned_cells(spec)) {
+  for (const std::vector<std::size_t>& levels : list_planned_cells(spec)) {
     const Result<Attempt> attempt = experiment_folder_.begin_attempt("preflight", 0);
     if (!attempt) return attempt.error();
     const PlaceholderValues values =
@@ -197,7 +198,7 @@ Result<ChildResult> RunSession::record(const RowTask& task, const Attempt& attem
   const ExperimentSpec& spec = experiment_folder_.spec();
   const PlaceholderValues values = placeholder_values_of_row(experiment_folder_, task, attempt.path);
   const std::vector<std::string> command = expand_command(spec.command, values);
-  conditions.command = spec.keep_arguments ? command : redacted_arguments(command);
+  conditions.command = spec.keep_arguments ? command : redact_arguments(command);
   conditions.directory = experiment_folder_.working_directory();
   ChildCommand run;
   run.command = {options_.joulemap_program,
@@ -211,7 +212,7 @@ Result<ChildResult> RunSession::record(const RowTask& task, const Attempt& attem
     if (!value.empty()) run.command.insert(run.command.end(), {flag, value});
   };
   add("--sensors", spec.sensors);
-  if (!options_.system_root.is_real()) add("--sysroot", fs::absolute(options_.system_root.prefix).string());
+  if (!options_.system_root.is_this_machine()) add("--sysroot", fs::absolute(options_.system_root.prefix).string());
   if (!options_.replay_option.empty()) {
     run.command.insert(run.command.begin() + 1, {"--replay", fs::absolute(options_.replay_option).string()});
   }
@@ -229,9 +230,9 @@ Result<ChildResult> RunSession::record(const RowTask& task, const Attempt& attem
 }
 
 // Fills in the result of the attempt and decides whether the row is done or failed.
-void RunSession::classify_outcome(const Result<ChildResult>& end, const Attempt& attempt, AttemptConditions& conditions,
-                                  ExperimentRow& row) {
-  row.state = RowState::failed;
+void RunSession::fill_attempt_outcome(const Result<ChildResult>& end, const Attempt& attempt,
+                                      AttemptConditions& conditions, ExperimentRow& row) {
+  row.state = ExperimentRowState::failed;
   if (!end) {
     conditions.error_text = end.error().message;
     return;
@@ -251,7 +252,7 @@ void RunSession::classify_outcome(const Result<ChildResult>& end, const Attempt&
   } else if (end->exit_status.code != 0) {
     conditions.error_text = fmt::format("the command failed with exit code {}: see stderr.txt", end->exit_status.code);
   } else if (measured) {
-    row.state = RowState::done;
+    row.state = ExperimentRowState::done;
   }
 }
 
@@ -261,7 +262,7 @@ Result<AttemptOutcome> RunSession::run(const RowTask& task, const ClaimCallback&
   row.number = task.row_number;
   row.block = task.block_number;
   row.levels = task.levels;
-  row.node = node_name();
+  row.node = current_node_name();
   AttemptConditions conditions;
   conditions.environment = session::describe_environment(options_.system_root);
   conditions.settings = machine_settings_.setting_changes();
@@ -278,7 +279,7 @@ Result<AttemptOutcome> RunSession::run(const RowTask& task, const ClaimCallback&
   row.start_unix_ns = unix_ns();
   const Result<ChildResult> end = record(task, **attempt, conditions);
   row.cpu_steal_share = cpu_steal_share(begin, read_cpu_ticks(options_.system_root));
-  classify_outcome(end, **attempt, conditions, row);
+  fill_attempt_outcome(end, **attempt, conditions, row);
   if (throttles && thermal_throttle_count(options_.system_root).value_or(0) > *throttles) {
     row.diagnostics.add({"cpu_throttled", thermal_throttle_count(options_.system_root).value_or(0) - *throttles,
                          "CPUs were throttled by temperature during the row",

@@ -82,8 +82,8 @@ class RunSession {
   // Prepares a row: cool-down, initial power, checks.
   Status prepare(const RowTask& task, AttemptConditions& conditions, ExperimentRow& row);
   Result<ChildResult> record(const RowTask& task, const Attempt& attempt, AttemptConditions& conditions);
-  void classify_outcome(const Result<ChildResult>& end, const Attempt& attempt, AttemptConditions& conditions,
-                        ExperimentRow& row);
+  void fill_attempt_outcome(const Result<ChildResult>& end, const Attempt& attempt, AttemptConditions& conditions,
+                            ExperimentRow& row);
 
   ExperimentFolder& experiment_folder_;
   RunnerOptions options_;

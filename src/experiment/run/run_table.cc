@@ -11,7 +11,7 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr std::size_t kColumnsBeforeFactors = 4;  // __run_id,__done,row,block
+constexpr std::size_t kColumnCountBeforeFactors = 4;  // __run_id,__done,row,block
 
 formats::CsvRecord run_table_header(const std::vector<ExperimentFactor>& factors) {
   formats::CsvRecord header{"__run_id", "__done", "row", "block"};
@@ -20,8 +20,9 @@ formats::CsvRecord run_table_header(const std::vector<ExperimentFactor>& factors
   return header;
 }
 
-std::optional<RowState> parse_row_state(std::string_view word) {
-  for (const RowState state : {RowState::todo, RowState::running, RowState::done, RowState::failed}) {
+std::optional<ExperimentRowState> parse_row_state(std::string_view word) {
+  for (const ExperimentRowState state :
+       {ExperimentRowState::todo, ExperimentRowState::running, ExperimentRowState::done, ExperimentRowState::failed}) {
     if (row_state_text(state) == word) return state;
   }
   return std::nullopt;
@@ -36,18 +37,19 @@ std::size_t parse_cell_number(std::string_view run_id) {
 Result<RunTableRow> parse_run_table_row(const formats::CsvRecord& record,
                                         const std::vector<ExperimentFactor>& factors) {
   RunTableRow row;
-  const std::optional<RowState> state = parse_row_state(record[1]);
+  const std::optional<ExperimentRowState> state = parse_row_state(record[1]);
   const std::optional<std::uint64_t> block = parse_u64(record[3]);
   const std::optional<std::uint64_t> attempts = parse_u64(record.back());
   if (!state || !block || !attempts)
     return Error{ErrorCode::malformed, "invalid value of __done, block or attempts", ""};
   for (std::size_t i = 0; i < factors.size(); ++i) {
     const std::vector<std::string>& levels = factors[i].levels;
-    const auto level = std::find(levels.begin(), levels.end(), record[kColumnsBeforeFactors + i]);
+    const auto level = std::find(levels.begin(), levels.end(), record[kColumnCountBeforeFactors + i]);
     if (level == levels.end()) {
       return Error{
           ErrorCode::malformed,
-          fmt::format("{} has no level {}", factors[i].name, joulemap::quoted(record[kColumnsBeforeFactors + i])), ""};
+          fmt::format("{} has no level {}", factors[i].name, joulemap::quoted(record[kColumnCountBeforeFactors + i])),
+          ""};
     }
     row.planned_row.levels.push_back(static_cast<std::size_t>(level - levels.begin()));
   }
@@ -60,15 +62,15 @@ Result<RunTableRow> parse_run_table_row(const formats::CsvRecord& record,
 
 }  // namespace
 
-std::string_view row_state_text(RowState state) {
+std::string_view row_state_text(ExperimentRowState state) {
   switch (state) {
-    case RowState::todo:
+    case ExperimentRowState::todo:
       return "TODO";
-    case RowState::running:
+    case ExperimentRowState::running:
       return "RUNNING";
-    case RowState::done:
+    case ExperimentRowState::done:
       return "DONE";
-    case RowState::failed:
+    case ExperimentRowState::failed:
       return "FAILED";
   }
   return "";

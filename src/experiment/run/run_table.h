@@ -18,12 +18,12 @@ namespace joulemap::experiment {
 
 struct RunTableRow {
   PlannedRow planned_row;
-  RowState state = RowState::todo;
+  ExperimentRowState state = ExperimentRowState::todo;
   std::uint32_t attempt_count = 0;
 };
 
 // "TODO", "RUNNING", "DONE" or "FAILED".
-std::string_view row_state_text(RowState state);
+std::string_view row_state_text(ExperimentRowState state);
 
 std::string run_table_csv(const std::vector<ExperimentFactor>& factors, const std::vector<RunTableRow>& rows);
 

@@ -49,7 +49,7 @@ Result<std::string> run_slurm_tool(const ExperimentFolder& folder, std::vector<s
   return output;
 }
 
-std::size_t max_array_size(const ExperimentFolder& folder) {
+std::size_t read_max_slurm_array_size(const ExperimentFolder& folder) {
   const Result<std::string> config = run_slurm_tool(folder, {"scontrol", "show", "config"});
   if (!config) return kUsualMaxArraySize;
   for (const std::string_view line : split(*config, '\n')) {
@@ -67,8 +67,8 @@ std::string quote_for_shell(std::string_view text) {
   return out + "'";
 }
 
-std::string job_script(const ExperimentFolder& folder, const RunnerOptions& options) {
-  std::string root = options.system_root.is_real()
+std::string slurm_job_script(const ExperimentFolder& folder, const RunnerOptions& options) {
+  std::string root = options.system_root.is_this_machine()
                          ? ""
                          : " --sysroot " + quote_for_shell(fs::absolute(options.system_root.prefix).string());
   return fmt::format(
@@ -80,7 +80,8 @@ std::string job_script(const ExperimentFolder& folder, const RunnerOptions& opti
 std::vector<std::size_t> find_blocks_to_run(const ExperimentFolder& folder) {
   std::set<std::size_t> blocks;
   for (const RunTableRow& row : folder.run_table()) {
-    if (row.state == RowState::todo || row.state == RowState::failed) blocks.insert(row.planned_row.block_number);
+    if (row.state == ExperimentRowState::todo || row.state == ExperimentRowState::failed)
+      blocks.insert(row.planned_row.block_number);
   }
   return {blocks.begin(), blocks.end()};
 }
@@ -137,13 +138,14 @@ Result<std::vector<SubmittedSlurmArray>> submit_blocks(const ExperimentFolder& f
   // Checked first, so that a machine without Slurm fails before anything is written.
   if (const Result<std::string> version = run_slurm_tool(folder, {"sbatch", "--version"}); !version)
     return version.error();
-  if (Status written = replace_file_nofollow(slurm_folder(folder) + "/block.sh", job_script(folder, options));
+  if (Status written = replace_file_nofollow(slurm_folder(folder) + "/block.sh", slurm_job_script(folder, options));
       !written) {
     return std::move(written).error();
   }
   const std::string known = slurm_folder(folder) + "/jobs.csv";
   std::vector<SubmittedSlurmArray> submitted;
-  for (const SlurmBlockArray& blocks : split_into_arrays(find_blocks_to_run(folder), max_array_size(folder))) {
+  for (const SlurmBlockArray& blocks :
+       split_into_arrays(find_blocks_to_run(folder), read_max_slurm_array_size(folder))) {
     Result<SubmittedSlurmArray> array = submit_array(folder, blocks, words);
     if (!array) return std::move(array).error();
     const Result<std::string> before = read_small_file(known);

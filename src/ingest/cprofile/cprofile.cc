@@ -123,11 +123,11 @@ void fill_row_from_profile(const std::string& path, ExperimentRow& row) {
   row.attempts = 1;
   const Result<FunctionProfile> profile = read_cprofile(path);
   if (!profile) {
-    row.state = RowState::failed;
+    row.state = ExperimentRowState::failed;
     row.diagnostics.add({"damaged_file", 1, profile.error().message, profile.error().remedy});
     return;
   }
-  row.state = RowState::done;
+  row.state = ExperimentRowState::done;
   row.elapsed_s = profile->total_s;
   row.functions = select_largest_functions(*profile);
   row.diagnostics = profile->diagnostics;

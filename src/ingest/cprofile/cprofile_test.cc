@@ -158,7 +158,7 @@ TEST_F(CprofileFiles, BecomeRowsWithFunctionsAndUnknownEnergy) {
   EXPECT_EQ(data->factors[0].levels, (std::vector<std::string>{"ssd", "transformer_xl"}));
   EXPECT_EQ(data->factors[1].levels, (std::vector<std::string>{"pytorch", "tensorflow"}));
   ASSERT_EQ(data->rows.size(), 2);
-  EXPECT_EQ(data->rows[0].state, RowState::failed);
+  EXPECT_EQ(data->rows[0].state, ExperimentRowState::failed);
   EXPECT_TRUE(data->rows[0].diagnostics.contains("damaged_file"));
   const ExperimentRow& row = data->rows[1];
   EXPECT_EQ(row.elapsed_s, 1);

@@ -54,7 +54,7 @@ EpochLogColumns match_appended_columns(const EpochLogColumns& first, const Epoch
   return columns;
 }
 
-bool is_whole_second(std::string_view text) { return text.find('.') == std::string_view::npos; }
+bool is_whole_second_time(std::string_view text) { return text.find('.') == std::string_view::npos; }
 
 }  // namespace
 
@@ -83,7 +83,7 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
       return;
     }
     EpochEnd end{*time_ns, {}};
-    if (is_whole_second(fields[columns->time_column])) {
+    if (is_whole_second_time(fields[columns->time_column])) {
       end.time_ns += kNanosecondsPerSecond / 2;
       is_truncated = true;
     }

@@ -85,7 +85,7 @@ std::vector<std::pair<std::string, PowerIntegral>> integrate_power_by_domain(con
 
 class ExperimentRowBuilder {
  public:
-  explicit ExperimentRowBuilder(ExperimentData& data) : data_(data) {}
+  explicit ExperimentRowBuilder(ExperimentData& data) : experiment_data_(data) {}
 
   Status add(const PowerLog& log, const EpochLog* epochs, ExperimentRow row) {
     const auto integrals = integrate_power_by_domain(log);
@@ -95,7 +95,7 @@ class ExperimentRowBuilder {
     for (const Sample& sample : log.samples) end_ns = std::max(end_ns, sample.reading.after_ns);
     row.start_unix_ns = origin_ns;
     row.elapsed_s = seconds(end_ns - origin_ns);
-    row.state = RowState::done;
+    row.state = ExperimentRowState::done;
     row.attempts = 1;
     row.first.measured = MeasuredWatts(0);
     for (const auto& [name, integral] : integrals) append_domain_energy(name, integral, row);
@@ -103,7 +103,7 @@ class ExperimentRowBuilder {
     set_metrics(log, epochs, origin_ns, row);
     if (epochs != nullptr) add_epoch_results(*epochs, log, integrals, row);
     row.series = make_power_series(log, integrals, origin_ns, *row.elapsed_s);
-    data_.rows.push_back(std::move(row));
+    experiment_data_.rows.push_back(std::move(row));
     return Done{};
   }
 
@@ -119,7 +119,7 @@ class ExperimentRowBuilder {
       }
       if (const std::size_t colon = note.message.find(": "); colon != std::string::npos)
         note.message.erase(0, colon + 2);
-      data_.diagnostics.add(std::move(note));
+      experiment_data_.diagnostics.add(std::move(note));
     }
   }
 
@@ -138,11 +138,11 @@ class ExperimentRowBuilder {
 
   std::size_t find_or_add_metric(const std::string& name, std::string_view unit, bool higher_is_better,
                                  bool is_compared) {
-    for (std::size_t i = 0; i < data_.metrics.size(); ++i) {
-      if (data_.metrics[i].name == name) return i;
+    for (std::size_t i = 0; i < experiment_data_.metrics.size(); ++i) {
+      if (experiment_data_.metrics[i].name == name) return i;
     }
-    data_.metrics.push_back({name, std::string(unit), higher_is_better, is_compared});
-    return data_.metrics.size() - 1;
+    experiment_data_.metrics.push_back({name, std::string(unit), higher_is_better, is_compared});
+    return experiment_data_.metrics.size() - 1;
   }
 
   static void set_metric_value(std::vector<std::optional<double>>& metrics, std::size_t index,
@@ -198,11 +198,11 @@ class ExperimentRowBuilder {
     }
   }
 
-  ExperimentData& data_;
+  ExperimentData& experiment_data_;
 };
 
-Result<EpochLog> read_epoch_log_of(const InputFile& file, const FileNamePattern& names,
-                                   std::optional<std::int64_t> utc_offset_s) {
+Result<EpochLog> read_matching_epoch_log(const InputFile& file, const FileNamePattern& names,
+                                         std::optional<std::int64_t> utc_offset_s) {
   const std::optional<std::string> name = names.make_file_name(file.field_values);
   if (!name)
     return Error{ErrorCode::usage, "--epochs has a field that --pattern does not have", "use the same fields in both"};
@@ -234,7 +234,7 @@ Status add_power_log_row(const InputFile& file, const FileNamePattern& epoch_nam
   if (!text) return text.error();
   const Result<PowerLog> log = parse_power_log(text->view(), file.path, options.utc_offset_s);
   if (!log) {
-    row.state = RowState::failed;
+    row.state = ExperimentRowState::failed;
     row.attempts = 1;
     row.diagnostics.add({"damaged_file", 1, log.error().message, ""});
     data.rows.push_back(std::move(row));
@@ -243,7 +243,7 @@ Status add_power_log_row(const InputFile& file, const FileNamePattern& epoch_nam
   text->report_damage(row.diagnostics);
   std::optional<EpochLog> epochs;
   if (!options.epoch_log_pattern.empty()) {
-    Result<EpochLog> read = read_epoch_log_of(file, epoch_names, options.utc_offset_s);
+    Result<EpochLog> read = read_matching_epoch_log(file, epoch_names, options.utc_offset_s);
     if (read) {
       epochs = *std::move(read);
     } else if (options.pattern.empty()) {

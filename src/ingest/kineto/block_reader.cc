@@ -12,18 +12,18 @@ namespace {
 using formats::JsonPosition;
 using formats::QuoteRule;
 
-// The search for valid events in broken text may parse kMaxSearchPasses times the block, plus kFreeSearch_bytes bytes,
-// so that parsing of garbage ends in bounded time.
+// The search for valid events in broken text may parse kMaxSearchPasses times the block, plus kMinSearchBudget_bytes
+// bytes, so that parsing of garbage ends in bounded time.
 constexpr std::size_t kMaxSearchPasses = 16;
-constexpr std::size_t kFreeSearch_bytes = 1 << 20;
+constexpr std::size_t kMinSearchBudget_bytes = 1 << 20;
 
 class BlockParser {
  public:
   BlockParser(std::string_view text, bool is_last, EventTables& tables)
       : text_(text),
-        is_last_(is_last),
+        is_last_block_(is_last),
         tables_(tables),
-        remaining_search_bytes_(kMaxSearchPasses * text.size() + kFreeSearch_bytes) {
+        remaining_search_bytes_(kMaxSearchPasses * text.size() + kMinSearchBudget_bytes) {
     tables_.block_events.clear();
   }
 
@@ -59,14 +59,14 @@ class BlockParser {
   }
   // Whether parsing failed at the end of the text, with more text to come.
   bool needs_more_text(const JsonPosition& step) const {
-    return step.failed && step.at >= text_.data() + text_.size() && !is_last_;
+    return step.failed && step.at >= text_.data() + text_.size() && !is_last_block_;
   }
 
   void add_event(const RawEvent& raw, const JsonPosition& step) {
     if (raw.phase == '\0') {
       if (!is_empty_object()) count_dropped_event();
     } else if (!tables_.add(raw, tables_.block_events, parsed_block_.event_counts)) {
-      note_first_damage();
+      record_first_damage_offset();
     }
     position_ = static_cast<std::size_t>(step.at - text_.data());
   }
@@ -77,7 +77,7 @@ class BlockParser {
     const JsonPosition lenient = read_event_at(position_, QuoteRule::lenient, raw_event_);
     if (!lenient.failed && raw_event_.phase != '\0' && !contains_next_event(lenient)) {
       ++parsed_block_.event_counts.repaired_event_count;
-      note_first_damage();
+      record_first_damage_offset();
       return add_event(raw_event_, lenient);
     }
     consume_search_budget(lenient);
@@ -117,11 +117,11 @@ class BlockParser {
     const auto read = static_cast<std::size_t>(step.at - text_.data()) - position_ + 1;
     remaining_search_bytes_ -= std::min(remaining_search_bytes_, read);
   }
-  void note_first_damage() {
+  void record_first_damage_offset() {
     if (!parsed_block_.first_damage_offset) parsed_block_.first_damage_offset = position_;
   }
   void count_dropped_event() {
-    note_first_damage();
+    record_first_damage_offset();
     ++parsed_block_.event_counts.event_count;
     ++parsed_block_.event_counts.dropped_event_count;
   }
@@ -141,7 +141,7 @@ class BlockParser {
   }
 
   std::string_view text_;
-  bool is_last_;
+  bool is_last_block_;
   EventTables& tables_;
   std::size_t remaining_search_bytes_;
   std::size_t position_ = 0;

@@ -21,7 +21,7 @@ Error not_a_kineto_trace_error(std::string_view why) {
 
 // Finds the start of the list by pattern alone, for a header with unescaped quotes. Returns the offset after its
 // bracket, or npos.
-std::size_t search_event_list(std::string_view text) {
+std::size_t find_event_list_by_pattern(std::string_view text) {
   for (std::size_t at = text.find(kEventListKey); at != std::string_view::npos; at = text.find(kEventListKey, at + 1)) {
     std::size_t next = at + kEventListKey.size();
     const auto skip_space = [&] {
@@ -38,14 +38,14 @@ std::size_t search_event_list(std::string_view text) {
 }  // namespace
 
 void BlockBuffer::resize(std::size_t size) {
-  if (capacity_ < size + formats::kScanPadding) {
-    capacity_ = std::max(size + formats::kScanPadding, capacity_ + capacity_ / 2);
+  if (capacity_ < size + formats::kScanPadding_bytes) {
+    capacity_ = std::max(size + formats::kScanPadding_bytes, capacity_ + capacity_ / 2);
     std::unique_ptr<char[]> larger = std::make_unique_for_overwrite<char[]>(capacity_);
     if (size_ > 0) std::memcpy(larger.get(), bytes_.get(), size_);
     bytes_ = std::move(larger);
   }
   size_ = size;
-  std::memset(bytes_.get() + size_, 0, formats::kScanPadding);
+  std::memset(bytes_.get() + size_, 0, formats::kScanPadding_bytes);
 }
 
 void BlockBuffer::truncate(std::size_t size) { resize(size); }
@@ -98,7 +98,7 @@ bool BlockSource::find_event_list(std::string_view text, bool is_all, std::size_
   needs_more_text = json.needs_more_text();
   if (needs_more_text && !is_all) return false;
   is_header_damaged_ = json.failed();
-  const std::size_t found = json.failed() ? search_event_list(text) : std::string_view::npos;
+  const std::size_t found = json.failed() ? find_event_list_by_pattern(text) : std::string_view::npos;
   if (found == std::string_view::npos) {
     needs_more_text = json.failed();
     return false;

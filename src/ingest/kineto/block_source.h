@@ -49,7 +49,7 @@ class BlockSource {
   Status read_header();
   const std::string& header() const { return header_; }
   bool is_header_damaged() const { return is_header_damaged_; }
-  bool is_bare_list() const { return header_.empty(); }
+  bool is_bare_event_list() const { return header_.empty(); }
 
   // Stores the next block in `block`, or returns false at the end. The blocks together are all text after the header.
   Result<bool> read_next_block(BlockBuffer& block);

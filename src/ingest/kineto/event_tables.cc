@@ -47,13 +47,13 @@ bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, Even
   }
   if (raw.phase != 'X' || raw.category == EventCategory::ignored) return true;
   if (raw.category == EventCategory::none || raw.category == EventCategory::unknown) {
-    const auto known = notes.unknown_categories.find(raw.category_text);
-    if (known != notes.unknown_categories.end()) {
+    const auto known = notes.unknown_category_counts.find(raw.category_text);
+    if (known != notes.unknown_category_counts.end()) {
       ++known->second;
-    } else if (notes.unknown_categories.size() < kMaxListedUnknownCategories) {
-      notes.unknown_categories.emplace(raw.category_text.substr(0, 64), 1);
+    } else if (notes.unknown_category_counts.size() < kMaxListedUnknownCategories) {
+      notes.unknown_category_counts.emplace(raw.category_text.substr(0, 64), 1);
     } else {
-      ++notes.unknown_categories["and others"];
+      ++notes.unknown_category_counts["and others"];
     }
     return true;
   }
@@ -114,7 +114,7 @@ void EventTables::add_gpu_event(const RawEvent& raw, TraceEvent& event, EventCou
                                                            .block_size = raw.block_size});
   const std::int64_t device = raw.device >= 0 ? raw.device : raw.process.number;  // "pid" of GPU events is the GPU
   const std::int64_t stream = raw.stream >= 0 ? raw.stream : raw.thread.number;
-  if (device >= kMaxDeviceNumber) ++notes.invalid_devices;
+  if (device >= kMaxDeviceNumber) ++notes.invalid_device_event_count;
   event.track_index = intern(
       kernel_queues,
       QueueKey{.device = to_event_id(device), .context = to_event_id(raw.context), .stream = to_event_id(stream)});
@@ -150,9 +150,9 @@ std::uint32_t EventTables::intern_name(std::string_view name, const RawEvent& ra
 
 std::string_view EventTables::unescape(const formats::JsonText& text) {
   if (!text.escaped) return text.raw;
-  unescaped_.clear();
-  formats::unescape_json(text.raw, unescaped_);
-  return unescaped_;
+  unescaped_text_.clear();
+  formats::unescape_json(text.raw, unescaped_text_);
+  return unescaped_text_;
 }
 
 }  // namespace joulemap::ingest::kineto

@@ -49,14 +49,14 @@ struct QueueKey {
 
 // Counts of the events in a block of text.
 struct EventCounts {
-  std::uint64_t event_count = 0;           // all events
-  std::uint64_t dropped_event_count = 0;   // invalid
-  std::uint64_t repaired_event_count = 0;  // parsed although they have unescaped quotes
-  std::uint64_t invalid_devices = 0;       // GPU events with a device number that no machine has
+  std::uint64_t event_count = 0;                 // all events
+  std::uint64_t dropped_event_count = 0;         // invalid
+  std::uint64_t repaired_event_count = 0;        // parsed although they have unescaped quotes
+  std::uint64_t invalid_device_event_count = 0;  // GPU events with a device number that no machine has
   std::uint64_t external_ids_equal_to_correlation =
       0;  // events whose external id repeats the correlation id, and so does not identify an operation
   std::uint64_t external_ids_different_from_correlation = 0;
-  std::map<std::string, std::uint64_t, std::less<>> unknown_categories;
+  std::map<std::string, std::uint64_t, std::less<>> unknown_category_counts;
 };
 
 class EventTables {
@@ -97,7 +97,7 @@ class EventTables {
   std::uint32_t intern_name(std::string_view name, const RawEvent& raw);
   std::string_view unescape(const formats::JsonText& text);
 
-  std::string unescaped_;
+  std::string unescaped_text_;
   std::string key_bytes_;
   ThreadKey last_thread_;  // most events are on the same thread as the previous one
   std::optional<std::uint32_t> last_thread_number_;

@@ -28,9 +28,9 @@ constexpr std::int64_t kFirstLikelyUnix_ns = 1'000'000'000 * std::int64_t{1'000'
 constexpr std::int64_t kLatestBase_ns = std::int64_t{1} << 61;
 
 // Each thread takes a block from the source, under a lock, and parses it without one.
-class BlockReaders {
+class ParallelBlockReader {
  public:
-  BlockReaders(BlockSource& source, TraceAssembly& assembly) : source_(source), assembly_(assembly) {}
+  ParallelBlockReader(BlockSource& source, TraceAssembly& assembly) : source_(source), assembly_(assembly) {}
 
   Status read_blocks(std::size_t threads) {
     std::vector<std::thread> workers;
@@ -92,14 +92,14 @@ void report_damage(const AssemblyResult& events, const BlockSource& source, Trac
                      "events with unescaped quotes were repaired" + describe_damage_offset(events),
                      "a newer PyTorch escapes them"});
   }
-  if (events.event_counts.invalid_devices > 0) {
-    diagnostics.add({"import.odd-devices", events.event_counts.invalid_devices,
+  if (events.event_counts.invalid_device_event_count > 0) {
+    diagnostics.add({"import.odd-devices", events.event_counts.invalid_device_event_count,
                      "events have impossible GPU numbers: their energy is unknown", "assign the GPU with --map"});
   }
-  if (events.is_truncated && !source.is_bare_list()) {
+  if (events.is_truncated && !source.is_bare_event_list()) {
     diagnostics.add({"import.truncated", 1, "the trace is truncated: the part before its end was read", ""});
   }
-  for (const auto& [category, count] : events.event_counts.unknown_categories) {
+  for (const auto& [category, count] : events.event_counts.unknown_category_counts) {
     diagnostics.add({"import.unknown-category", count,
                      "events of the category " + joulemap::quoted(category) + " are unknown and were skipped", ""});
   }
@@ -141,7 +141,7 @@ void set_trace_process(Trace& trace) {
 Error not_a_pytorch_trace_error(const EventCounts& notes) {
   return Error{ErrorCode::malformed,
                "no event has a category of PyTorch's profiler; found " +
-                   joulemap::quoted(notes.unknown_categories.begin()->first),
+                   joulemap::quoted(notes.unknown_category_counts.begin()->first),
                "profiles of ONNX Runtime and TensorFlow have formats of their own: joulemap import --help"};
 }
 
@@ -150,11 +150,12 @@ Result<Trace> read_kineto_blocks(TextReader read, const KinetoReadOptions& readi
   if (Status found = source.read_header(); !found) return std::move(found).error();
   const std::size_t threads = kineto_thread_count(reading);
   TraceAssembly assembly(threads);
-  if (Status status = BlockReaders(source, assembly).read_blocks(threads); !status) return std::move(status).error();
+  if (Status status = ParallelBlockReader(source, assembly).read_blocks(threads); !status)
+    return std::move(status).error();
 
   Trace trace{.format = "kineto"};
   const AssemblyResult events = assembly.finish(trace);
-  if (trace.event_blocks.empty() && !events.event_counts.unknown_categories.empty())
+  if (trace.event_blocks.empty() && !events.event_counts.unknown_category_counts.empty())
     return not_a_pytorch_trace_error(events.event_counts);
   trace.read_event_count = events.event_counts.event_count;
   trace.dropped_event_count = events.event_counts.dropped_event_count;

@@ -13,7 +13,7 @@ namespace {
 
 using formats::JsonCursor;
 
-constexpr std::pair<std::string_view, EventCategory> kKnownCategories[] = {
+constexpr std::pair<std::string_view, EventCategory> kEventCategoriesByName[] = {
     {"ac2g", EventCategory::ignored},
     {"fwdbwd", EventCategory::ignored},
     {"user_annotation", EventCategory::annotation},
@@ -51,7 +51,7 @@ EventCategory find_known_category(std::string_view text) {
   if (equals_word(text, "cuda_runtime")) return EventCategory::api;
   if (equals_word(text, "python_function")) return EventCategory::python;
   if (equals_word(text, "kernel")) return EventCategory::kernel;
-  for (const auto& [name, category] : kKnownCategories) {
+  for (const auto& [name, category] : kEventCategoriesByName) {
     if (name == text) return category;
   }
   return EventCategory::unknown;
@@ -194,7 +194,7 @@ JOULEMAP_ALWAYS_INLINE void read_event_member(JsonCursor& json, std::string_view
   }
 }
 
-bool is_relevant_phase(char phase) { return phase == 'X' || phase == 'M' || phase == '\0'; }
+bool is_relevant_event_phase(char phase) { return phase == 'X' || phase == 'M' || phase == '\0'; }
 
 }  // namespace
 
@@ -215,7 +215,7 @@ formats::JsonPosition read_event(const char* begin, const char* end, formats::Qu
   bool is_member = json.next_member(key);
   if (is_member && equals_word(key, "ph")) {  // usually the first member; decides whether the others are needed
     read_event_phase(json, event);
-    is_member = is_relevant_phase(event.phase);
+    is_member = is_relevant_event_phase(event.phase);
     if (is_member) {
       event = {.phase = event.phase};
       read_members_in_kineto_order(json, event);

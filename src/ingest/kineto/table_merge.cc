@@ -44,12 +44,12 @@ std::string module_of_hierarchy(std::string_view hierarchy) {
 
 TableMerge::TableMerge(std::span<const EventTables> tables, Trace& trace) : tables_(tables), trace_(trace) {
   for (const EventTables& table : tables) {
-    index_maps_.push_back({.names = std::vector(table.names.size(), kUnmappedNumber),
-                           .scoped_names = std::vector(table.scoped_names.size(), kUnmappedNumber),
-                           .threads = std::vector(table.threads.size(), kUnmappedNumber),
-                           .kernel_classes = std::vector(table.kernel_classes.size(), kUnmappedNumber),
-                           .kernel_queues = std::vector(table.kernel_queues.size(), kUnmappedNumber),
-                           .byte_counts = std::vector(table.byte_counts.size(), kUnmappedNumber)});
+    index_maps_.push_back({.names = std::vector(table.names.size(), kUnmappedIndex),
+                           .scoped_names = std::vector(table.scoped_names.size(), kUnmappedIndex),
+                           .threads = std::vector(table.threads.size(), kUnmappedIndex),
+                           .kernel_classes = std::vector(table.kernel_classes.size(), kUnmappedIndex),
+                           .kernel_queues = std::vector(table.kernel_queues.size(), kUnmappedIndex),
+                           .byte_counts = std::vector(table.byte_counts.size(), kUnmappedIndex)});
     index_maps_.back().byte_counts[0] = 0;
   }
   EventTables::intern(byte_counts_, std::uint64_t{0});
@@ -61,21 +61,21 @@ void TableMerge::remap_indices(std::size_t thread, std::span<TraceEvent> events)
   IndexMaps& numbers = index_maps_[thread];
   for (TraceEvent& event : events) {
     if (is_on_gpu(event.kind)) {
-      event.name_index = find_or_map_index(numbers.kernel_classes, event.name_index, kUnmappedNumber,
+      event.name_index = find_or_map_index(numbers.kernel_classes, event.name_index, kUnmappedIndex,
                                            [&](auto number) { return add_kernel_class(tables, number); });
-      event.track_index = find_or_map_index(numbers.kernel_queues, event.track_index, kUnmappedNumber,
+      event.track_index = find_or_map_index(numbers.kernel_queues, event.track_index, kUnmappedIndex,
                                             [&](auto number) { return add_queue(tables, number); });
-      event.detail_index = find_or_map_index(numbers.byte_counts, event.detail_index, kUnmappedNumber,
+      event.detail_index = find_or_map_index(numbers.byte_counts, event.detail_index, kUnmappedIndex,
                                              [&](auto number) { return add_byte_count(tables, number); });
       continue;
     }
-    event.track_index = find_or_map_index(numbers.threads, event.track_index, kUnmappedNumber,
+    event.track_index = find_or_map_index(numbers.threads, event.track_index, kUnmappedIndex,
                                           [&](auto number) { return add_thread(tables, number); });
     if ((event.name_index & kScopedNameFlag) == 0) {
-      event.name_index = find_or_map_index(numbers.names, event.name_index, kUnmappedNumber,
+      event.name_index = find_or_map_index(numbers.names, event.name_index, kUnmappedIndex,
                                            [&](auto number) { return add_name(tables, number); });
     } else {
-      event.name_index = find_or_map_index(numbers.scoped_names, event.name_index & ~kScopedNameFlag, kUnmappedNumber,
+      event.name_index = find_or_map_index(numbers.scoped_names, event.name_index & ~kScopedNameFlag, kUnmappedIndex,
                                            [&](auto number) { return add_scoped_name(tables, number); });
     }
   }

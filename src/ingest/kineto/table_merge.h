@@ -15,7 +15,8 @@ namespace joulemap::ingest::kineto {
 
 class TableMerge {
  public:
-  // remap_indices() fills names, threads, classes, queues and bytes of `trace`. Both arguments must outlive this object.
+  // remap_indices() fills names, threads, classes, queues and bytes of `trace`. Both arguments must outlive this
+  // object.
   TableMerge(std::span<const EventTables> tables, Trace& trace);
 
   // Converts the indices in `events` from the tables of `thread` to those of the trace. Must be called in file order.
@@ -25,8 +26,8 @@ class TableMerge {
   void set_thread_names();
 
  private:
-  // Maps each index of a thread's table to that of the trace; kUnmappedNumber until an event uses it.
-  static constexpr std::uint32_t kUnmappedNumber = 0xFFFF'FFFF;
+  // Maps each index of a thread's table to that of the trace; kUnmappedIndex until an event uses it.
+  static constexpr std::uint32_t kUnmappedIndex = 0xFFFF'FFFF;
   struct IndexMaps {
     std::vector<std::uint32_t> names;
     std::vector<std::uint32_t> scoped_names;

@@ -17,10 +17,10 @@ void add_event_counts(EventCounts& sum, const EventCounts& notes) {
   sum.event_count += notes.event_count;
   sum.dropped_event_count += notes.dropped_event_count;
   sum.repaired_event_count += notes.repaired_event_count;
-  sum.invalid_devices += notes.invalid_devices;
+  sum.invalid_device_event_count += notes.invalid_device_event_count;
   sum.external_ids_equal_to_correlation += notes.external_ids_equal_to_correlation;
   sum.external_ids_different_from_correlation += notes.external_ids_different_from_correlation;
-  for (const auto& [category, count] : notes.unknown_categories) sum.unknown_categories[category] += count;
+  for (const auto& [category, count] : notes.unknown_category_counts) sum.unknown_category_counts[category] += count;
 }
 
 }  // namespace

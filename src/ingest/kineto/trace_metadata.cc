@@ -83,7 +83,7 @@ void read_metadata_member(JsonCursor& json, std::string_view key, TraceMetadata&
 }
 
 // Finds the base time by pattern, also in damaged text: without it all times would be wrong by decades.
-void search_base_time(std::string_view text, TraceMetadata& metadata) {
+void find_base_time_by_pattern(std::string_view text, TraceMetadata& metadata) {
   const std::string quoted_key = "\"" + std::string(kBaseTimeKey) + "\"";
   const std::size_t found = text.rfind(quoted_key);
   if (found == std::string_view::npos) return;
@@ -108,7 +108,7 @@ void read_metadata(std::string_view text, TraceMetadata& metadata) {
   json.enter_object();
   for (std::string_view key; json.next_member(key) && key != "traceEvents";) read_metadata_member(json, key, metadata);
   metadata.is_damaged |= json.failed();
-  search_base_time(members, metadata);
+  find_base_time_by_pattern(members, metadata);
 }
 
 }  // namespace joulemap::ingest::kineto

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TraceMetadata of a PyTorch trace besides its events: base time, rank, GPUs, versions. It is before or after the list of
+// Metadata of a PyTorch trace besides its events: base time, rank, GPUs, versions. It is before or after the list of
 // events, depending on the version. Plain data; pure.
 #pragma once
 

@@ -19,7 +19,7 @@ enum GpuTableColumn : int {
   kStreamColumn,
   kCorrelationColumn,
   kProcessColumn,
-  kFirstSpecificColumn
+  kFirstTableSpecificColumn
 };
 
 bool read_common_columns(NsysSession& session, const SqliteRows& rows, TraceEvent& event) {
@@ -49,7 +49,7 @@ std::array<std::uint32_t, 3> read_launch_size(const SqliteRows& rows, int column
 
 // Prefers the mangled name, which joulemap's capture records; not every version of nsys exports it.
 std::string_view read_kernel_name(const NsysSession& session, const SqliteRows& rows) {
-  for (int column = kFirstSpecificColumn; column < kFirstSpecificColumn + 4; ++column) {
+  for (int column = kFirstTableSpecificColumn; column < kFirstTableSpecificColumn + 4; ++column) {
     if (const std::string_view name = session.text(rows, column); !name.empty()) return name;
   }
   return "unnamed kernel";
@@ -66,9 +66,9 @@ std::unordered_set<std::uint32_t> read_kernel_table(NsysSession& session) {
     TraceEvent event{.kind = EventKind::kernel};
     if (!read_common_columns(session, rows, event)) continue;
     event.name_index = session.builder().intern_kernel_class(KernelKind::kernel, read_kernel_name(session, rows),
-                                                             read_launch_size(rows, kFirstSpecificColumn + 4),
-                                                             read_launch_size(rows, kFirstSpecificColumn + 7));
-    if (rows.integer(kFirstSpecificColumn + 10).value_or(0) != 0) graphs.insert(event.correlation);
+                                                             read_launch_size(rows, kFirstTableSpecificColumn + 4),
+                                                             read_launch_size(rows, kFirstTableSpecificColumn + 7));
+    if (rows.integer(kFirstTableSpecificColumn + 10).value_or(0) != 0) graphs.insert(event.correlation);
     session.add(event);
   }
   session.report_damage("CUPTI_ACTIVITY_KIND_KERNEL", rows);
@@ -87,8 +87,8 @@ void read_copy_table(NsysSession& session) {
     TraceEvent event{.kind = EventKind::copy};
     if (!read_common_columns(session, rows, event)) continue;
     event.name_index = session.builder().intern_kernel_class(
-        KernelKind::copy, copy_direction(rows.integer(kFirstSpecificColumn).value_or(0)));
-    event.detail_index = session.builder().intern_byte_count(read_byte_count(rows, kFirstSpecificColumn + 1));
+        KernelKind::copy, copy_direction_name(rows.integer(kFirstTableSpecificColumn).value_or(0)));
+    event.detail_index = session.builder().intern_byte_count(read_byte_count(rows, kFirstTableSpecificColumn + 1));
     session.add(event);
   }
   session.report_damage("CUPTI_ACTIVITY_KIND_MEMCPY", rows);
@@ -102,7 +102,7 @@ void read_fill_table(NsysSession& session) {
     TraceEvent event{.kind = EventKind::fill};
     if (!read_common_columns(session, rows, event)) continue;
     event.name_index = session.builder().intern_kernel_class(KernelKind::fill, kFillClassName);
-    event.detail_index = session.builder().intern_byte_count(read_byte_count(rows, kFirstSpecificColumn));
+    event.detail_index = session.builder().intern_byte_count(read_byte_count(rows, kFirstTableSpecificColumn));
     session.add(event);
   }
   session.report_damage("CUPTI_ACTIVITY_KIND_MEMSET", rows);

@@ -12,7 +12,7 @@ namespace {
 
 using formats::SqliteRows;
 
-constexpr std::int64_t kGlobalIdRange = 0x1000000;
+constexpr std::int64_t kGlobalIdFieldSize = 0x1000000;
 // The year 2001. Later times are Unix times (nsys export --ts-normalize); earlier ones count from the session's start.
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
 
@@ -25,10 +25,10 @@ std::string normalize_gpu_uuid(std::string_view text) {
 }  // namespace
 
 std::int64_t process_id_of(std::int64_t global_id) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(global_id) / kGlobalIdRange % kGlobalIdRange);
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(global_id) / kGlobalIdFieldSize % kGlobalIdFieldSize);
 }
 std::int64_t thread_id_of(std::int64_t global_id) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(global_id) % kGlobalIdRange);
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(global_id) % kGlobalIdFieldSize);
 }
 
 void NsysSession::read_session_tables() {
@@ -70,7 +70,7 @@ void NsysSession::read_gpus() {
     const auto gpu = devices.integer(0);
     const auto ordinal = devices.integer(1);
     if (!gpu || !ordinal) continue;
-    gpu_id_by_device_[{devices.integer(2).value_or(0) % kGlobalIdRange, *ordinal}] = *gpu;
+    gpu_id_by_device_[{devices.integer(2).value_or(0) % kGlobalIdFieldSize, *ordinal}] = *gpu;
     if (gpus_[*gpu].uuid.empty()) gpus_[*gpu].uuid = normalize_gpu_uuid(devices.text(3));
   }
 }

@@ -29,7 +29,7 @@ class OnnxNodeTimeSums {
  public:
   void add_event(const formats::JsonFields& event) {
     const std::string_view name = event.text("name");
-    if (event.text("cat") == "Session" && name == "model_run") add_current_run();
+    if (event.text("cat") == "Session" && name == "model_run") finish_current_run();
     if (event.text("cat") != "Node" || !name.ends_with(kKernelTimeSuffix)) return;
     const std::int64_t time_us = event.integer("dur").value_or(-1);
     if (time_us < 0 || time_us > kLongest_us) return;
@@ -40,7 +40,7 @@ class OnnxNodeTimeSums {
   }
 
   std::vector<OpTime> finish() {
-    add_current_run();
+    finish_current_run();
     std::vector<OpTime> shares;
     for (const auto& [scope, share] : later_runs_sums_.empty() ? first_run_sums_ : later_runs_sums_)
       shares.push_back(share);
@@ -48,7 +48,7 @@ class OnnxNodeTimeSums {
   }
 
  private:
-  void add_current_run() {
+  void finish_current_run() {
     if (first_run_sums_.empty()) {
       first_run_sums_ = std::move(current_run_sums_);
     } else {

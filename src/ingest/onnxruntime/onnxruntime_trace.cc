@@ -21,7 +21,8 @@ namespace {
 using formats::JsonFields;
 
 constexpr std::string_view kKernelTimeNameSuffix = "_kernel_time";
-constexpr std::string_view kStepName = "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
+constexpr std::string_view kStepNamePrefix =
+    "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
 constexpr double kNanosecondsPerMicrosecond = 1000;
 constexpr double kMaxEventTime_us = 1e15;  // 30 years; larger values are invalid and could overflow
 // ONNX Runtime records at most this many events: global_max_num_events_ in onnxruntime/core/common/profiler.cc.
@@ -60,7 +61,7 @@ class OnnxTraceConverter {
       made.track_index = intern_thread_of(event);
     } else if (category == "Session" && name == "model_run") {
       made.kind = EventKind::annotation;
-      made.name_index = builder_.intern_name(fmt::format("{}{}", kStepName, run_count_++));
+      made.name_index = builder_.intern_name(fmt::format("{}{}", kStepNamePrefix, run_count_++));
       made.track_index = intern_thread_of(event);
     } else if (category == "Kernel") {
       set_kernel_details(event, name, made);

@@ -61,8 +61,8 @@ bool is_bus_id(std::string_view text) {
 }
 
 struct SmiLayout {
-  std::optional<std::size_t> time_column, index_column;
-  std::optional<std::size_t> identity_column;  // column of the GPU's UUID, bus id or serial number
+  std::optional<std::size_t> time_column, gpu_index_column;
+  std::optional<std::size_t> gpu_identity_column;  // column of the GPU's UUID, bus id or serial number
   std::vector<std::pair<std::size_t, const SmiColumn*>> value_columns;
   bool is_guessed_from_row = false;
 };
@@ -78,10 +78,10 @@ std::optional<SmiLayout> find_smi_columns(const std::vector<std::string>& header
     // Removes the unit: "power.draw [W]".
     const std::string_view name = trim(std::string_view(header[i]).substr(0, header[i].find('[')));
     if (name == "timestamp") layout.time_column = i;
-    if (name == "index") layout.index_column = i;
+    if (name == "index") layout.gpu_index_column = i;
     for (std::size_t rank = 0; rank < kIdentityColumnNames.size(); ++rank) {
       if (kIdentityColumnNames[rank] != name || rank > best_identity) continue;
-      layout.identity_column = i;
+      layout.gpu_identity_column = i;
       best_identity = rank;
     }
     for (const SmiColumn& column : kSmiColumns) {
@@ -109,12 +109,12 @@ std::optional<SmiLayout> guess_smi_columns(const std::vector<std::string>& row) 
     if (parse_wall_time(field, 0)) {
       layout.time_column = i;
     } else if (field.starts_with("GPU-") || field.starts_with("MIG-") ||
-               (is_bus_id(field) && !layout.identity_column)) {
-      layout.identity_column = i;
+               (is_bus_id(field) && !layout.gpu_identity_column)) {
+      layout.gpu_identity_column = i;
     } else if (field.ends_with(" W") || (!power && has_decimals)) {
       if (!power) power = i;
-    } else if (!layout.index_column && i <= 2 && parse_u64(field) && field.size() <= 3) {
-      layout.index_column = i;
+    } else if (!layout.gpu_index_column && i <= 2 && parse_u64(field) && field.size() <= 3) {
+      layout.gpu_index_column = i;
     }
   }
   if (!layout.time_column || !power) return std::nullopt;
@@ -127,7 +127,7 @@ class NvidiaSmiLogReader {
   NvidiaSmiLogReader(std::string_view name, SmiLayout layout, std::optional<std::int64_t> utc_offset_s)
       : log_builder_(name), name_(name), layout_(std::move(layout)), utc_offset_s_(utc_offset_s) {}
 
-  void add_log_line(std::string_view line) {
+  void parse_log_line(std::string_view line) {
     const std::vector<std::string> fields = split_csv_fields(line);
     // A repeated header: a second run was appended to the same file. It may have other columns.
     if (std::optional<SmiLayout> appended = find_smi_columns(fields)) {
@@ -140,10 +140,10 @@ class NvidiaSmiLogReader {
     };
     const std::optional<std::int64_t> time_ns = parse_wall_time(field(layout_.time_column), utc_offset_s_);
     if (!time_ns) return log_builder_.drop_row("the time is missing");
-    const std::string_view identity = field(layout_.identity_column);
-    const std::optional<std::string> domain = gpu_domain_name(field(layout_.index_column), identity);
+    const std::string_view identity = field(layout_.gpu_identity_column);
+    const std::optional<std::string> domain = gpu_domain_name(field(layout_.gpu_index_column), identity);
     if (!domain) return log_builder_.drop_row("the GPU is missing");
-    if (!layout_.index_column && !layout_.identity_column) row_times_ns_.push_back(*time_ns);
+    if (!layout_.gpu_index_column && !layout_.gpu_identity_column) row_times_ns_.push_back(*time_ns);
     bool has_value = false;
     for (const auto& [at, column] : layout_.value_columns) {
       const std::string_view text = field(at);
@@ -176,8 +176,8 @@ class NvidiaSmiLogReader {
 
  private:
   std::string describe_gpu_column() const {
-    if (layout_.index_column) return fmt::format(", the GPU index in column {}", *layout_.index_column + 1);
-    return layout_.identity_column ? fmt::format(", the GPU in column {}", *layout_.identity_column + 1) : "";
+    if (layout_.gpu_index_column) return fmt::format(", the GPU index in column {}", *layout_.gpu_index_column + 1);
+    return layout_.gpu_identity_column ? fmt::format(", the GPU in column {}", *layout_.gpu_identity_column + 1) : "";
   }
 
   void report_gpu_identification() {
@@ -203,11 +203,11 @@ class NvidiaSmiLogReader {
   }
 
   std::optional<std::string> gpu_domain_name(std::string_view index, std::string_view identity) {
-    if (layout_.index_column) {
+    if (layout_.gpu_index_column) {
       const std::optional<std::uint64_t> number = parse_u64(index);
       return number ? std::optional(fmt::format("gpu{}", *number)) : std::nullopt;
     }
-    if (!layout_.identity_column) return "gpu0";
+    if (!layout_.gpu_identity_column) return "gpu0";
     if (is_missing_value(identity)) return std::nullopt;
     const auto [known, is_new] =
         gpu_number_by_identity_.try_emplace(std::string(identity), gpu_number_by_identity_.size());
@@ -267,7 +267,7 @@ Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view na
   int lines = 0;
   bool has_power = false;
   for_each_line(text, [&](std::string_view line) {
-    if (reader) return reader->add_log_line(line);
+    if (reader) return reader->parse_log_line(line);
     if (++lines > 10) return;  // messages of the tool may precede the log
     const std::vector<std::string> fields = split_csv_fields(line);
     if (std::optional<SmiLayout> layout = find_smi_columns(fields)) {
@@ -276,7 +276,7 @@ Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view na
       reader.emplace(name, *std::move(layout), utc_offset_s);
     } else if (std::optional<SmiLayout> guessed = guess_smi_columns(fields)) {
       reader.emplace(name, *std::move(guessed), utc_offset_s);
-      reader->add_log_line(line);
+      reader->parse_log_line(line);
     } else {
       has_power = has_power || has_power_column(fields);
     }

@@ -29,17 +29,18 @@ std::optional<std::array<std::size_t, 4>> find_power_columns(const std::vector<s
 
 class PowerCsvReader {
  public:
-  PowerCsvReader(std::string_view name, std::array<std::size_t, 4> columns) : log_builder_(name), columns_(columns) {}
+  PowerCsvReader(std::string_view name, std::array<std::size_t, 4> columns)
+      : log_builder_(name), column_indices_(columns) {}
 
-  void add_log_line(std::string_view line) {
+  void parse_log_line(std::string_view line) {
     const std::vector<std::string> fields = split_csv_fields(line);
     log_builder_.count_row();
-    if (*std::max_element(columns_.begin(), columns_.end()) >= fields.size())
+    if (*std::max_element(column_indices_.begin(), column_indices_.end()) >= fields.size())
       return log_builder_.drop_row("the row is too short");
-    const std::optional<std::int64_t> time_ns = parse_time_ns(fields[columns_[0]]);
-    const std::optional<double> value = parse_non_negative(fields[columns_[3]]);
-    const std::string& domain = fields[columns_[1]];
-    const std::string& kind = fields[columns_[2]];
+    const std::optional<std::int64_t> time_ns = parse_time_ns(fields[column_indices_[0]]);
+    const std::optional<double> value = parse_non_negative(fields[column_indices_[3]]);
+    const std::string& domain = fields[column_indices_[1]];
+    const std::string& kind = fields[column_indices_[2]];
     if (!time_ns) return log_builder_.drop_row("the time is not a number of nanoseconds");
     if (domain.empty()) return log_builder_.drop_row("the domain is missing");
     if (kind != "energy_j" && kind != "power_w")
@@ -55,7 +56,7 @@ class PowerCsvReader {
           made.kind = is_counter ? ChannelKind::counter : ChannelKind::gauge;
           made.quantity = is_counter ? Quantity::energy : Quantity::power;
           made.scale = kMicroFactor;
-          set_domain_from_name(made);
+          set_domain_class_from_name(made);
           return made;
         });
     log_builder_.add_value(channel, *time_ns, *value);
@@ -65,7 +66,7 @@ class PowerCsvReader {
 
  private:
   PowerLogBuilder log_builder_;
-  std::array<std::size_t, 4> columns_;
+  std::array<std::size_t, 4> column_indices_;
 };
 
 }  // namespace
@@ -78,7 +79,7 @@ Result<PowerLog> parse_power_log(std::string_view text, std::string_view name,
     if (is_first) {
       if (const auto columns = find_power_columns(split_csv_fields(line))) reader.emplace(name, *columns);
     } else if (reader) {
-      reader->add_log_line(line);
+      reader->parse_log_line(line);
     }
     is_first = false;
   });

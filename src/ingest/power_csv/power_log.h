@@ -40,6 +40,6 @@ Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view na
                                       std::optional<std::int64_t> utc_offset_s = {});
 
 // Merges logs. If two contain the same channel, the first one is used and a diagnostic added.
-PowerLog join_power_logs(std::vector<PowerLog> logs);
+PowerLog merge_power_logs(std::vector<PowerLog> logs);
 
 }  // namespace joulemap::ingest

@@ -201,7 +201,7 @@ TEST(NvidiaSmi, DropsTimesThatGoBack) {
 TEST(PowerLogs, UseTheFirstOfDuplicateChannels) {
   const std::string text = "time_unix_ns,domain,kind,value\n1,gpu0,power_w,1\n2,gpu0,power_w,1\n";
   std::vector<PowerLog> logs = {*parse_power_log(text, "a"), *parse_power_log(text, "b")};
-  const PowerLog all = join_power_logs(std::move(logs));
+  const PowerLog all = merge_power_logs(std::move(logs));
   EXPECT_EQ(all.samples.size(), 2U);
   EXPECT_TRUE(all.diagnostics.contains("power_told_twice"));
 }

@@ -17,9 +17,9 @@ namespace joulemap::ingest {
 namespace {
 
 // An interval longer than this many median intervals, and than a second, is a gap.
-constexpr std::int64_t kMinGapMedianIntervals = 10;
+constexpr std::int64_t kMinGapInMedianIntervals = 10;
 constexpr double kMinUpdatePeriod_s = 0.001;
-constexpr double kMaxRawValue = 9e18;
+constexpr double kMaxRawReadingValue = 9e18;
 // The year 2096: later times are damage and could overflow sums.
 constexpr std::int64_t kLatestUnixTime_ns = 4'000'000'000'000'000'000;
 
@@ -89,7 +89,7 @@ std::optional<std::int64_t> parse_time_ns(std::string_view text) {
   return value;
 }
 
-void set_domain_from_name(Channel& channel) {
+void set_domain_class_from_name(Channel& channel) {
   const std::string_view name = channel.domain;
   const std::size_t dash = name.find('-');
   const std::string package = dash == std::string_view::npos ? "package-0" : "package" + std::string(name.substr(dash));
@@ -121,7 +121,7 @@ std::uint32_t PowerLogBuilder::channel(const std::string& name, const std::funct
 
 void PowerLogBuilder::add_value(std::uint32_t channel, std::int64_t time_ns, double value) {
   const double raw = std::round(value / log_.channels[channel].scale);
-  if (raw > kMaxRawValue) return drop_row("the value is too large");
+  if (raw > kMaxRawReadingValue) return drop_row("the value is too large");
   values_by_channel_[channel].push_back({time_ns, static_cast<std::uint64_t>(raw)});
 }
 
@@ -171,7 +171,7 @@ void PowerLogBuilder::estimate_update_period(Channel& channel, const std::vector
   std::uint64_t gaps = 0;
   std::int64_t missing_ns = 0;
   for (const std::int64_t interval_ns : intervals_ns) {
-    if (interval_ns / kMinGapMedianIntervals <= median_interval_ns || interval_ns <= kNanosecondsPerSecond) continue;
+    if (interval_ns / kMinGapInMedianIntervals <= median_interval_ns || interval_ns <= kNanosecondsPerSecond) continue;
     ++gaps;
     missing_ns += interval_ns - median_interval_ns;
   }
@@ -211,7 +211,7 @@ Result<PowerLog> PowerLogBuilder::finish(bool allows_any_order) {
   return std::move(log_);
 }
 
-PowerLog join_power_logs(std::vector<PowerLog> logs) {
+PowerLog merge_power_logs(std::vector<PowerLog> logs) {
   PowerLog joined;
   for (PowerLog& log : logs) {
     std::vector<std::optional<std::uint32_t>> number;

@@ -35,7 +35,7 @@ std::optional<std::int64_t> parse_wall_time(std::string_view text, std::optional
 
 // Sets class and parent of the channel's domain from its name, as joulemap's own sensors do: package-0 is a CPU and
 // part of psys.
-void set_domain_from_name(Channel& channel);
+void set_domain_class_from_name(Channel& channel);
 
 // Collects values by channel. finish() converts them to samples, estimates update periods and reports gaps.
 class PowerLogBuilder {

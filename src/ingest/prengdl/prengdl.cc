@@ -39,7 +39,7 @@ struct ParsedFileName {
   std::string model;
   std::string framework;
   std::size_t repetition = 0;
-  bool is_perf = false;
+  bool is_perf_file = false;
 };
 
 std::optional<ParsedFileName> parse_measurement_file_name(std::string_view name) {
@@ -52,9 +52,9 @@ std::optional<ParsedFileName> parse_measurement_file_name(std::string_view name)
   name = name.substr(0, last);
   ParsedFileName parsed;
   parsed.repetition = *repetition;
-  parsed.is_perf = name.ends_with(kPerfFileMarker);
-  if (!parsed.is_perf && !name.ends_with(kNvidiaSmiFileMarker)) return std::nullopt;
-  name.remove_suffix(parsed.is_perf ? kPerfFileMarker.size() : kNvidiaSmiFileMarker.size());
+  parsed.is_perf_file = name.ends_with(kPerfFileMarker);
+  if (!parsed.is_perf_file && !name.ends_with(kNvidiaSmiFileMarker)) return std::nullopt;
+  name.remove_suffix(parsed.is_perf_file ? kPerfFileMarker.size() : kNvidiaSmiFileMarker.size());
   const std::size_t between = name.rfind('_');
   if (between == std::string_view::npos || between == 0 || between + 1 == name.size()) return std::nullopt;
   parsed.model = name.substr(0, between);
@@ -79,7 +79,7 @@ Status collect_measurement_files(const std::string& folder, const std::string& p
     const std::optional<ParsedFileName> parsed = parse_measurement_file_name(name);
     if (!parsed) continue;
     MeasurementFiles& execution = executions[{phase, parsed->model, parsed->framework, parsed->repetition}];
-    (parsed->is_perf ? execution.perf_path : execution.nvidia_smi_path) = folder + "/" + name;
+    (parsed->is_perf_file ? execution.perf_path : execution.nvidia_smi_path) = folder + "/" + name;
   }
   return Done{};
 }
@@ -172,7 +172,7 @@ ExperimentRow read_measurement_row(const MeasurementFiles& execution) {
   ExperimentRow row;
   read_perf_counters(execution.perf_path, row);
   read_gpu_samples(execution.nvidia_smi_path, row);
-  row.state = row.elapsed_s ? RowState::done : RowState::failed;
+  row.state = row.elapsed_s ? ExperimentRowState::done : ExperimentRowState::failed;
   row.attempts = 1;
   return row;
 }

@@ -58,7 +58,7 @@ void ActivityWriter::write_encoded_slices() {
   for (; !slices_.empty() && slices_.front().is_encoded; --claimed_slice_count_) {
     recording_writer_.add(std::move(slices_.front().encoded_activity));
     slices_.pop_front();
-    if (recording_writer_.pending() < kSlicesPerFlush) continue;
+    if (recording_writer_.pending_item_count() < kSlicesPerFlush) continue;
     Status written = recording_writer_.flush();
     if (status_ && !written) status_ = std::move(written);
   }

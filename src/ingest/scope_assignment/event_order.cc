@@ -78,7 +78,7 @@ void EventOrder::count_events(const Trace& trace) {
       tracks[track].kind_mask |= kinds;
     }
   }
-  if (!sorted_event_numbers_.empty()) extent_ = extent;
+  if (!sorted_event_numbers_.empty()) time_extent_ = extent;
 }
 
 // Groups the events by track, in file order: the counts of count_events() give each track its range in
@@ -88,7 +88,7 @@ void EventOrder::group_by_track(const Trace& trace) {
   for (std::vector<TrackState>* const tracks : {&threads_, &queues_}) {
     for (TrackState& track : *tracks) {
       sum += std::exchange(track.end, sum);
-      track.run_begins.push_back(track.end);
+      track.sorted_run_begins.push_back(track.end);
     }
   }
   std::uint32_t number = 0;
@@ -96,12 +96,12 @@ void EventOrder::group_by_track(const Trace& trace) {
     for (const TraceEvent& event : block) {
       TrackState& track = track_of(event);
       if (track.last_event != nullptr && is_event_before(event, *track.last_event) &&
-          track.run_begins.size() <= kMaxSortedRuns) {
+          track.sorted_run_begins.size() <= kMaxSortedRuns) {
         if (insert_late_event(track, event, number)) {
           ++number;
           continue;
         }
-        track.run_begins.push_back(track.end);
+        track.sorted_run_begins.push_back(track.end);
       }
       track.last_event = &event;
       sorted_event_numbers_[track.end++] = number++;
@@ -112,10 +112,11 @@ void EventOrder::group_by_track(const Trace& trace) {
 // Inserts a late event into the current run, behind events that precede or equal it. Returns false if it would move by
 // more than kMaxInsertionDistance positions.
 bool EventOrder::insert_late_event(TrackState& track, const TraceEvent& late, std::uint32_t number) {
-  const std::size_t first = std::max(track.run_begins.back(), track.end - std::min(track.end, kMaxInsertionDistance));
+  const std::size_t first =
+      std::max(track.sorted_run_begins.back(), track.end - std::min(track.end, kMaxInsertionDistance));
   std::size_t at = track.end - 1;  // the last one comes after `late`
   while (at > first && is_event_before(late, event(sorted_event_numbers_[at - 1]))) --at;
-  if (at == first && first > track.run_begins.back()) return false;
+  if (at == first && first > track.sorted_run_begins.back()) return false;
   const auto position = sorted_event_numbers_.begin() + static_cast<std::ptrdiff_t>(at);
   const auto end = sorted_event_numbers_.begin() + static_cast<std::ptrdiff_t>(track.end++);
   std::copy_backward(position, end, end + 1);
@@ -126,11 +127,11 @@ bool EventOrder::insert_late_event(TrackState& track, const TraceEvent& late, st
 void EventOrder::sort(std::size_t begin, std::vector<TrackState>& tracks) {
   std::vector<std::uint32_t> scratch;
   for (TrackState& track : tracks) {
-    std::vector<std::size_t>& runs = track.run_begins;
+    std::vector<std::size_t>& runs = track.sorted_run_begins;
     if (runs.size() > kMaxSortedRuns) {
       const std::span<std::uint32_t> track_events = std::span(sorted_event_numbers_).subspan(begin, track.end - begin);
       sort_outer_first(track_events, scratch);
-      find_runs(begin, track);
+      find_sorted_runs(begin, track);
       if (runs.size() > kMaxSortedRuns) {
         const auto before = [this](std::uint32_t a, std::uint32_t b) { return is_event_before(event(a), event(b)); };
         std::sort(track_events.begin(), track_events.end(), before);
@@ -152,11 +153,11 @@ void EventOrder::sort(std::size_t begin, std::vector<TrackState>& tracks) {
   }
 }
 
-void EventOrder::find_runs(std::size_t begin, TrackState& track) const {
-  track.run_begins = {begin};
-  for (std::size_t i = begin + 1; i < track.end && track.run_begins.size() <= kMaxSortedRuns; ++i) {
+void EventOrder::find_sorted_runs(std::size_t begin, TrackState& track) const {
+  track.sorted_run_begins = {begin};
+  for (std::size_t i = begin + 1; i < track.end && track.sorted_run_begins.size() <= kMaxSortedRuns; ++i) {
     if (is_event_before(event(sorted_event_numbers_[i]), event(sorted_event_numbers_[i - 1])))
-      track.run_begins.push_back(i);
+      track.sorted_run_begins.push_back(i);
   }
 }
 

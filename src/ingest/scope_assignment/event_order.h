@@ -44,7 +44,7 @@ class EventOrder {
   void sort_threads() { sort(0, threads_); }
   void sort_queues() { sort(threads_.empty() ? 0 : threads_.back().end, queues_); }
 
-  const TimeExtent& time_extent() const { return extent_; }
+  const TimeExtent& time_extent() const { return time_extent_; }
 
   using Track = std::span<const std::uint32_t>;  // event numbers
   std::size_t thread_count() const { return threads_.size(); }
@@ -77,7 +77,7 @@ class EventOrder {
     std::size_t end = 0;          // end of the track in sorted_event_numbers_
     std::uint32_t kind_mask = 0;  // bit set of the EventKinds on the track
     std::vector<std::size_t>
-        run_begins;  // starts of the sorted runs in sorted_event_numbers_, kMaxSortedRuns + 1 at most
+        sorted_run_begins;  // starts of the sorted runs in sorted_event_numbers_, kMaxSortedRuns + 1 at most
     const TraceEvent* last_event = nullptr;  // last event of the current run, during construction
   };
 
@@ -94,7 +94,7 @@ class EventOrder {
   void group_by_track(const Trace& trace);
   bool insert_late_event(TrackState& track, const TraceEvent& late, std::uint32_t number);
   void sort(std::size_t begin, std::vector<TrackState>& tracks);
-  void find_runs(std::size_t begin, TrackState& track) const;
+  void find_sorted_runs(std::size_t begin, TrackState& track) const;
   void sort_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& scratch) const;
   void merge_sorted_runs(std::span<std::uint32_t> two_runs, std::size_t second_run_begin,
                          std::vector<std::uint32_t>& scratch) const;
@@ -104,7 +104,7 @@ class EventOrder {
   std::vector<std::uint32_t> sorted_event_numbers_;  // event numbers by thread, then by queue
   std::vector<TrackState> threads_;
   std::vector<TrackState> queues_;
-  TimeExtent extent_;
+  TimeExtent time_extent_;
 };
 
 // Merges several tracks in time order. Of events with the same start, the one of the track with the lower index is

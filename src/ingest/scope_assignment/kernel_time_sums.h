@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelTimeSums: count and total time of kernels for each kernel class, scope and queue, in one time slice of a trace at a
-// time. Thousands of kernels give some hundred rows. Single-threaded; times are nanoseconds.
+// KernelTimeSums: count and total time of kernels for each kernel class, scope and queue, in one time slice of a trace
+// at a time. Thousands of kernels give some hundred rows. Single-threaded; times are nanoseconds.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class KernelTimeSums {
 
  private:
   KernelTally& find_or_add_row(const Kernel& kernel) {
-    std::uint32_t& slot = first_slot_of(kernel.scope, kernel.class_id, kernel.queue);
+    std::uint32_t& slot = find_row_slot(kernel.scope, kernel.class_id, kernel.queue);
     if (slot != 0) return rows_[slot - 1];
     rows_.push_back({kernel.class_id, kernel.queue, kernel.scope, 0, 0});
     slot = static_cast<std::uint32_t>(rows_.size());
@@ -42,7 +42,7 @@ class KernelTimeSums {
   }
 
   // Returns the slot of the key, or the free slot where it belongs.
-  std::uint32_t& first_slot_of(std::uint32_t scope, std::uint32_t class_id, std::uint32_t queue) {
+  std::uint32_t& find_row_slot(std::uint32_t scope, std::uint32_t class_id, std::uint32_t queue) {
     const std::uint64_t mixed = (std::uint64_t{scope} << 32 ^ std::uint64_t{queue} << 24 ^ class_id) * kGoldenRatio64;
     const std::size_t mask = row_index_slots_.size() - 1;
     for (std::size_t at = mixed >> 40;; ++at) {
@@ -56,7 +56,7 @@ class KernelTimeSums {
   void grow() {
     row_index_slots_.assign(row_index_slots_.size() * 2, 0);
     for (std::uint32_t i = 0; i < rows_.size(); ++i)
-      first_slot_of(rows_[i].scope, rows_[i].class_id, rows_[i].queue) = i + 1;
+      find_row_slot(rows_[i].scope, rows_[i].class_id, rows_[i].queue) = i + 1;
   }
 
   static constexpr std::size_t kInitialSlots = 256;  // a power of two

@@ -7,7 +7,7 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr auto id_is_before = [](const auto& a, const auto& b) {
+constexpr auto is_id_before = [](const auto& a, const auto& b) {
   return a.id != b.id ? a.id < b.id : a.start_ns < b.start_ns;
 };
 
@@ -28,9 +28,9 @@ LaunchIndex::EventsById::EventsById(const std::vector<Entry>& entries) : entries
   std::partial_sum(bucket_begins_.begin(), bucket_begins_.end(), bucket_begins_.begin());
   for (std::size_t i = entries.size(); i-- > 0;) entries_[--bucket_of(entries[i])] = entries[i];
   for (std::size_t i = 1; i < entries_.size(); ++i) {
-    if (!id_is_before(entries_[i], entries_[i - 1])) continue;
+    if (!is_id_before(entries_[i], entries_[i - 1])) continue;
     const std::uint32_t* const begin = &bucket_of(entries_[i]);
-    std::sort(entries_.begin() + begin[0], entries_.begin() + begin[1], id_is_before);
+    std::sort(entries_.begin() + begin[0], entries_.begin() + begin[1], is_id_before);
   }
 }
 
@@ -39,7 +39,7 @@ const LaunchIndex::Entry* LaunchIndex::EventsById::find(std::uint32_t id, std::i
   if (id == 0 || id < smallest_id_ || bucket + 1 >= bucket_begins_.size()) return nullptr;
   const Entry* const begin = entries_.data() + bucket_begins_[bucket];
   const Entry* const end = entries_.data() + bucket_begins_[bucket + 1];
-  const Entry* const after = std::upper_bound(begin, end, Entry{id, 0, start_ns}, id_is_before);
+  const Entry* const after = std::upper_bound(begin, end, Entry{id, 0, start_ns}, is_id_before);
   if (after != begin && after[-1].id == id) return after - 1;
   return after != end && after->id == id ? after : nullptr;
 }

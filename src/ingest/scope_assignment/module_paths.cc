@@ -92,8 +92,8 @@ std::uint32_t ModulePaths::find_or_add_scope(LayerId node, std::uint32_t phase) 
   for (const auto& [known_phase, scope] : layers_[node].scope_by_phase) {
     if (known_phase == phase) return scope;
   }
-  const std::uint32_t made = scope_interner_.child_scope(find_or_add_scope(layers_[node].parent, phase),
-                                                         ScopeKind::module, layers_[node].path_text);
+  const std::uint32_t made = scope_interner_.find_or_add_child_scope(find_or_add_scope(layers_[node].parent, phase),
+                                                                     ScopeKind::module, layers_[node].path_text);
   layers_[node].scope_by_phase.emplace_back(phase, made);
   return made;
 }

@@ -242,7 +242,7 @@ class KernelTimePass {
       if (const TraceStep* const step = survey_.step_at(launch->time_ns)) {
         StepRecord& record = steps_[static_cast<std::size_t>(step - survey_.steps().data())];
         ++record.kernels;
-        record.gpu_ns += time_ns;
+        record.summed_kernel_ns += time_ns;
       }
     }
     if (trace_.gpu_events_identify_ops && event.external_id > 0) {

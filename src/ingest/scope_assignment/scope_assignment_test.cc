@@ -111,7 +111,7 @@ TEST(ScopeAssignment, KernelsBelongToTheScopeAndStepOfTheirLaunch) {
   ASSERT_EQ(outcome.steps.size(), 1U);
   EXPECT_EQ(outcome.steps[0].number, 5);
   EXPECT_EQ(outcome.steps[0].kernels, 2U);  // the second one ran after the step ended
-  EXPECT_EQ(outcome.steps[0].gpu_ns, 100'000);
+  EXPECT_EQ(outcome.steps[0].summed_kernel_ns, 100'000);
   ASSERT_EQ(outcome.scoped_trace.marks.size(), 1U);
   EXPECT_EQ(outcome.scoped_trace.marks[0].id, 5U);
   ASSERT_EQ(outcome.kernels.size(), 2U);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScopeTimeSums: wall time of threads in each scope, in one time slice of a trace at a time. A trace contains the wall time
-// of a thread but not its CPU time; wall time is used instead (import_recording.h reports that). Single-threaded.
+// ScopeTimeSums: wall time of threads in each scope, in one time slice of a trace at a time. A trace contains the wall
+// time of a thread but not its CPU time; wall time is used instead (import_recording.h reports that). Single-threaded.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class ScopeTimeSums {
       if (sum.call_count == 0 && sum.time_ns == 0) return;
       tallies.push_back({scope, sum.call_count, sum.call_count, sum.time_ns, sum.time_ns, 0});
     };
-    if (scopes_with_sums_.size() >= sums_.size() / kSparseFraction) {
+    if (scopes_with_sums_.size() >= sums_.size() / kSparseDivisor) {
       for (std::uint32_t scope = 0; scope < sums_.size(); ++scope) take_scope(scope);
     } else {
       std::sort(scopes_with_sums_.begin(), scopes_with_sums_.end());
@@ -53,9 +53,9 @@ class ScopeTimeSums {
   std::int64_t total_time_ns() const { return total_time_ns_; }  // total since construction
 
  private:
-  // If fewer than 1/kSparseFraction of the scopes have a sum, sorting `scopes_with_sums_` is cheaper than scanning all
+  // If fewer than 1/kSparseDivisor of the scopes have a sum, sorting `scopes_with_sums_` is cheaper than scanning all
   // scopes.
-  static constexpr std::size_t kSparseFraction = 4;
+  static constexpr std::size_t kSparseDivisor = 4;
 
   struct Sum {
     std::uint64_t call_count = 0;
@@ -64,9 +64,9 @@ class ScopeTimeSums {
 
   Sum& find_or_add_sum(std::uint32_t scope) {
     const bool is_touched = scope < sums_.size() && (sums_[scope].call_count != 0 || sums_[scope].time_ns != 0);
-    return is_touched ? sums_[scope] : add_sum(scope);
+    return is_touched ? sums_[scope] : add_scope_entry(scope);
   }
-  [[gnu::noinline]] Sum& add_sum(std::uint32_t scope) {
+  [[gnu::noinline]] Sum& add_scope_entry(std::uint32_t scope) {
     if (scope >= sums_.size()) sums_.resize(scope + scope / 2 + std::size_t{64});
     scopes_with_sums_.push_back(scope);
     return sums_[scope];

@@ -39,9 +39,9 @@ std::uint32_t ThreadScopeTracker::phase_scope(std::uint32_t enclosing_region, bo
       last_phase_.is_training == is_training && last_phase_.text == phase_text) {
     return last_phase_.scope;
   }
-  const std::uint32_t mode = scope_interner_.child_scope(enclosing_region, ScopeKind::mode,
-                                                         is_training ? phase_texts_.train : phase_texts_.inference);
-  const std::uint32_t phase = scope_interner_.child_scope(mode, ScopeKind::phase, phase_text);
+  const std::uint32_t mode = scope_interner_.find_or_add_child_scope(
+      enclosing_region, ScopeKind::mode, is_training ? phase_texts_.train : phase_texts_.inference);
+  const std::uint32_t phase = scope_interner_.find_or_add_child_scope(mode, ScopeKind::phase, phase_text);
   if (scope_interner_.refused_scope_count() == 0) last_phase_ = {enclosing_region, phase_text, phase, is_training};
   return phase;
 }
@@ -59,8 +59,9 @@ std::uint32_t ThreadScopeTracker::gap_phase_or_function_scope(const Thread& thre
   const Context& context = thread.stack.back().context;
   const std::uint32_t between = gap_phase_scope(thread, context);
   if (between == 0) return context.scope;
-  return context.function == 0 ? between
-                               : scope_interner_.child_scope(between, ScopeKind::function, context.function - 1);
+  return context.function == 0
+             ? between
+             : scope_interner_.find_or_add_child_scope(between, ScopeKind::function, context.function - 1);
 }
 
 // current_scope() and add_time_until() are inline, because they run for every event.
@@ -105,8 +106,9 @@ void ThreadScopeTracker::advance_time_to(std::int64_t until_ns) {
 }
 
 // Shortens the event, or closes open frames early, so that all frames left open enclose the event. Returns true if it
-// shortened the event; then `end_ns` is the new end. Counts each overlap, with two exceptions: an annotation may overlap
-// the functions that begin and end it, and an overlap with a frame that was shortened before is counted already.
+// shortened the event; then `end_ns` is the new end. Counts each overlap, with two exceptions: an annotation may
+// overlap the functions that begin and end it, and an overlap with a frame that was shortened before is counted
+// already.
 bool ThreadScopeTracker::truncate_to_enclosing_frames(Thread& thread, const TraceEvent& event, std::int64_t& end_ns) {
   while (!thread.stack.empty() && end_ns > thread.stack.back().end_ns) {
     Frame& outer = thread.stack.back();
@@ -218,7 +220,7 @@ bool ThreadScopeTracker::enter_annotation(const TraceEvent& event, Frame& frame)
     case NameRole::optimizer: {
       ++pass_boundary_count_;
       const std::uint32_t phase = phase_scope(context.enclosing_region, true, phase_texts_.optimizer);
-      enter_phase(frame, phase, scope_interner_.child_scope(phase, ScopeKind::module, name.text));
+      enter_phase(frame, phase, scope_interner_.find_or_add_child_scope(phase, ScopeKind::module, name.text));
       return true;
     }
     case NameRole::zero_grad: {
@@ -244,7 +246,8 @@ bool ThreadScopeTracker::enter_annotation(const TraceEvent& event, Frame& frame)
     return false;
   }
   ++context.region_depth;
-  context.scope = context.container = scope_interner_.child_scope(context.container, ScopeKind::region, name.text);
+  context.scope = context.container =
+      scope_interner_.find_or_add_child_scope(context.container, ScopeKind::region, name.text);
   if (context.phase == 0) context.enclosing_region = context.scope;
   context.function = 0;
   scope_time_sums_.count_call(context.scope);
@@ -287,7 +290,7 @@ void ThreadScopeTracker::enter_function(const TraceEvent& event, Frame& frame) {
     context.phase = context.container = phase_scope(context.enclosing_region, true, phase_texts_.backward);
   }
   context.scope = cached_scope(event, context.container, [&] {
-    return scope_interner_.child_scope(context.container, ScopeKind::function, text);
+    return scope_interner_.find_or_add_child_scope(context.container, ScopeKind::function, text);
   });
   if (context.phase == 0) context.function = text + 1;
   scope_time_sums_.count_call(context.scope);
@@ -298,7 +301,7 @@ void ThreadScopeTracker::enter_communication(const TraceEvent& event, Frame& fra
   // Inside communication only an annotation ("nccl:all_reduce") changes the scope: its name is the most specific one.
   if (context.is_in_communication && event.kind != EventKind::annotation) return;
   const std::uint32_t within = context.phase != 0 ? context.phase : context.enclosing_region;
-  const std::uint32_t module = scope_interner_.child_scope(within, ScopeKind::module, phase_texts_.comm);
+  const std::uint32_t module = scope_interner_.find_or_add_child_scope(within, ScopeKind::module, phase_texts_.comm);
   context.scope = trace_names_.op_scope(module, event.name_index);
   context.is_in_op = context.is_in_communication = true;
   scope_time_sums_.count_call(context.scope);
@@ -351,7 +354,8 @@ void ThreadScopeTracker::add_tensors_to_engine_op(Thread& thread, const TraceEve
   const NameMeaning& name = trace_names_[event.name_index];
   if (thread.stack.size() < 2 || name.tensors == 0 || frame.context.autograd_node_text != name.text + 1) return;
   Frame& engine = thread.stack.end()[-2];
-  const std::uint32_t scope = scope_interner_.child_scope(engine.context.scope, ScopeKind::tensors, name.tensors - 1);
+  const std::uint32_t scope =
+      scope_interner_.find_or_add_child_scope(engine.context.scope, ScopeKind::tensors, name.tensors - 1);
   scope_time_sums_.move_call_to_scope(engine.context.scope, scope, event.start_ns - engine.begin_ns);
   for (Context* const context : {&engine.context, &frame.context}) {
     context->scope = scope;

@@ -100,17 +100,20 @@ std::uint32_t TraceNames::scope(std::uint32_t name, std::uint32_t enclosing_regi
   const NameMeaning& meaning = (*this)[name];
   std::uint32_t scope = phase != 0 ? phase : enclosing_region;
   if (meaning.phase != 0) {
-    scope = scope_interner_.child_scope(scope_interner_.child_scope(enclosing_region, ScopeKind::mode, mode_text_),
-                                        ScopeKind::phase, meaning.phase - 1);
+    scope = scope_interner_.find_or_add_child_scope(
+        scope_interner_.find_or_add_child_scope(enclosing_region, ScopeKind::mode, mode_text_), ScopeKind::phase,
+        meaning.phase - 1);
   }
-  if (meaning.module != 0) scope = scope_interner_.child_scope(scope, ScopeKind::module, meaning.module - 1);
+  if (meaning.module != 0)
+    scope = scope_interner_.find_or_add_child_scope(scope, ScopeKind::module, meaning.module - 1);
   return op_scope(scope, name);
 }
 
 std::uint32_t TraceNames::op_scope(std::uint32_t container, std::uint32_t name) const {
   const NameMeaning& meaning = (*this)[name];
-  const std::uint32_t op = scope_interner_.child_scope(container, ScopeKind::op, meaning.text);
-  return meaning.tensors == 0 ? op : scope_interner_.child_scope(op, ScopeKind::tensors, meaning.tensors - 1);
+  const std::uint32_t op = scope_interner_.find_or_add_child_scope(container, ScopeKind::op, meaning.text);
+  return meaning.tensors == 0 ? op
+                              : scope_interner_.find_or_add_child_scope(op, ScopeKind::tensors, meaning.tensors - 1);
 }
 
 std::string_view TraceNames::text(std::uint32_t name) const {

@@ -23,7 +23,8 @@ namespace {
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
 constexpr std::string_view kForwardPhase = "forward";
 constexpr std::string_view kAllStreamsName = "all";
-constexpr std::string_view kStepName = "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
+constexpr std::string_view kStepNamePrefix =
+    "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
 
 enum class TensorFlowDeviceKind : std::uint8_t { host, stream, all_streams_device, memcpy_device, unknown };
 
@@ -128,7 +129,7 @@ class TensorFlowTraceConverter {
     builder_.trace().threads[track].name = "steps";
     for (std::size_t number = 0; number < in_order.size(); ++number) {
       TraceEvent& step = steps[in_order[number]];
-      step.name_index = builder_.intern_name(fmt::format("{}{}", kStepName, number));
+      step.name_index = builder_.intern_name(fmt::format("{}{}", kStepNamePrefix, number));
       step.track_index = track;
       builder_.add_event(step);
     }

@@ -18,7 +18,7 @@ using formats::JsonFields;
 constexpr double kMaxTimelineTime_us = 4e15;  // the year 2096; larger values would overflow
 constexpr std::string_view kComputeProcessSuffix = " Compute";
 
-std::optional<std::int64_t> timeline_time_ns(const JsonFields& event, std::string_view member) {
+std::optional<std::int64_t> read_timeline_time_ns(const JsonFields& event, std::string_view member) {
   const std::optional<double> number = event.number(member);
   if (!number || !(std::abs(*number) < kMaxTimelineTime_us)) return std::nullopt;
   if (const auto whole = event.integer(member)) return *whole * 1000;
@@ -32,7 +32,7 @@ std::string process_id_of(const JsonFields& event) {
 }
 
 // The inputs of a node in the order of their numbers: args.input0, args.input1, ...
-std::string timeline_inputs_of(const JsonFields& event) {
+std::string read_timeline_inputs(const JsonFields& event) {
   std::string inputs;
   for (std::size_t i = 0;; ++i) {
     const std::string_view name = event.text(fmt::format("args.input{}", i));
@@ -69,8 +69,8 @@ bool read_timeline(std::string_view json, NodeExecutions& result) {
   std::unordered_map<std::string, std::string> devices;
   NodeInputTensors tensors;
   const auto add_row = [&](const JsonFields& event) {
-    const std::optional<std::int64_t> start_ns = timeline_time_ns(event, "ts");
-    const std::optional<std::int64_t> duration_ns = timeline_time_ns(event, "dur");
+    const std::optional<std::int64_t> start_ns = read_timeline_time_ns(event, "ts");
+    const std::optional<std::int64_t> duration_ns = read_timeline_time_ns(event, "dur");
     if (!start_ns || !duration_ns) {
       ++result.rows_without_time;
       return;
@@ -80,7 +80,7 @@ bool read_timeline(std::string_view json, NodeExecutions& result) {
     result.rows.push_back({*start_ns, *duration_ns, result.interned_texts.intern(process_id_of(event)),
                            result.interned_texts.intern(node), result.interned_texts.intern(op),
                            result.interned_texts.intern(event.text("args.kernel")), 0, result.steps});
-    tensors.add_inputs(node, timeline_inputs_of(event));
+    tensors.add_inputs(node, read_timeline_inputs(event));
   };
   const formats::JsonObjectsResult read = formats::for_each_json_object(json, [&](const JsonFields& event) {
     if (event.text("ph") == "X") return add_row(event);

@@ -37,7 +37,7 @@ std::uint64_t assign_graph_operations(std::vector<GraphKernel>& kernels, XPlaneO
       names.push_back(kernels[end].name);
     }
     const auto [slot, is_new] = known.try_emplace({kernels[begin].cuda_graph, names});
-    if (is_new) slot->second = operations.operations_of_graph(kernels[begin].cuda_graph, names);
+    if (is_new) slot->second = operations.find_graph_operations(kernels[begin].cuda_graph, names);
     if (!slot->second) unknown += names.size();
     for (std::size_t i = begin; slot->second && i < end; ++i) kernels[i].operation_index = (*slot->second)[i - begin];
   }

@@ -120,7 +120,7 @@ void HloProgram::add_operand_shapes(const std::vector<Instruction>& instructions
   }
 }
 
-std::string HloProgram::input_tensors_of(std::string_view instruction) const {
+std::string HloProgram::format_input_tensors(std::string_view instruction) const {
   const auto known = operand_shapes_by_instruction_.find(instruction);
   if (known == operand_shapes_by_instruction_.end()) return {};
   scopes::TensorText text;

@@ -25,7 +25,7 @@ class HloProgram {
   // nullptr for an instruction that is not in the program, or whose origin the compiler dropped.
   const HloOrigin* find_instruction_origin(std::string_view instruction) const;
   // Input tensors of an instruction (tensor_text.h); empty if the program lacks them.
-  std::string input_tensors_of(std::string_view instruction) const;
+  std::string format_input_tensors(std::string_view instruction) const;
   // For each computation, the instructions that run on a device, in order of execution.
   const std::vector<std::vector<std::string_view>>& schedules() const { return schedules_; }
   // Whether some instructions of the program compute gradients.

@@ -16,7 +16,7 @@ template <class T>
 class IdTable {
  public:
   T& operator[](std::int64_t id) {
-    std::uint32_t& number = id >= 0 && id < kDenseIdLimit ? dense_slot(id) : sparse_numbers_[id];
+    std::uint32_t& number = id >= 0 && id < kDenseIdLimit ? find_or_add_dense_slot(id) : sparse_numbers_[id];
     if (number == 0) {
       entries_.emplace_back();
       number = static_cast<std::uint32_t>(entries_.size());
@@ -36,7 +36,7 @@ class IdTable {
  private:
   static constexpr std::int64_t kDenseIdLimit = 1 << 20;
 
-  std::uint32_t& dense_slot(std::int64_t id) {
+  std::uint32_t& find_or_add_dense_slot(std::int64_t id) {
     const auto index = static_cast<std::size_t>(id);
     if (index >= dense_numbers_.size()) dense_numbers_.resize(std::max(index + 1, 2 * dense_numbers_.size()));
     return dense_numbers_[index];

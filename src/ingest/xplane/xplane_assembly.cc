@@ -12,7 +12,8 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::string_view kStepName = "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
+constexpr std::string_view kStepNamePrefix =
+    "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
 
 }  // namespace
 
@@ -108,7 +109,7 @@ void XPlaneAssembly::add_steps(std::vector<XStep> candidates) {
   for (const XStep& step : found.steps) {
     builder_.add_event({.start_ns = step.start_ns,
                         .duration_ns = std::max<std::int64_t>(step.end_ns - step.start_ns, 0),
-                        .name_index = builder_.intern_name(fmt::format("{}{}", kStepName, *step.number)),
+                        .name_index = builder_.intern_name(fmt::format("{}{}", kStepNamePrefix, *step.number)),
                         .track_index = step.track,
                         .kind = EventKind::annotation});
   }

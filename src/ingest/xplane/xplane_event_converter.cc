@@ -123,7 +123,7 @@ void XPlaneEventConverter::add_thread_event(const XEvent& event) {
 
 XPlaneEventConverter::EventMeaning XPlaneEventConverter::find_event_meaning(const XEvent& event) {
   if (event.has_stat(XStatName::correlation_id)) return {true, EventKind::api, intern_operation_name(event.name)};
-  if (const auto operation = operations_.operation_of_host_event(event, line_context_.is_input_pipeline)) {
+  if (const auto operation = operations_.find_or_add_host_operation(event, line_context_.is_input_pipeline)) {
     return {true, EventKind::op, intern_operation_name(*operation)};
   }
   if (event.name.starts_with('$')) return {true, EventKind::function, intern_operation_name(event.name.substr(1))};
@@ -148,7 +148,7 @@ void XPlaneEventConverter::add_gpu_event(const XEvent& event) {
   } else {
     made.name_index = intern_kernel_class(event.name, event.find_text(XStatName::kernel_details));
   }
-  const std::optional<std::uint32_t> operation = operations_.operation_of_kernel(event);
+  const std::optional<std::uint32_t> operation = operations_.find_or_add_kernel_operation(event);
   if (operation) made.external_id = intern_operation_name(*operation) + 1;
   if (const auto graph = XPlaneOperations::find_graph_of_kernel(event)) {
     const std::int64_t node = event.find_integer(XStatName::graph_node_id).value_or(0);
@@ -159,8 +159,8 @@ void XPlaneEventConverter::add_gpu_event(const XEvent& event) {
 }
 
 std::uint32_t XPlaneEventConverter::intern_kernel_class(std::string_view name, std::string_view details) {
-  return recent_classes_.find_or_compute({{name, details}}, [&] {
-    const auto [slot, is_new] = classes_.try_emplace({name, details}, 0);
+  return recent_kernel_classes_.find_or_compute({{name, details}}, [&] {
+    const auto [slot, is_new] = kernel_class_indices_.try_emplace({name, details}, 0);
     if (is_new) {
       slot->second = builder_.intern_kernel_class(KernelKind::kernel, name, parse_launch_dimensions(details, "grid"),
                                                   parse_launch_dimensions(details, "block"));

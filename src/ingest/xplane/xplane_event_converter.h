@@ -88,8 +88,9 @@ class XPlaneEventConverter : public XEventVisitor {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> queues_;  // pairs of context and queue in the current line
   std::unordered_map<std::string_view, std::uint32_t> texts_;
   std::vector<std::optional<EventMeaning>> meaning_by_name_;  // of the current plane, by name and is_input_pipeline
-  std::unordered_map<std::pair<std::string_view, std::string_view>, std::uint32_t, KernelClassHash> classes_;
-  StringViewCache<2> recent_classes_;
+  std::unordered_map<std::pair<std::string_view, std::string_view>, std::uint32_t, KernelClassHash>
+      kernel_class_indices_;
+  StringViewCache<2> recent_kernel_classes_;
   std::string_view last_cuda_context_;  // context of the segment's previous event, if it is a string
   std::uint32_t last_queue_ = 0;
 };

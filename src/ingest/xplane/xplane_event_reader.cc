@@ -29,7 +29,7 @@ constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
 constexpr std::int64_t kLongest_ps = 604'800 * std::int64_t{1'000'000'000'000};
 
 // The sum in nanoseconds; time_ns itself if the sum overflows, as only in invalid files.
-std::int64_t add_picoseconds(std::int64_t time_ns, std::int64_t offset_ps) {
+std::int64_t add_offset_ps(std::int64_t time_ns, std::int64_t offset_ps) {
   std::int64_t sum = 0;
   return __builtin_add_overflow(time_ns, offset_ps / kPicosecondsPerNanosecond, &sum) ? time_ns : sum;
 }
@@ -66,7 +66,7 @@ void XEventReader::read_event(std::string_view bytes, const XSegment& segment, D
     for (const std::string_view stat : fields.event_name->stats) add_stat(stat, tables, damage);
   }
   event_.name_number = fields.name_number;
-  event_.begin_ns = add_picoseconds(segment.line.begin_ns, fields.offset_ps);
+  event_.begin_ns = add_offset_ps(segment.line.begin_ns, fields.offset_ps);
   event_.duration_ps = fields.duration_ps;
   event_.stats = std::span(stat_buffer_).first(used_stat_count_);
   visitor_.on_event(event_);
@@ -144,7 +144,7 @@ bool XEventReader::try_read_stat_fast(std::string_view bytes, const char* readab
     default:
       return false;
   }
-  index_stat(name->known_name);
+  index_last_stat(name->known_name);
   return at == end;
 }
 
@@ -183,7 +183,7 @@ void XEventReader::add_stat(std::string_view bytes, const XPlaneTables& tables, 
   XStat stat;
   if (!tables.read_stat(bytes, XPlaneTables::StatFilter::known, stat, damage)) return;
   append_stat() = stat;
-  index_stat(stat.stat_name);
+  index_last_stat(stat.stat_name);
 }
 
 void XEventReader::clear_stats() {
@@ -198,7 +198,7 @@ XStat& XEventReader::append_stat() {
 }
 
 // Makes the stat appended last the value of `stat_name`. Of several, the first one counts.
-void XEventReader::index_stat(XStatName known) {
+void XEventReader::index_last_stat(XStatName known) {
   if (known == XStatName::other || event_.has_stat(known)) return;
   event_.known_stat_bits |= 1U << static_cast<unsigned>(known);
   event_.stat_index[static_cast<std::size_t>(known)] = static_cast<std::uint32_t>(used_stat_count_ - 1);

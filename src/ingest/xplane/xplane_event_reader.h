@@ -41,7 +41,7 @@ class XEventReader {
 
   void clear_stats();
   XStat& append_stat();
-  void index_stat(XStatName known);
+  void index_last_stat(XStatName known);
 
   XEventVisitor& visitor_;
   XEvent event_;

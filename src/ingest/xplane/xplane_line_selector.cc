@@ -15,10 +15,10 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::string_view kEnvironmentPlane = "Task Environment";
+constexpr std::string_view kEnvironmentPlaneName = "Task Environment";
 constexpr std::string_view kGpuPlanePrefix = "/device:GPU:", kTpuPlanePrefix = "/device:TPU:";
-constexpr std::string_view kTpuOperationsLine = "XLA Ops";
-constexpr std::string_view kStepsLine = "Steps";
+constexpr std::string_view kTpuOperationsLineName = "XLA Ops";
+constexpr std::string_view kStepsLineName = "Steps";
 // Internal events of the runtimes, whose values need not be read.
 constexpr std::array<std::string_view, 4> kIgnoredEventPrefixes = {"ThreadpoolListener::", "MemoryAllocation",
                                                                    "MemoryDeallocation", "ExecutorState::"};
@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 8> kEnvironmentStatNames = {
 }  // namespace
 
 bool XPlaneLineSelector::on_plane(const XPlane& plane) {
-  if (plane.name.starts_with('/') || plane.name == kEnvironmentPlane) ++recognized_plane_count_;
+  if (plane.name.starts_with('/') || plane.name == kEnvironmentPlaneName) ++recognized_plane_count_;
   line_context_ = {.plane = line_context_.plane + 1, .is_device_plane = plane.kind == XPlaneKind::device};
   add_environment(plane);
   if (line_context_.is_device_plane) {
@@ -42,10 +42,10 @@ bool XPlaneLineSelector::on_plane(const XPlane& plane) {
 }
 
 void XPlaneLineSelector::add_environment(const XPlane& plane) {
-  if (plane.name == kEnvironmentPlane) start_ns_ = integer_stat(plane.stats, "profile_start_time");
-  if (const auto process = integer_stat(plane.stats, "process_id"); process && !process_id_) process_id_ = process;
+  if (plane.name == kEnvironmentPlaneName) start_ns_ = find_integer_stat(plane.stats, "profile_start_time");
+  if (const auto process = find_integer_stat(plane.stats, "process_id"); process && !process_id_) process_id_ = process;
   for (const std::string_view name : kEnvironmentStatNames) {
-    const std::string_view value = text_stat(plane.stats, name);
+    const std::string_view value = find_text_stat(plane.stats, name);
     if (!value.empty()) builder_.trace().environment.push_back({std::string(name), to_valid_utf8(value)});
   }
 }
@@ -60,13 +60,13 @@ bool XPlaneLineSelector::on_line(const XLine& line) {
   line_context_.stream_id = static_cast<std::uint32_t>(line.id);
   // Each device has such a line; the first one counts.
   line_context_.is_steps_line =
-      line.name == kStepsLine && !std::exchange(has_steps_, has_steps_ || line.name == kStepsLine);
+      line.name == kStepsLineName && !std::exchange(has_steps_, has_steps_ || line.name == kStepsLineName);
   if (line_context_.is_steps_line) {
     line_context_.track = builder_.intern_thread(process_id_.value_or(0), line.id);
-    builder_.trace().threads[line_context_.track].name = kStepsLine;
+    builder_.trace().threads[line_context_.track].name = kStepsLineName;
     return true;
   }
-  if (is_tpu_) return line.name == kTpuOperationsLine;
+  if (is_tpu_) return line.name == kTpuOperationsLineName;
   if (line.is_derived) return false;
   if (line.name.empty() || line.name.find("tream") != std::string_view::npos) return true;
   builder_.add_diagnostic(

@@ -31,7 +31,7 @@ class OpTimeVisitor : public XPlaneVisitor {
   bool on_plane(const XPlane& plane) override { return plane.kind == XPlaneKind::host; }
 
   bool on_line(const XLine& line) override {
-    sum_line_operations();
+    sum_line_self_times();
     is_input_pipeline_ = XPlaneOperations::is_input_pipeline(line.name);
     return true;
   }
@@ -42,14 +42,15 @@ class OpTimeVisitor : public XPlaneVisitor {
         end_by_producer_ns_[*consumer] = event_end_ns(event);
       return;
     }
-    const std::optional<std::uint32_t> operation = plane_operations_.operation_of_host_event(event, is_input_pipeline_);
+    const std::optional<std::uint32_t> operation =
+        plane_operations_.find_or_add_host_operation(event, is_input_pipeline_);
     if (!operation) return;
-    operations_.push_back({event.begin_ns, event_end_ns(event), op_time_index(*operation),
+    operations_.push_back({event.begin_ns, event_end_ns(event), find_or_add_op_time_index(*operation),
                            event.find_integer(XStatName::producer).value_or(0)});
   }
 
   std::vector<OpTime> finish() {
-    sum_line_operations();
+    sum_line_self_times();
     for (const auto& [producer, started] : started_operations_) {
       const auto end = end_by_producer_ns_.find(producer);
       std::int64_t late_ns = 0;
@@ -68,7 +69,7 @@ class OpTimeVisitor : public XPlaneVisitor {
   }
 
   // Returns the index in time_by_scope_ of an operation; operations in the same scope have one entry.
-  std::uint32_t op_time_index(std::uint32_t operation) {
+  std::uint32_t find_or_add_op_time_index(std::uint32_t operation) {
     while (scope_index_by_operation_.size() < plane_operations_.size()) {
       const auto next = static_cast<std::uint32_t>(time_by_scope_.size());
       const scopes::OpScope& scope =
@@ -81,7 +82,7 @@ class OpTimeVisitor : public XPlaneVisitor {
   }
 
   // Events of a thread nest: subtracts the time of nested operations from the enclosing one.
-  void sum_line_operations() {
+  void sum_line_self_times() {
     std::sort(operations_.begin(), operations_.end(), [](const TimedOperation& a, const TimedOperation& b) {
       return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
     });

@@ -13,7 +13,7 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::string_view kDataStagePrefix = "Iterator::";
-constexpr std::string_view kInputPhase = "dataloader";
+constexpr std::string_view kInputPipelinePhase = "dataloader";
 constexpr std::string_view kInputLayerName = "tf.data";
 // Replaces the module in the key of an operation that is not an instruction of a program.
 constexpr std::string_view kNodeKeyModule = "node", kInputPipelineKeyModule = "input";
@@ -39,12 +39,12 @@ bool is_function_type(std::string_view type) {
   return type.starts_with("__inference_") || type.starts_with("__forward_") || type.starts_with("__backward_");
 }
 
-XOperation make_input_operation(std::string_view op) {
-  return {std::string(op), {std::string(kInputPhase), std::string(kInputLayerName), std::string(op)}};
+XOperation make_input_pipeline_operation(std::string_view op) {
+  return {std::string(op), {std::string(kInputPipelinePhase), std::string(kInputLayerName), std::string(op)}};
 }
 
 // A kernel has the name of its instruction with '_' where C requires it: gemm_fusion_dot_8 for gemm_fusion_dot.8.
-std::string instruction_of_kernel(std::string_view kernel) {
+std::string instruction_name_of_kernel(std::string_view kernel) {
   std::string name(kernel);
   const std::size_t digits = name.find_last_not_of("0123456789");
   if (digits != std::string::npos && digits + 1 < name.size() && name[digits] == '_') name[digits] = '.';
@@ -68,7 +68,7 @@ std::uint32_t XPlaneOperations::find_or_add_operation(const Key& key, Make make)
   return slot->second;
 }
 
-std::optional<std::uint32_t> XPlaneOperations::operation_of_host_event(const XEvent& event, bool is_input_pipeline) {
+std::optional<std::uint32_t> XPlaneOperations::find_or_add_host_operation(const XEvent& event, bool is_input_pipeline) {
   if (const std::string_view op = event.find_text(XStatName::hlo_op); !op.empty()) {
     return find_or_add_instruction(
         {event.find_integer(XStatName::program_id).value_or(0), event.find_text(XStatName::hlo_module), op, {}, {}});
@@ -77,7 +77,7 @@ std::optional<std::uint32_t> XPlaneOperations::operation_of_host_event(const XEv
     const std::string_view stage = event.name.substr(event.name.rfind(':') + 1);
     if (is_waiting_stage(stage)) return std::nullopt;
     return find_or_add_operation({0, kInputPipelineKeyModule, stage, {}, {}},
-                                 [&] { return make_input_operation(stage); });
+                                 [&] { return make_input_pipeline_operation(stage); });
   }
   const std::size_t colon = event.name.rfind(':');
   const bool has_type = colon != std::string_view::npos && !event.display_name.empty() &&
@@ -88,12 +88,12 @@ std::optional<std::uint32_t> XPlaneOperations::operation_of_host_event(const XEv
   if (!is_node) return std::nullopt;
   if (is_input_pipeline)
     return find_or_add_operation({0, kInputPipelineKeyModule, event.display_name, {}, {}},
-                                 [&] { return make_input_operation(event.display_name); });
+                                 [&] { return make_input_pipeline_operation(event.display_name); });
   return find_or_add_tensorflow_node(event.name.substr(0, colon), event.display_name,
                                      event.find_text(XStatName::shape));
 }
 
-std::optional<std::uint32_t> XPlaneOperations::operation_of_kernel(const XEvent& event) {
+std::optional<std::uint32_t> XPlaneOperations::find_or_add_kernel_operation(const XEvent& event) {
   if (const std::string_view op = event.find_text(XStatName::hlo_op); !op.empty()) {
     const bool is_graph = op.starts_with(kCommandBufferPrefix);
     return find_or_add_instruction({event.find_integer(XStatName::program_id).value_or(0),
@@ -154,9 +154,9 @@ std::uint32_t XPlaneOperations::find_or_add_instruction(const Key& key) {
 // TensorFlow's names pass through XLA unchanged; JAX's names contain functions: jit(step).
 XOperation XPlaneOperations::make_instruction_operation(const Key& key) {
   const HloProgram& program = find_hlo_program(key.program, key.module);
-  const std::string name = key.kernel.empty() ? std::string(key.name) : instruction_of_kernel(key.kernel);
+  const std::string name = key.kernel.empty() ? std::string(key.name) : instruction_name_of_kernel(key.kernel);
   const HloOrigin* const origin = program.find_instruction_origin(name);
-  const std::string tensors = program.input_tensors_of(name);
+  const std::string tensors = program.format_input_tensors(name);
   if (origin == nullptr) return {name, {{}, {}, name.substr(0, name.find('.')), tensors}};
   const bool is_jax = origin->op_name.find('(') != std::string_view::npos;
   if (is_jax) {
@@ -192,7 +192,7 @@ std::optional<XPlaneOperations::CudaGraphKey> XPlaneOperations::find_graph_of_ke
                       name};
 }
 
-std::optional<std::vector<std::uint32_t>> XPlaneOperations::operations_of_graph(
+std::optional<std::vector<std::uint32_t>> XPlaneOperations::find_graph_operations(
     const CudaGraphKey& graph, std::span<const std::string_view> kernels) {
   const HloProgram& program = find_hlo_program(graph.program, graph.module);
   std::vector<std::size_t>& after = schedule_positions_[{graph.module, graph.program}];

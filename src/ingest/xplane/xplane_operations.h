@@ -37,9 +37,9 @@ class XPlaneOperations {
 
   // Returns the number of the operation that the event is; nullopt if it is none. `is_input_pipeline`: the event is on
   // a thread of tf.data.
-  std::optional<std::uint32_t> operation_of_host_event(const XEvent& event, bool is_input_pipeline);
+  std::optional<std::uint32_t> find_or_add_host_operation(const XEvent& event, bool is_input_pipeline);
   // Returns the number of the operation that an event on a device stream belongs to; nullopt if it is unknown.
-  std::optional<std::uint32_t> operation_of_kernel(const XEvent& event);
+  std::optional<std::uint32_t> find_or_add_kernel_operation(const XEvent& event);
 
   // A CUDA graph of a program.
   struct CudaGraphKey {
@@ -55,8 +55,8 @@ class XPlaneOperations {
   static std::optional<CudaGraphKey> find_graph_of_kernel(const XEvent& event);
   // Returns the operation of each kernel. `kernels`: names, in graph order. Call it for the graphs of a program in the
   // order of their numbers. Returns nullopt if the kernels do not match the program: then only their names are known.
-  std::optional<std::vector<std::uint32_t>> operations_of_graph(const CudaGraphKey& graph,
-                                                                std::span<const std::string_view> kernels);
+  std::optional<std::vector<std::uint32_t>> find_graph_operations(const CudaGraphKey& graph,
+                                                                  std::span<const std::string_view> kernels);
 
   const XOperation& operator[](std::uint32_t number) const { return operations_[number]; }
   std::size_t size() const { return operations_.size(); }

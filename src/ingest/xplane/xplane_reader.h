@@ -78,8 +78,8 @@ struct XStat {
 };
 
 // The value of that name; empty or nullopt if it is missing or of another type.
-std::string_view text_stat(std::span<const XStat> stats, std::string_view name);
-std::optional<std::int64_t> integer_stat(std::span<const XStat> stats, std::string_view name);
+std::string_view find_text_stat(std::span<const XStat> stats, std::string_view name);
+std::optional<std::int64_t> find_integer_stat(std::span<const XStat> stats, std::string_view name);
 
 struct XPlane {
   std::int64_t id = 0;

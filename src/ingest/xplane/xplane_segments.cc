@@ -17,10 +17,10 @@ namespace space_field {
 constexpr std::uint32_t kSpacePlanesField = 1, kSpaceErrorsField = 2, kSpaceWarningsField = 3;
 }
 namespace plane_field {
-constexpr std::uint32_t kTarNameField = 2, kLinesField = 3;
+constexpr std::uint32_t kNameField = 2, kLinesField = 3;
 }
 namespace line_field {
-constexpr std::uint32_t kIdField = 1, kTarNameField = 2, kTimestampField_ns = 3, kEventsField = 4;
+constexpr std::uint32_t kIdField = 1, kNameField = 2, kTimestampField_ns = 3, kEventsField = 4;
 }
 
 // Lines that the profiler derives from a GPU's streams. Reading them, too, would count the time of the streams twice.
@@ -29,15 +29,15 @@ constexpr std::array<std::string_view, 12> kDerivedLineNames = {
     "XLA Ops",      "Async XLA Ops",        "XLA TraceMe",           "Source code",
     "Launch Stats", "Source Code",          "TensorFlow Name Scope", "TensorFlow Ops"};
 constexpr std::string_view kGpuPlaneNamePrefix = "/device:GPU";
-constexpr std::string_view kProgramsPlane = "/host:metadata";
-constexpr std::string_view kHloProtoStat = "Hlo Proto";
+constexpr std::string_view kProgramsPlaneName = "/host:metadata";
+constexpr std::string_view kHloProtoStatName = "Hlo Proto";
 
 constexpr std::size_t kMaxProfilerDiagnostics = 16;
 
 std::string_view read_plane_name(std::string_view bytes) {
   ProtobufReader fields(bytes);
   while (fields.next()) {
-    if (fields.field() == plane_field::kTarNameField) return fields.bytes();
+    if (fields.field() == plane_field::kNameField) return fields.bytes();
   }
   return {};
 }
@@ -49,7 +49,7 @@ XLine read_line_header(std::string_view bytes, const XPlane& plane) {
   while (fields.next()) {
     if (fields.field() == line_field::kEventsField && line.begin_ns != 0 && !line.name.empty()) break;
     if (fields.field() == line_field::kIdField) line.id = fields.signed_number();
-    if (fields.field() == line_field::kTarNameField) line.name = fields.bytes();
+    if (fields.field() == line_field::kNameField) line.name = fields.bytes();
     if (fields.field() == line_field::kTimestampField_ns) line.begin_ns = fields.signed_number();
   }
   line.is_derived = plane.name.starts_with(kGpuPlaneNamePrefix) &&
@@ -79,7 +79,7 @@ XPlaneSegments::XPlaneSegments(std::string_view bytes, XLineVisitor& visitor, st
   ProtobufReader planes(bytes);
   while (planes.next()) {
     const bool has_programs =
-        planes.field() == space_field::kSpacePlanesField && read_plane_name(planes.bytes()) == kProgramsPlane;
+        planes.field() == space_field::kSpacePlanesField && read_plane_name(planes.bytes()) == kProgramsPlaneName;
     if (has_programs) visit_programs(planes.bytes());
   }
 }
@@ -90,7 +90,7 @@ void XPlaneSegments::visit_programs(std::string_view bytes) {
     for (const std::string_view bytes_of_stat : event.stats) {
       XStat stat;
       tables.read_stat(bytes_of_stat, XPlaneTables::StatFilter::all, stat, damage_);
-      if (stat.name == kHloProtoStat) visitor_.on_program(event.name, stat.text());
+      if (stat.name == kHloProtoStatName) visitor_.on_program(event.name, stat.text());
     }
   }
 }

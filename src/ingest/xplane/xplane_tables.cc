@@ -9,15 +9,14 @@ namespace {
 using formats::ProtobufReader;
 
 namespace plane_field {
-constexpr std::uint32_t kIdField = 1, kTarNameField = 2, kEventMetadataField = 4, kStatMetadataField = 5,
-                        kStatsField = 6;
+constexpr std::uint32_t kIdField = 1, kNameField = 2, kEventMetadataField = 4, kStatMetadataField = 5, kStatsField = 6;
 }
 namespace stat_field {
 constexpr std::uint32_t kMetadataField = 1, kDoubleField = 2, kUnsignedField = 3, kSignedField = 4, kTextField = 5,
                         kBytesField = 6, kReferenceField = 7;
 }
 namespace metadata_field {
-constexpr std::uint32_t kTarNameField = 2, kDisplayNameField = 4, kStatsField = 5;
+constexpr std::uint32_t kNameField = 2, kDisplayNameField = 4, kStatsField = 5;
 }
 constexpr std::uint32_t kMapKeyField = 1, kMapValueField = 2;
 
@@ -57,7 +56,7 @@ XPlaneTables::XPlaneTables(std::string_view plane, Diagnostics& damage) : bytes_
   ProtobufReader fields(bytes_);
   while (fields.next()) {
     if (fields.field() == plane_field::kIdField) plane_.id = fields.signed_number();
-    if (fields.field() == plane_field::kTarNameField) plane_.name = fields.bytes();
+    if (fields.field() == plane_field::kNameField) plane_.name = fields.bytes();
     if (fields.field() == plane_field::kEventMetadataField) add_event_name(fields.bytes(), damage);
     if (fields.field() == plane_field::kStatMetadataField) add_stat_name(fields.bytes(), damage);
     if (fields.field() == plane_field::kStatsField) stats.push_back(fields.bytes());
@@ -73,7 +72,7 @@ void XPlaneTables::add_event_name(std::string_view bytes, Diagnostics& damage) {
   EventName& event = event_names_[entry.key];
   ProtobufReader fields(entry.value);
   while (fields.next()) {
-    if (fields.field() == metadata_field::kTarNameField) event.name = fields.bytes();
+    if (fields.field() == metadata_field::kNameField) event.name = fields.bytes();
     if (fields.field() == metadata_field::kDisplayNameField) event.display_name = fields.bytes();
     if (fields.field() == metadata_field::kStatsField) event.stats.push_back(fields.bytes());
   }
@@ -84,7 +83,7 @@ void XPlaneTables::add_stat_name(std::string_view bytes, Diagnostics& damage) {
   const MapEntry entry = read_map_entry(bytes, damage);
   ProtobufReader fields(entry.value);
   while (fields.next()) {
-    if (fields.field() == metadata_field::kTarNameField) {
+    if (fields.field() == metadata_field::kNameField) {
       stat_names_[entry.key] = {fields.bytes(), parse_xstat_name(fields.bytes())};
     }
   }

@@ -29,15 +29,15 @@ std::size_t xplane_thread_count(const XPlaneReadOptions& reading, std::size_t by
 }
 
 // Each thread takes a segment, under a lock, and reads it without one.
-class SegmentReaders {
+class ParallelSegmentReader {
  public:
-  SegmentReaders(std::string_view bytes, TraceBuilder& builder, const XPlaneReadOptions& reading)
-      : lines_(builder),
-        segments_(bytes, lines_, reading.segment_bytes),
+  ParallelSegmentReader(std::string_view bytes, TraceBuilder& builder, const XPlaneReadOptions& reading)
+      : line_selector_(builder),
+        segments_(bytes, line_selector_, reading.segment_bytes),
         readers_(xplane_thread_count(reading, bytes.size())),
         assembly_(builder, readers_) {
     for (XPlaneEventConverter& reader : readers_) {
-      for (const auto& [name, hlo_proto] : lines_.programs()) reader.add_program(name, hlo_proto);
+      for (const auto& [name, hlo_proto] : line_selector_.programs()) reader.add_program(name, hlo_proto);
     }
   }
 
@@ -54,7 +54,7 @@ class SegmentReaders {
     damage.add_all(segments_.take_damage());
     return damage;
   }
-  const XPlaneLineSelector& lines() const { return lines_; }
+  const XPlaneLineSelector& line_selector() const { return line_selector_; }
 
  private:
   void read_segments_on_thread(std::size_t number) {
@@ -63,7 +63,7 @@ class SegmentReaders {
     std::unique_lock lock(mutex_);
     while (std::optional<XSegment> segment = segments_.next()) {
       const std::size_t position = taken_segment_count_++;
-      const XLineContext line = lines_.line();
+      const XLineContext line = line_selector_.line();
       lock.unlock();
       reader.begin_segment(line, segment->line_field_count);
       events.read(*segment, segment->damage);
@@ -73,7 +73,7 @@ class SegmentReaders {
     }
   }
 
-  XPlaneLineSelector lines_;
+  XPlaneLineSelector line_selector_;
   XPlaneSegments segments_;
   std::vector<XPlaneEventConverter> readers_;
   XPlaneAssembly assembly_;
@@ -102,19 +102,19 @@ void apply_profile_start_time(std::optional<std::int64_t> start_ns, TraceBuilder
 
 Result<Trace> read_xplane_trace_bytes(std::string_view bytes, const XPlaneReadOptions& reading) {
   TraceBuilder builder("xplane");
-  SegmentReaders readers(bytes, builder, reading);
+  ParallelSegmentReader readers(bytes, builder, reading);
   const Diagnostics damage = readers.read_segments();
   Trace& trace = builder.trace();
-  if (readers.lines().recognized_plane_count() == 0 && trace.dropped_event_count > 0) {
+  if (readers.line_selector().recognized_plane_count() == 0 && trace.dropped_event_count > 0) {
     return Error{ErrorCode::malformed, "the profile is truncated before the names of its events",
                  "profile again, and stop the profiler before the program ends"};
   }
-  if (readers.lines().recognized_plane_count() == 0) {
+  if (readers.line_selector().recognized_plane_count() == 0) {
     return Error{ErrorCode::malformed, "not a TensorFlow or JAX profile",
                  "pass the *.xplane.pb file, or the log folder of the profiler"};
   }
-  apply_profile_start_time(readers.lines().start_ns(), builder);
-  trace.process = readers.lines().process();
+  apply_profile_start_time(readers.line_selector().start_ns(), builder);
+  trace.process = readers.line_selector().process();
   trace.gpu_events_identify_ops = true;
   trace.diagnostics.add_all(damage);
   return std::move(builder).finish();

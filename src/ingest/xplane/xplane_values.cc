@@ -50,12 +50,12 @@ std::optional<std::int64_t> XStat::integer() const {
   return static_cast<std::int64_t>(*held);
 }
 
-std::string_view text_stat(std::span<const XStat> stats, std::string_view name) {
+std::string_view find_text_stat(std::span<const XStat> stats, std::string_view name) {
   const auto found = std::find_if(stats.begin(), stats.end(), [&](const XStat& known) { return known.name == name; });
   return found == stats.end() ? std::string_view() : found->text();
 }
 
-std::optional<std::int64_t> integer_stat(std::span<const XStat> stats, std::string_view name) {
+std::optional<std::int64_t> find_integer_stat(std::span<const XStat> stats, std::string_view name) {
   const auto found = std::find_if(stats.begin(), stats.end(), [&](const XStat& known) { return known.name == name; });
   return found == stats.end() ? std::nullopt : found->integer();
 }

@@ -14,8 +14,8 @@ namespace joulemap::predict {
 namespace {
 
 constexpr unsigned kRandomSeed = 11;
-constexpr int kOperationFolds = 5;
-constexpr int kFitsAfterCrossValidation =
+constexpr int kOperationFoldCount = 5;
+constexpr int kFitCountAfterCrossValidation =
     4;  // fits after the folds: larger operations, operations only, larger networks, held out
 // Fraction of the step time that the GPU is busy; below it, the host limits the time at least partly.
 constexpr double kMinGpuBoundFraction = 0.9;
@@ -27,11 +27,11 @@ constexpr double kLargestHeldOutFraction = 0.2;
 constexpr double kModelErrorScale = 0.10;
 constexpr double kHostErrorScale = 0.10;
 
-double unscaled_interval_width(const NetworkCase& one) {
+double unscaled_log_half_width(const NetworkCase& one) {
   return add_in_quadrature(kModelErrorScale, kHostErrorScale * one.host_wait_fraction);
 }
 
-// Quantile `share` of |log(measured / predicted)| / unscaled_interval_width() over inference or training cases. Each
+// Quantile `share` of |log(measured / predicted)| / unscaled_log_half_width() over inference or training cases. Each
 // family has the same weight, whatever its number of cases. 3 without cases.
 double family_weighted_error_quantile(std::span<const NetworkCase> cases, bool training, double share) {
   std::map<std::string, double, std::less<>> sizes;
@@ -41,7 +41,7 @@ double family_weighted_error_quantile(std::span<const NetworkCase> cases, bool t
   for (const NetworkCase& one : cases) {
     if (one.training != training) continue;
     const double weight = 1 / sizes[one.family];
-    scores.emplace_back(std::fabs(std::log(one.measured_j / one.predicted_j)) / unscaled_interval_width(one), weight);
+    scores.emplace_back(std::fabs(std::log(one.measured_j / one.predicted_j)) / unscaled_log_half_width(one), weight);
     all += weight;
   }
   std::sort(scores.begin(), scores.end());
@@ -81,7 +81,7 @@ NetworkCase make_network_case(const DeviceProfile& profile, const NetworkObserva
 
 std::vector<NetworkCase> make_network_cases(const DeviceProfile& profile, const NetworkTable& table) {
   std::vector<NetworkCase> cases;
-  for (const NetworkObservation& row : network_observations(table, profile.operation_model, profile.network_model))
+  for (const NetworkObservation& row : make_network_observations(table, profile.operation_model, profile.network_model))
     cases.push_back(make_network_case(profile, row));
   return cases;
 }
@@ -106,7 +106,7 @@ Result<std::vector<OperationCase>> predict_held_out_operations(const FitData& da
 std::set<std::string, std::less<>> keys_of_largest_operations(std::span<const MeasuredOperation> operations) {
   std::map<Kind, std::vector<std::pair<double, std::string>>> by_kind;
   for (const MeasuredOperation& row : operations) {
-    const Work work = compute_work(row.operation);
+    const OperationWork work = compute_work(row.operation);
     by_kind[row.operation.kind].emplace_back(std::log(work.bytes + 1) + std::log(work.flops + 1), row.key);
   }
   std::set<std::string, std::less<>> keys;
@@ -137,7 +137,7 @@ std::set<std::string, std::less<>> largest_network_settings(const NetworkTable& 
   return settings;
 }
 
-std::vector<NamedScore> score_by_pass(std::span<const NetworkCase> cases) {
+std::vector<NamedScore> score_training_and_inference(std::span<const NetworkCase> cases) {
   std::vector<NamedScore> scores;
   for (const bool training : {false, true}) {
     const std::string pass = training ? "training" : "inference";
@@ -168,16 +168,16 @@ Result<std::vector<NamedScore>> score_larger_networks(const FitData& data) {
   if (!profile) return profile.error();
   std::vector<NetworkCase> cases = make_network_cases(*profile, data.networks);
   std::erase_if(cases, [&](const NetworkCase& one) { return !exclusions.settings.contains(one.setting); });
-  return score_by_pass(cases);
+  return score_training_and_inference(cases);
 }
 
 Result<std::vector<NamedScore>> score_held_out_networks(const FitData& data, std::span<const NetworkCase> exclusions) {
   Result<DeviceProfile> profile = fit_profile_excluding(data, {});
   if (!profile) return std::move(profile).error();
-  set_interval_widths(profile->network_model, exclusions);
+  set_interval_log_half_widths(profile->network_model, exclusions);
   std::vector<NetworkCase> cases = make_network_cases(*profile, data.held_out_networks);
-  set_intervals(cases, profile->network_model);
-  std::vector<NamedScore> scores = score_by_pass(cases);
+  set_case_intervals(cases, profile->network_model);
+  std::vector<NamedScore> scores = score_training_and_inference(cases);
   std::map<std::string, std::vector<NetworkCase>> families;
   for (const NetworkCase& one : cases) families[one.family].push_back(one);
   for (const auto& [family, some] : families) scores.push_back({family, score_predictions(some)});
@@ -227,23 +227,23 @@ Result<HeldOutCases> cross_validate_families(const FitData& data, int folds, con
   return cases;
 }
 
-void set_interval_widths(NetworkModel& model, std::span<const NetworkCase> cases) {
+void set_interval_log_half_widths(NetworkModel& model, std::span<const NetworkCase> cases) {
   const double inference = family_weighted_error_quantile(cases, false, 0.9);
   const double training = family_weighted_error_quantile(cases, true, 0.9);
-  model.inference_interval_width = inference * kModelErrorScale;
-  model.training_interval_width = training * kModelErrorScale;
+  model.inference_log_half_width = inference * kModelErrorScale;
+  model.training_log_half_width = training * kModelErrorScale;
   model.host_bound_width_factor = kHostErrorScale / kModelErrorScale;
 }
 
-void set_layer_interval_width(NetworkModel& model, std::span<const OperationCase> cases) {
+void set_layer_log_half_width(NetworkModel& model, std::span<const OperationCase> cases) {
   std::vector<double> errors;
   for (const OperationCase& one : cases) errors.push_back(std::fabs(std::log(one.predicted / one.measured)));
-  if (!errors.empty()) model.layer_interval_width = quantile(std::move(errors), 0.9);
+  if (!errors.empty()) model.layer_log_half_width = quantile(std::move(errors), 0.9);
 }
 
-void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
+void set_case_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
   for (NetworkCase& one : cases) {
-    const double width = interval_width(model, one.training, one.host_wait_fraction);
+    const double width = interval_log_half_width(model, one.training, one.host_wait_fraction);
     one.low_j = one.predicted_j * std::exp(-width);
     one.high_j = one.predicted_j * std::exp(width);
   }
@@ -251,15 +251,15 @@ void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
 
 Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCallback& on_progress) {
   // Progress counts fits, which take about equally long.
-  const double fits = folds + kOperationFolds + kFitsAfterCrossValidation;
+  const double fits = folds + kOperationFoldCount + kFitCountAfterCrossValidation;
   const Result<FitData> data = read_fit_data(tables);
   if (!data) return data.error();
-  const Result<NoiseFloor> operation_noise = noise_floor(tables.operations);
+  const Result<NoiseFloor> operation_noise = compute_noise_floor(tables.operations);
   if (!operation_noise) return operation_noise.error();
   Evaluation evaluation;
   evaluation.operation_noise = *operation_noise;
   if (!tables.networks.empty()) {
-    const Result<NoiseFloor> of_networks = network_noise_floor(tables.networks, tables.busy);
+    const Result<NoiseFloor> of_networks = compute_network_noise_floor(tables.networks, tables.busy);
     if (!of_networks) return of_networks.error();
     evaluation.network_noise = *of_networks;
   }
@@ -267,10 +267,10 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCa
       cross_validate_families(*data, folds, make_partial_progress_callback(on_progress, 0, folds / fits));
   if (!cases) return cases.error();
   if (!cases->layers.empty()) {
-    evaluation.layers = scores_by_kind(cases->layers);
+    evaluation.layers = score_predictions_by_kind(cases->layers);
     NetworkModel model;
-    set_layer_interval_width(model, cases->layers);
-    evaluation.layer_error_factor = std::exp(model.layer_interval_width);
+    set_layer_log_half_width(model, cases->layers);
+    evaluation.layer_error_factor = std::exp(model.layer_log_half_width);
   }
   // Each half of the families gets its interval widths from the other half, so that no case sets its own width.
   NetworkModel even;
@@ -279,33 +279,33 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCa
   std::map<std::string, std::size_t, std::less<>> half_of;
   for (const NetworkCase& one : cases->networks) half_of.try_emplace(one.family, half_of.size() % 2);
   for (const NetworkCase& one : cases->networks) halves[half_of[one.family]].push_back(one);
-  set_interval_widths(even, halves[1]);
-  set_interval_widths(odd, halves[0]);
-  set_intervals(halves[0], even);
-  set_intervals(halves[1], odd);
+  set_interval_log_half_widths(even, halves[1]);
+  set_interval_log_half_widths(odd, halves[0]);
+  set_case_intervals(halves[0], even);
+  set_case_intervals(halves[1], odd);
   evaluation.network_cases = halves[0];
   evaluation.network_cases.insert(evaluation.network_cases.end(), halves[1].begin(), halves[1].end());
-  evaluation.networks = score_by_pass(evaluation.network_cases);
+  evaluation.networks = score_training_and_inference(evaluation.network_cases);
   statistics::Random random(kRandomSeed);
-  std::vector<std::set<std::string, std::less<>>> keys(kOperationFolds);
-  for (const MeasuredOperation& row : data->operations) keys[random.uniform_below(kOperationFolds)].insert(row.key);
+  std::vector<std::set<std::string, std::less<>>> keys(kOperationFoldCount);
+  for (const MeasuredOperation& row : data->operations) keys[random.uniform_below(kOperationFoldCount)].insert(row.key);
   for (std::size_t number = 0; number < keys.size(); ++number) {
     report_progress(on_progress, (folds + static_cast<double>(number)) / fits);
     Result<std::vector<OperationCase>> found = predict_held_out_operations(*data, keys[number]);
     if (!found) return std::move(found).error();
     evaluation.operation_cases.insert(evaluation.operation_cases.end(), found->begin(), found->end());
   }
-  evaluation.operations = scores_by_kind(evaluation.operation_cases);
-  report_progress(on_progress, 1 - kFitsAfterCrossValidation / fits);
+  evaluation.operations = score_predictions_by_kind(evaluation.operation_cases);
+  report_progress(on_progress, 1 - kFitCountAfterCrossValidation / fits);
   const Result<std::vector<OperationCase>> larger =
       predict_held_out_operations(*data, keys_of_largest_operations(data->operations));
   if (!larger) return larger.error();
-  evaluation.larger_operations = scores_by_kind(*larger);
+  evaluation.larger_operations = score_predictions_by_kind(*larger);
   FitExclusions networks;
   networks.all_networks = true;
   const Result<DeviceProfile> operations_only = fit_profile_excluding(*data, networks);
   if (!operations_only) return operations_only.error();
-  evaluation.operations_only = score_by_pass(make_network_cases(*operations_only, data->networks));
+  evaluation.operations_only = score_training_and_inference(make_network_cases(*operations_only, data->networks));
   if (!data->networks.networks.empty()) {
     Result<std::vector<NamedScore>> larger_networks = score_larger_networks(*data);
     if (!larger_networks) return std::move(larger_networks).error();

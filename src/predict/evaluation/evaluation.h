@@ -39,16 +39,16 @@ struct HeldOutCases {
   std::vector<OperationCase> layers;  // times of operations inside these networks, s; their energy is not measurable
 };
 
-inline constexpr int kIntervalFolds = 6;
+inline constexpr int kIntervalFoldCount = 6;
 // Cross-validation: families of networks are divided into `folds` groups, and a model fitted to the other groups
 // predicts each. Predictions use the host slowdown that was measured in the same run (MachineCorrection::host_factor).
 Result<HeldOutCases> cross_validate_families(const FitData& data, int folds, const ProgressCallback& on_progress = {});
 
 // Set the interval widths of the model so that they cover 90 % of the cases. For networks each family has the same
 // weight.
-void set_interval_widths(NetworkModel& model, std::span<const NetworkCase> cases);
-void set_layer_interval_width(NetworkModel& model, std::span<const OperationCase> cases);
-void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
+void set_interval_log_half_widths(NetworkModel& model, std::span<const NetworkCase> cases);
+void set_layer_log_half_width(NetworkModel& model, std::span<const OperationCase> cases);
+void set_case_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
 
 struct Evaluation {
   NoiseFloor operation_noise;

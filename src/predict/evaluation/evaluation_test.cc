@@ -15,15 +15,15 @@ TEST(LayerIntervalWidth, CoversNineOfTenErrorsOfEitherSign) {
     cases.push_back({"", "dense", 1e-5, number % 2 == 0 ? 1e-5 * factor : 1e-5 / factor});
   }
   NetworkModel model;
-  set_layer_interval_width(model, cases);
-  EXPECT_NEAR(model.layer_interval_width, 0.9, 0.011);
+  set_layer_log_half_width(model, cases);
+  EXPECT_NEAR(model.layer_log_half_width, 0.9, 0.011);
 }
 
 TEST(LayerIntervalWidth, StaysUnchangedWithoutProfiledLayers) {
   NetworkModel model;
-  const double before = model.layer_interval_width;
-  set_layer_interval_width(model, {});
-  EXPECT_EQ(model.layer_interval_width, before);
+  const double before = model.layer_log_half_width;
+  set_layer_log_half_width(model, {});
+  EXPECT_EQ(model.layer_log_half_width, before);
 }
 
 TEST(EvaluationText, ListsSettingsWithUnknownOperationsInTextAndJson) {

@@ -78,7 +78,7 @@ std::optional<std::string> small_call_advice(OperationRows rows, const Operation
     if (row.is_unaligned || row.operation.dtype != like.dtype || row.operation.pass != like.pass || row.bytes <= 0)
       continue;
     if (small == nullptr) small = &row;
-    if (row.bound == Bound::launch) last_launch = &row;
+    if (row.bound == LimitingResource::launch) last_launch = &row;
   }
   if (small == nullptr || small == &large || small->energy_j <= 0 || large.energy_j <= 0) return std::nullopt;
   const bool by_flops = is_matrix_product(like.kind) && small->flops > 0 && large.flops > 0;

@@ -190,7 +190,7 @@ ExampleSize input_copy_example_size(std::int64_t batch, bool is_pinned) {
 
 }  // namespace
 
-std::vector<ExampleSize> example_sizes(const NamedOperation& subject) {
+std::vector<ExampleSize> list_example_sizes(const NamedOperation& subject) {
   switch (subject.kind) {
     case Kind::dense:
       return {dense_example_size(1, 1024, 1024),    dense_example_size(64, 1024, 1024),

@@ -65,7 +65,7 @@ OperationTable make_operation_table(const DeviceProfile& profile, const NamedOpe
   table.device = profile.device;
   table.fitted = profile.basis == ProfileBasis::fitted;
   table.is_measured = is_measured(profile.operation_model.times, subject.kind);
-  for (const ExampleSize& size : example_sizes(subject)) {
+  for (const ExampleSize& size : list_example_sizes(subject)) {
     for (const Dtype dtype : list_shown_dtypes(subject.kind)) {
       for (const Pass pass : list_shown_passes(subject)) {
         table.rows.push_back(make_operation_row(profile, size, make_example_operation(subject, size, dtype, pass)));

@@ -31,11 +31,11 @@ Result<NamedOperation> find_operation(std::string_view name);
 
 struct ExampleSize {
   std::string text;  // "4096 x 1024 -> 1024"
-  Parameters parameters;
+  OperationParameters parameters;
   bool is_unaligned = false;  // the preceding size, with dimensions that are not multiples of 8
 };
 // From small to large, within the measured range. A size with is_unaligned comes last.
-std::vector<ExampleSize> example_sizes(const NamedOperation& subject);
+std::vector<ExampleSize> list_example_sizes(const NamedOperation& subject);
 
 struct OperationRow {
   std::string size;
@@ -45,7 +45,7 @@ struct OperationRow {
   double energy_j = 0;
   double flops = 0;
   double bytes = 0;
-  Bound bound = Bound::launch;
+  LimitingResource bound = LimitingResource::launch;
   double trust_factor = 0;
 };
 
@@ -54,7 +54,7 @@ struct OperationTable {
   std::string device;
   bool fitted = true;
   bool is_measured = true;          // false: physics alone, because no operation of the kind was measured
-  std::vector<OperationRow> rows;        // by size, precision, pass
+  std::vector<OperationRow> rows;   // by size, precision, pass
   std::vector<std::string> advice;  // sentences with numbers from the rows
 };
 

@@ -28,7 +28,7 @@ TEST(OperationTable, EveryMeasuredKindHasATable) {
     const Result<NamedOperation> subject = find_operation(name_of(kind));
     ASSERT_TRUE(subject) << name_of(kind);
     EXPECT_EQ(subject->kind, kind);
-    EXPECT_GE(example_sizes(*subject).size(), 3U) << name_of(kind);
+    EXPECT_GE(list_example_sizes(*subject).size(), 3U) << name_of(kind);
   }
 }
 
@@ -73,13 +73,13 @@ OperationRow row(std::string size, Dtype dtype, double energy_j, bool is_unalign
           energy_j,
           1e9,
           dtype == Dtype::fp32 ? 4e6 : 2e6,
-          Bound::compute,
+          LimitingResource::compute,
           1};
 }
 
 TEST(OperationTable, AdviceComparesPrecisionsAndOddSizes) {
   const std::vector<OperationRow> rows = {row("large", Dtype::fp32, 4.1), row("large", Dtype::bf16, 1),
-                                     row("odd", Dtype::fp32, 4.1, true), row("odd", Dtype::bf16, 2.3, true)};
+                                          row("odd", Dtype::fp32, 4.1, true), row("odd", Dtype::bf16, 2.3, true)};
   const std::vector<std::string> advice = operation_advice(rows);
   ASSERT_EQ(advice.size(), 2U);
   EXPECT_EQ(advice[0], "At large bf16 takes 4.1 times less energy than fp32.");

@@ -40,7 +40,7 @@ Score score_predictions(std::span<const double> measured, std::span<const double
   total.bias = sum / count;
   total.median = quantile(errors, 0.5);
   total.p90 = quantile(std::move(errors), 0.9);
-  total.tau = statistics::kendall_statistics(measured, predicted).tau_b.value_or(0);
+  total.tau = statistics::compute_kendall_statistics(measured, predicted).tau_b.value_or(0);
   return total;
 }
 
@@ -54,7 +54,7 @@ Score score_predictions(std::span<const OperationCase> cases) {
   return score_predictions(measured, predicted);
 }
 
-std::vector<NamedScore> scores_by_kind(std::span<const OperationCase> cases) {
+std::vector<NamedScore> score_predictions_by_kind(std::span<const OperationCase> cases) {
   std::vector<NamedScore> scores = {{"all", score_predictions(cases)}};
   std::map<std::string, std::vector<OperationCase>> kinds;
   for (const OperationCase& one : cases) kinds[one.kind].push_back(one);

@@ -39,7 +39,7 @@ struct NamedScore {
 Score score_predictions(std::span<const double> measured, std::span<const double> predicted);
 Score score_predictions(std::span<const OperationCase> cases);
 // Scores of all cases, named "all", then of each kind.
-std::vector<NamedScore> scores_by_kind(std::span<const OperationCase> cases);
+std::vector<NamedScore> score_predictions_by_kind(std::span<const OperationCase> cases);
 
 // Quantile `share` (0 to 1) by linear interpolation. The values may be unsorted; 0 for an empty vector.
 double quantile(std::vector<double> values, double share);

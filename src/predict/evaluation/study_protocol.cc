@@ -19,7 +19,7 @@ namespace joulemap::predict {
 namespace {
 
 constexpr unsigned kRandomSeed = 7;
-constexpr std::size_t kCrossValidationFolds = 5;
+constexpr std::size_t kCrossValidationFoldCount = 5;
 constexpr std::array<std::string_view, 5> kStudyOperationColumns = {"id", "kind", "parameters", "dtype", "pass"};
 constexpr std::array<std::string_view, 4> kStudySettingColumns = {"network", "batch", "size", "operations"};
 
@@ -65,25 +65,27 @@ Result<std::vector<std::pair<std::size_t, std::size_t>>> parse_instance_layers(s
   return layers;
 }
 
-struct MeasuredOperations {
+struct MeasuredOperationIndex {
   const FitData& data;
-  std::map<std::string_view, const MeasuredOperation*, std::less<>> by_key;
+  std::map<std::string_view, const MeasuredOperation*, std::less<>> operation_by_key;
 
-  explicit MeasuredOperations(const FitData& given) : data(given) {
-    for (const MeasuredOperation& row : given.operations) by_key.emplace(row.key, &row);
+  explicit MeasuredOperationIndex(const FitData& given) : data(given) {
+    for (const MeasuredOperation& row : given.operations) operation_by_key.emplace(row.key, &row);
   }
-  double energy_j(std::string_view key) const { return *by_key.at(key)->energy_j; }
-  std::string kind(std::string_view key) const { return std::string(name_of(by_key.at(key)->operation.kind)); }
+  double energy_j(std::string_view key) const { return *operation_by_key.at(key)->energy_j; }
+  std::string kind(std::string_view key) const {
+    return std::string(name_of(operation_by_key.at(key)->operation.kind));
+  }
 };
 
 std::string_view kind_of_operation_key(std::string_view key) { return key.substr(0, key.find('|')); }
 
-OperationKeys unmeasured_kinds(const MeasuredOperations& measured, const StudyTable& seed) {
+OperationKeys unmeasured_kinds(const MeasuredOperationIndex& measured, const StudyTable& seed) {
   OperationKeys listed;
   OperationKeys known;
   for (const std::string& key : seed.keys) {
     listed.emplace(kind_of_operation_key(key));
-    if (measured.by_key.contains(key)) known.emplace(kind_of_operation_key(key));
+    if (measured.operation_by_key.contains(key)) known.emplace(kind_of_operation_key(key));
   }
   for (const std::string& kind : known) listed.erase(kind);
   return listed;
@@ -91,7 +93,7 @@ OperationKeys unmeasured_kinds(const MeasuredOperations& measured, const StudyTa
 
 // Predicted energies of the operations `wanted`, in J, by a model fitted to the rows that `is_learned` selects.
 template <class IsLearned>
-Result<EnergyByOperationKey> predict_energies(const MeasuredOperations& measured, const OperationKeys& wanted,
+Result<EnergyByOperationKey> predict_energies(const MeasuredOperationIndex& measured, const OperationKeys& wanted,
                                               const IsLearned& is_learned) {
   std::vector<MeasuredOperation> rows;
   for (const MeasuredOperation& row : measured.data.operations) {
@@ -101,31 +103,31 @@ Result<EnergyByOperationKey> predict_energies(const MeasuredOperations& measured
   if (!model) return model.error();
   EnergyByOperationKey energies;
   for (const std::string& key : wanted) {
-    const MeasuredOperation& row = *measured.by_key.at(key);
+    const MeasuredOperation& row = *measured.operation_by_key.at(key);
     energies[key] = estimate(*model, row.operation, {row.cold, false}).energy_j;
   }
   return energies;
 }
 
-// Assigns a fold below kCrossValidationFolds to each case: equal counts, in a deterministic random order.
+// Assigns a fold below kCrossValidationFoldCount to each case: equal counts, in a deterministic random order.
 std::vector<std::size_t> assign_folds(std::size_t count) {
   std::vector<std::size_t> folds(count);
-  for (std::size_t index = 0; index < count; ++index) folds[index] = index % kCrossValidationFolds;
+  for (std::size_t index = 0; index < count; ++index) folds[index] = index % kCrossValidationFoldCount;
   statistics::Random(kRandomSeed).shuffle(folds.begin(), folds.end());
   return folds;
 }
 
 class StudyScorer {
  public:
-  StudyScorer(const MeasuredOperations& measured, const StudyTable& seed, std::vector<const StudyInstance*> instances,
-              bool with_others)
+  StudyScorer(const MeasuredOperationIndex& measured, const StudyTable& seed,
+              std::vector<const StudyInstance*> instances, bool with_others)
       : measured_(measured),
         study_table_(seed),
         instances_(std::move(instances)),
         trains_on_all_operations_(with_others) {
     for (const StudyInstance* instance : instances_) {
       const OperationKeys keys = operation_keys_of_instance(*instance);
-      all_keys_.insert(keys.begin(), keys.end());
+      all_layer_keys_.insert(keys.begin(), keys.end());
     }
   }
 
@@ -139,9 +141,9 @@ class StudyScorer {
     scores.vgg_instances = score_predictions(select_vgg_cases(instance_cases_));
     scores.unseen_instances = score_predictions(unseen_instance_cases_);
     scores.unseen_vgg_instances = score_predictions(select_vgg_cases(unseen_instance_cases_));
-    scores.layers = scores_by_kind(layer_cases_);
-    scores.unseen_layers = scores_by_kind(unseen_layer_cases_);
-    scores.distinct_layers = scores_by_kind(distinct_layer_cases_);
+    scores.layers = score_predictions_by_kind(layer_cases_);
+    scores.unseen_layers = score_predictions_by_kind(unseen_layer_cases_);
+    scores.distinct_layers = score_predictions_by_kind(distinct_layer_cases_);
     return scores;
   }
 
@@ -154,11 +156,13 @@ class StudyScorer {
   OperationCase make_operation_case(const std::string& key, double predicted_j) const {
     return {key, measured_.kind(key), measured_.energy_j(key), predicted_j};
   }
-  bool is_training_key(const std::string& key) const { return trains_on_all_operations_ || all_keys_.contains(key); }
+  bool is_training_key(const std::string& key) const {
+    return trains_on_all_operations_ || all_layer_keys_.contains(key);
+  }
 
   Status score_instances() {
     const std::vector<std::size_t> folds = assign_folds(instances_.size());
-    for (std::size_t fold = 0; fold < kCrossValidationFolds; ++fold) {
+    for (std::size_t fold = 0; fold < kCrossValidationFoldCount; ++fold) {
       OperationKeys learned;
       OperationKeys tested;
       for (std::size_t index = 0; index < instances_.size(); ++index) {
@@ -212,9 +216,9 @@ class StudyScorer {
   }
 
   Status score_distinct_layers() {
-    const std::vector<std::string> keys(all_keys_.begin(), all_keys_.end());
+    const std::vector<std::string> keys(all_layer_keys_.begin(), all_layer_keys_.end());
     const std::vector<std::size_t> folds = assign_folds(keys.size());
-    for (std::size_t fold = 0; fold < kCrossValidationFolds; ++fold) {
+    for (std::size_t fold = 0; fold < kCrossValidationFoldCount; ++fold) {
       OperationKeys tested;
       for (std::size_t index = 0; index < keys.size(); ++index) {
         if (folds[index] == fold) tested.insert(keys[index]);
@@ -228,11 +232,11 @@ class StudyScorer {
     return Done{};
   }
 
-  const MeasuredOperations& measured_;
+  const MeasuredOperationIndex& measured_;
   const StudyTable& study_table_;
   std::vector<const StudyInstance*> instances_;
   bool trains_on_all_operations_;
-  OperationKeys all_keys_;  // keys of the layers of all instances
+  OperationKeys all_layer_keys_;  // keys of the layers of all instances
   std::vector<OperationCase> instance_cases_;
   std::vector<OperationCase> unseen_instance_cases_;
   std::vector<OperationCase> layer_cases_;
@@ -271,7 +275,7 @@ Result<StudyTable> read_study_tables(std::string_view operations, std::string_vi
 }
 
 Result<std::optional<StudyEvaluation>> evaluate_study_protocol(const FitData& data, const StudyTable& listed) {
-  const MeasuredOperations measured(data);
+  const MeasuredOperationIndex measured(data);
   const OperationKeys unmeasured = unmeasured_kinds(measured, listed);
   StudyTable seed = listed;
   for (StudyInstance& instance : seed.instances) {
@@ -282,11 +286,11 @@ Result<std::optional<StudyEvaluation>> evaluate_study_protocol(const FitData& da
   std::vector<const StudyInstance*> complete;
   for (const StudyInstance& instance : seed.instances) {
     const bool is_complete = std::all_of(instance.layers.begin(), instance.layers.end(), [&](const auto& layer) {
-      return measured.by_key.contains(seed.keys[layer.first]);
+      return measured.operation_by_key.contains(seed.keys[layer.first]);
     });
     if (is_complete && !instance.layers.empty()) complete.push_back(&instance);
   }
-  if (complete.size() < kCrossValidationFolds) return std::optional<StudyEvaluation>();
+  if (complete.size() < kCrossValidationFoldCount) return std::optional<StudyEvaluation>();
   StudyEvaluation protocol;
   protocol.instances = complete.size();
   protocol.incomplete_instances = seed.instances.size() - complete.size();

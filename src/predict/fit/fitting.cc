@@ -33,9 +33,9 @@ double mean_idle_w(std::span<const MeasuredOperation> rows) {
 // GPU with the mean idle power.
 void normalize_idle_power(std::span<MeasuredOperation> rows, double idle_w) {
   for (MeasuredOperation& row : rows) {
-    const double kriging_j = *row.energy_j - (row.idle_w - idle_w) * row.time_s;
+    const double corrected_j = *row.energy_j - (row.idle_w - idle_w) * row.time_s;
     // At the power limit, total power does not depend on idle power, so throttled rows stay unchanged.
-    if (row.idle_w > 0 && kriging_j > 0 && !row.is_throttled) row.energy_j = kriging_j;
+    if (row.idle_w > 0 && corrected_j > 0 && !row.is_throttled) row.energy_j = corrected_j;
   }
 }
 
@@ -47,14 +47,14 @@ void set_idle_offsets(NetworkTable& table, double idle_w) {
 
 }  // namespace
 
-Datasheet measured_datasheet(std::span<const MeasuredOperation> rows, const std::string& name) {
+Datasheet estimate_datasheet(std::span<const MeasuredOperation> rows, const std::string& name) {
   Datasheet sheet = known_datasheets().front();  // for multiprocessors and cache size, which rows do not show
   sheet.name = name;
   sheet.peak_flops = {1e12, 1e12, 1e12, 1e12};
   sheet.memory_bytes_per_s = 1e10;
   sheet.power_limit_w = 0;
   for (const MeasuredOperation& row : rows) {
-    const Work work = compute_work(row.operation);
+    const OperationWork work = compute_work(row.operation);
     double& peak = sheet.peak_flops[static_cast<std::size_t>(row.operation.dtype)];
     if (is_matrix_product(row.operation.kind)) peak = std::max(peak, work.flops / row.time_s / kReachedPeakFraction);
     if (!is_matrix_product(row.operation.kind) && row.operation.kind != Kind::embedding &&
@@ -77,7 +77,7 @@ Result<FitData> read_fit_data(const FitTables& tables) {
   if (data.operations.empty())
     return Error{ErrorCode::malformed, "no operation was measured", "run python -m joulemap collect"};
   const std::optional<Datasheet> sheet = find_datasheet(tables.device);
-  data.datasheet = sheet ? *sheet : measured_datasheet(data.operations, tables.device);
+  data.datasheet = sheet ? *sheet : estimate_datasheet(data.operations, tables.device);
   if (const double idle_w = mean_idle_w(data.operations); idle_w > 0 && idle_w < data.datasheet.power_limit_w) {
     data.datasheet.idle_w = idle_w;
     normalize_idle_power(data.operations, idle_w);
@@ -104,8 +104,8 @@ Result<FitData> read_fit_data(const FitTables& tables) {
   return data;
 }
 
-std::vector<NetworkObservation> network_observations(const NetworkTable& table, const OperationModel& operation,
-                                                     const NetworkModel& network) {
+std::vector<NetworkObservation> make_network_observations(const NetworkTable& table, const OperationModel& operation,
+                                                          const NetworkModel& network) {
   std::vector<bool> is_used(table.operations.size());
   for (const MeasuredNetwork& measured : table.networks) {
     for (const auto& [index, count] : measured.operations) is_used[index] = true;
@@ -151,7 +151,7 @@ Result<DeviceProfile> fit_profile_excluding(const FitData& data, const FitExclus
   profile.network_model.power_limit_w = data.datasheet.power_limit_w;
   profile.network_model.launches = fit_launch_counts(std::span(rows).subspan(alone));
   std::vector<NetworkObservation> all =
-      network_observations(data.networks, profile.operation_model, profile.network_model);
+      make_network_observations(data.networks, profile.operation_model, profile.network_model);
   std::vector<NetworkObservation> learned;
   for (const NetworkObservation& row : all) {
     const MeasuredNetwork& network = *row.network;
@@ -168,12 +168,12 @@ Result<DeviceProfile> fit_profile(const FitTables& tables, const ProgressCallbac
   if (!data) return data.error();
   Result<DeviceProfile> profile = fit_profile_excluding(*data, {});
   if (!profile) return profile;
-  const double first_fit = 1.0 / (1 + kIntervalFolds);
+  const double first_fit = 1.0 / (1 + kIntervalFoldCount);
   const Result<HeldOutCases> cases =
-      cross_validate_families(*data, kIntervalFolds, make_partial_progress_callback(on_progress, first_fit, 1));
+      cross_validate_families(*data, kIntervalFoldCount, make_partial_progress_callback(on_progress, first_fit, 1));
   if (!cases) return cases.error();
-  set_interval_widths(profile->network_model, cases->networks);
-  set_layer_interval_width(profile->network_model, cases->layers);
+  set_interval_log_half_widths(profile->network_model, cases->networks);
+  set_layer_log_half_width(profile->network_model, cases->layers);
   return profile;
 }
 

@@ -27,7 +27,7 @@ struct FitTables {
   std::string study_operations;  // networks of the study protocol (study_protocol.h), for evaluation
   std::string study_settings;
   std::string held_out;  // measured networks that no fit uses, for evaluation; listed in network_settings, too
-  std::string device;    // GPU name; if it has no datasheet, measured_datasheet() estimates one
+  std::string device;    // GPU name; if it has no datasheet, estimate_datasheet() estimates one
 };
 
 struct FitData {
@@ -38,7 +38,7 @@ struct FitData {
   Datasheet datasheet;
 };
 // A datasheet for a GPU that has none: peak rates and power limit estimated from the fastest measured operations.
-Datasheet measured_datasheet(std::span<const MeasuredOperation> rows, const std::string& name);
+Datasheet estimate_datasheet(std::span<const MeasuredOperation> rows, const std::string& name);
 
 Result<FitData> read_fit_data(const FitTables& tables);
 
@@ -52,8 +52,8 @@ struct FitExclusions {
 Result<DeviceProfile> fit_profile_excluding(const FitData& data, const FitExclusions& exclusions);
 
 // For each network of the table the sums over its operations, estimated by the model. The results point into the table.
-std::vector<NetworkObservation> network_observations(const NetworkTable& table, const OperationModel& operation,
-                                                     const NetworkModel& network);
+std::vector<NetworkObservation> make_network_observations(const NetworkTable& table, const OperationModel& operation,
+                                                          const NetworkModel& network);
 
 // Fits a profile to all data. The widths of its intervals come from cross_validate_families().
 Result<DeviceProfile> fit_profile(const FitTables& tables, const ProgressCallback& on_progress = {});

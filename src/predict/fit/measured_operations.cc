@@ -91,7 +91,7 @@ Result<std::vector<MeasuredOperation>> read_layers_table(std::string_view csv) {
   return rows;
 }
 
-Result<NoiseFloor> noise_floor(std::string_view csv) {
+Result<NoiseFloor> compute_noise_floor(std::string_view csv) {
   const Result<CsvTable> table = read_table(csv, kOperationColumns);
   if (!table) return table.error();
   RepeatedMeasurements repeats;
@@ -99,10 +99,10 @@ Result<NoiseFloor> noise_floor(std::string_view csv) {
     repeats[operation_key(table->columns, record)].emplace_back(table->columns.number(record, "time_s"),
                                                                 table->columns.number(record, "energy_j"));
   }
-  return noise_floor(repeats);
+  return compute_noise_floor(repeats);
 }
 
-NoiseFloor noise_floor(const RepeatedMeasurements& repeats) {
+NoiseFloor compute_noise_floor(const RepeatedMeasurements& repeats) {
   NoiseFloor floor;
   for (const auto& [key, measured] : repeats) {
     if (measured.size() < 2) continue;

@@ -45,9 +45,9 @@ struct NoiseFloor {
   double energy = 0;
   double time = 0;
 };
-Result<NoiseFloor> noise_floor(std::string_view csv);
+Result<NoiseFloor> compute_noise_floor(std::string_view csv);
 // Seconds and joules of each measurement, by the key of the operation or network setting.
 using RepeatedMeasurements = std::map<std::string, std::vector<std::pair<double, double>>>;
-NoiseFloor noise_floor(const RepeatedMeasurements& repeats);
+NoiseFloor compute_noise_floor(const RepeatedMeasurements& repeats);
 
 }  // namespace joulemap::predict

@@ -73,7 +73,7 @@ std::string monotone_constraints_text(const std::vector<int>& directions) {
 
 // Appends a node and its descendants from XGBoost's JSON dump, in which children are nested; false if malformed.
 // TreeFitOptions::max_depth bounds the recursion.
-bool add_node(const formats::DocumentValue& json, RegressionTrees& trees, std::int32_t& index) {
+bool append_tree_node(const formats::DocumentValue& json, RegressionTrees& trees, std::int32_t& index) {
   index = static_cast<std::int32_t>(trees.nodes.size());
   trees.nodes.emplace_back();
   if (const auto leaf = json.number("leaf")) {
@@ -90,7 +90,7 @@ bool add_node(const formats::DocumentValue& json, RegressionTrees& trees, std::i
   if (first->integer("nodeid") != yes) std::swap(first, second);
   std::int32_t left = 0;
   std::int32_t right = 0;
-  if (!add_node(*first, trees, left) || !add_node(*second, trees, right)) return false;
+  if (!append_tree_node(*first, trees, left) || !append_tree_node(*second, trees, right)) return false;
   TreeNode& node = trees.nodes[static_cast<std::size_t>(index)];
   node.feature = std::stoi(split.substr(1));
   node.value = static_cast<float>(json.number("split_condition").value_or(0));
@@ -128,7 +128,7 @@ Result<RegressionTrees> read_trees(const XgboostFunctions& xgboost, BoosterHandl
     const Result<formats::DocumentValue> json = formats::read_json(texts[number], "a tree");
     std::int32_t root = 0;
     if (!json) return json.error();
-    if (!add_node(*json, trees, root)) return Error{ErrorCode::malformed, "invalid XGBoost tree", ""};
+    if (!append_tree_node(*json, trees, root)) return Error{ErrorCode::malformed, "invalid XGBoost tree", ""};
     trees.roots.push_back(root);
   }
   return trees;

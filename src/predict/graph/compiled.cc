@@ -46,7 +46,7 @@ bool is_fusable(const Operation& operation) {
 // Converts an operation that eager mode runs as several kernels, or with tables of statistics, to one that reads and
 // writes each element once.
 Operation to_single_kernel_operation(Operation operation) {
-  const Parameters p = operation.parameters;
+  const OperationParameters p = operation.parameters;
   if (operation.kind == Kind::rescaling && operation.pass == Pass::forward) {
     operation.kind = Kind::activation;
     operation.form = "rescaling";
@@ -62,17 +62,17 @@ Operation to_single_kernel_operation(Operation operation) {
   return operation;
 }
 
-struct TensorSizes {
+struct TensorTraffic {
   double elements_read = 0;     // elements of the main input tensor
   double elements_written = 0;  // elements
   double read_bytes = 0;
   double written_bytes = 0;
 };
 
-TensorSizes tensor_sizes(const Operation& operation) {
-  const Work work = compute_work(operation);
+TensorTraffic compute_tensor_traffic(const Operation& operation) {
+  const OperationWork work = compute_work(operation);
   const double bytes = bytes_per_element(operation.dtype);
-  TensorSizes sizes{.elements_read = work.inputs, .elements_written = work.outputs};
+  TensorTraffic sizes{.elements_read = work.inputs, .elements_written = work.outputs};
   if (operation.kind == Kind::add || operation.kind == Kind::multiply) sizes.elements_read = work.outputs;
   if (operation.kind == Kind::cast) sizes.elements_written = work.inputs;
   if (operation.pass == Pass::backward) std::swap(sizes.elements_read, sizes.elements_written);
@@ -87,8 +87,8 @@ TensorSizes tensor_sizes(const Operation& operation) {
 
 // Bytes that need not be written and read again when `next` reads the output of `before` in the same kernel.
 double bytes_saved_by_fusion(const Operation& before, const Operation& next) {
-  const double written = tensor_sizes(before).written_bytes;
-  const double read = tensor_sizes(next).read_bytes;
+  const double written = compute_tensor_traffic(before).written_bytes;
+  const double read = compute_tensor_traffic(next).read_bytes;
   const bool goes_on = before.kind == Kind::add && before.form == "same" && normalizes_with_batch_statistics(next);
   return goes_on ? std::min(written, read) : 2 * std::min(written, read);
 }
@@ -104,11 +104,11 @@ class FusionSequence {
     if (normalizes_with_batch_statistics(next) &&
         std::any_of(operations_.begin(), operations_.end(), normalizes_with_batch_statistics))
       return false;
-    return tensor_sizes(last).elements_written == tensor_sizes(next).elements_read;
+    return compute_tensor_traffic(last).elements_written == compute_tensor_traffic(next).elements_read;
   }
 
   void add(Operation operation) {
-    const Work before = compute_work(operation);
+    const OperationWork before = compute_work(operation);
     flop_sum_ += before.flops;
     unfused_bytes_ += before.bytes;
     operation = to_single_kernel_operation(std::move(operation));
@@ -132,8 +132,8 @@ const Operation& FusionSequence::costliest_operation() const {
   const auto is_less = [](const Operation& left, const Operation& right) {
     if (normalizes_with_batch_statistics(left) != normalizes_with_batch_statistics(right))
       return normalizes_with_batch_statistics(right);
-    const Work a = compute_work(left);
-    const Work b = compute_work(right);
+    const OperationWork a = compute_work(left);
+    const OperationWork b = compute_work(right);
     return a.bytes != b.bytes ? a.bytes < b.bytes : a.flops < b.flops;
   };
   return *std::max_element(operations_.begin(), operations_.end(), is_less);
@@ -155,7 +155,7 @@ std::span<const std::string_view> scalable_size_names(const Operation& operation
 void scale_operation_work(Operation& operation, double factor) {
   const auto names = scalable_size_names(operation);
   if (names.empty() || !(factor > 1)) return;
-  const Parameters& p = operation.parameters;
+  const OperationParameters& p = operation.parameters;
   const auto is_less = [&p](std::string_view left, std::string_view right) { return p.get(left, 1) < p.get(right, 1); };
   const std::string_view name = *std::max_element(names.begin(), names.end(), is_less);
   const double size = static_cast<double>(p.get(name, 1)) * factor;
@@ -164,7 +164,7 @@ void scale_operation_work(Operation& operation, double factor) {
 
 Operation FusionSequence::fused_operation() const {
   Operation merged = costliest_operation();
-  const Work work = compute_work(merged);
+  const OperationWork work = compute_work(merged);
   double factor = work.bytes > 0 ? std::min(fused_bytes_, unfused_bytes_) / work.bytes : 1;
   if (work.flops > 0) factor = std::min(factor, flop_sum_ / work.flops);
   scale_operation_work(merged, factor);

@@ -10,7 +10,7 @@
 namespace joulemap::predict {
 namespace {
 
-Operation operation(Kind kind, std::string form, Parameters parameters, std::string layer = "") {
+Operation operation(Kind kind, std::string form, OperationParameters parameters, std::string layer = "") {
   Operation made;
   made.layer = std::move(layer);
   made.kind = kind;
@@ -46,7 +46,7 @@ struct WorkTotals {
 WorkTotals totals(const std::vector<Operation>& operations) {
   WorkTotals sum;
   for (const Operation& op : operations) {
-    const Work work = compute_work(op);
+    const OperationWork work = compute_work(op);
     const auto count = static_cast<double>(op.count);
     sum.flops += work.flops * count;
     sum.bytes += work.bytes * count;
@@ -178,7 +178,7 @@ class RandomOperations {
 
   Operation op() {
     Operation made;
-    made.kind = static_cast<Kind>(random_below(static_cast<int>(kKindCount)));
+    made.kind = static_cast<Kind>(random_below(static_cast<int>(kOperationKindCount)));
     made.form = random_form(made.kind);
     const std::int64_t size = random_below(4) == 0 ? 1 + random_below(40) : 16;
     for (const char* name : {"batch", "rows", "width", "channels", "height", "in", "out", "kernel", "stride", "tokens",

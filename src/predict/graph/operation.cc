@@ -10,7 +10,7 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::array<std::string_view, kKindCount> kKindNames = {
+constexpr std::array<std::string_view, kOperationKindCount> kKindNames = {
     "dense",     "bmm",     "attention", "convolution", "pooling",   "padding",     "normalization", "activation",
     "rescaling", "reshape", "dropout",   "add",         "multiply",  "concatenate", "embedding",     "loss",
     "resize",    "cast",    "reduce",    "input",       "optimizer", "view",        "unknown",       "recurrent"};
@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 4> kDtypeNames = {"fp32", "tf32", "fp16",
 constexpr std::array<std::string_view, 4> kPassNames = {"forward", "backward", "backward-weights", "optimizer"};
 
 template <class Enum, std::size_t N>
-std::optional<Enum> index_of_name(const std::array<std::string_view, N>& names, std::string_view name) {
+std::optional<Enum> find_enumerator(const std::array<std::string_view, N>& names, std::string_view name) {
   const auto* at = std::find(names.begin(), names.end(), name);
   if (at == names.end()) return std::nullopt;
   return static_cast<Enum>(at - names.begin());
@@ -29,15 +29,15 @@ std::optional<Enum> index_of_name(const std::array<std::string_view, N>& names, 
 std::string_view name_of(Kind kind) { return kKindNames.at(static_cast<std::size_t>(kind)); }
 std::string_view name_of(Dtype dtype) { return kDtypeNames.at(static_cast<std::size_t>(dtype)); }
 std::string_view name_of(Pass pass) { return kPassNames.at(static_cast<std::size_t>(pass)); }
-std::optional<Kind> kind_from_name(std::string_view name) { return index_of_name<Kind>(kKindNames, name); }
-std::optional<Dtype> dtype_from_name(std::string_view name) { return index_of_name<Dtype>(kDtypeNames, name); }
-std::optional<Pass> pass_from_name(std::string_view name) { return index_of_name<Pass>(kPassNames, name); }
+std::optional<Kind> kind_from_name(std::string_view name) { return find_enumerator<Kind>(kKindNames, name); }
+std::optional<Dtype> dtype_from_name(std::string_view name) { return find_enumerator<Dtype>(kDtypeNames, name); }
+std::optional<Pass> pass_from_name(std::string_view name) { return find_enumerator<Pass>(kPassNames, name); }
 
-Parameters::Parameters(std::initializer_list<std::pair<std::string_view, std::int64_t>> named) {
+OperationParameters::OperationParameters(std::initializer_list<std::pair<std::string_view, std::int64_t>> named) {
   for (const auto& [name, value] : named) entries_.emplace_back(std::string(name), value);
 }
 
-void Parameters::set(std::string_view name, std::int64_t value) {
+void OperationParameters::set(std::string_view name, std::int64_t value) {
   for (auto& [known, old] : entries_) {
     if (known == name) {
       old = value;
@@ -47,7 +47,7 @@ void Parameters::set(std::string_view name, std::int64_t value) {
   entries_.emplace_back(std::string(name), value);
 }
 
-std::optional<std::int64_t> Parameters::find(std::string_view name) const {
+std::optional<std::int64_t> OperationParameters::find(std::string_view name) const {
   for (const auto& [known, value] : entries_) {
     if (known == name) return value;
   }
@@ -78,8 +78,8 @@ Result<FormAndParameters> parse_parameters(std::string_view text) {
   return parsed;
 }
 
-ConvolutionGrouping convolution_grouping(const Operation& operation) {
-  const Parameters& p = operation.parameters;
+ConvolutionGrouping classify_convolution_grouping(const Operation& operation) {
+  const OperationParameters& p = operation.parameters;
   const std::int64_t groups = p.get("groups", 1);
   if (operation.kind != Kind::convolution || groups <= 1) return ConvolutionGrouping::none;
   return groups == p.get("channels", 0) && groups == p.get("out", 0) ? ConvolutionGrouping::depthwise

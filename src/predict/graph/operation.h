@@ -80,7 +80,7 @@ enum class Kind : std::uint8_t {
   unknown,
   recurrent,  // added last: trees of existing profiles split by these numbers
 };
-inline constexpr std::size_t kKindCount = static_cast<std::size_t>(Kind::recurrent) + 1;
+inline constexpr std::size_t kOperationKindCount = static_cast<std::size_t>(Kind::recurrent) + 1;
 // tf32: 32-bit numbers whose products are computed in 19 bits. Default precision and autocast are options of a run, not
 // of an operation (Precision in model/predictor.h).
 enum class Dtype : std::uint8_t { fp32, tf32, fp16, bf16 };
@@ -97,16 +97,16 @@ std::optional<Dtype> dtype_from_name(std::string_view name);
 std::optional<Pass> pass_from_name(std::string_view name);
 
 // A few named integers. A vector preserves their order, and a search through about a dozen is fast.
-class Parameters {
+class OperationParameters {
  public:
-  Parameters() = default;
-  Parameters(std::initializer_list<std::pair<std::string_view, std::int64_t>> named);
+  OperationParameters() = default;
+  OperationParameters(std::initializer_list<std::pair<std::string_view, std::int64_t>> named);
 
   void set(std::string_view name, std::int64_t value);
   std::optional<std::int64_t> find(std::string_view name) const;
   std::int64_t get(std::string_view name, std::int64_t otherwise) const { return find(name).value_or(otherwise); }
   const std::vector<std::pair<std::string, std::int64_t>>& entries() const { return entries_; }
-  bool operator==(const Parameters&) const = default;
+  bool operator==(const OperationParameters&) const = default;
 
  private:
   std::vector<std::pair<std::string, std::int64_t>> entries_;
@@ -117,7 +117,7 @@ struct Operation {
   std::string source;  // name in the graph: "Conv", "aten.convolution"
   Kind kind = Kind::unknown;
   std::string form;  // empty if the kind has none
-  Parameters parameters;
+  OperationParameters parameters;
   Dtype dtype = Dtype::fp32;
   Pass pass = Pass::forward;
   NeededGradients gradient = NeededGradients::all;  // of forward operations: gradients that training needs
@@ -127,13 +127,13 @@ struct Operation {
 // How a convolution splits its channels: not at all, in groups, or depthwise (one input and one output channel per
 // group). With several output channels per input channel, libraries use the grouped algorithms.
 enum class ConvolutionGrouping : std::uint8_t { none, groups, depthwise };
-ConvolutionGrouping convolution_grouping(const Operation& operation);
+ConvolutionGrouping classify_convolution_grouping(const Operation& operation);
 
 // Parses "rows=8;in=64;out=10;bias=1", optionally with the form: "form=relu;batch=1". The Error describes what is
 // malformed.
 struct FormAndParameters {
   std::string form;
-  Parameters parameters;
+  OperationParameters parameters;
 };
 Result<FormAndParameters> parse_parameters(std::string_view text);
 std::string parameters_text(const Operation& operation);

@@ -7,7 +7,7 @@ namespace joulemap::predict {
 namespace {
 
 TEST(Operation, NamesOfKindsTypesAndPassesRoundTrip) {
-  for (int number = 0; number < static_cast<int>(kKindCount); ++number) {
+  for (int number = 0; number < static_cast<int>(kOperationKindCount); ++number) {
     const auto kind = static_cast<Kind>(number);
     EXPECT_EQ(kind_from_name(name_of(kind)), kind);
   }
@@ -20,7 +20,7 @@ TEST(Operation, ReadsParametersAsInMeasurementTables) {
   const Result<FormAndParameters> parsed = parse_parameters("form=relu;batch=1;rows=192;width=361;rate=0.1");
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->form, "relu");
-  EXPECT_EQ(parsed->parameters, (Parameters{{"batch", 1}, {"rows", 192}, {"width", 361}}));
+  EXPECT_EQ(parsed->parameters, (OperationParameters{{"batch", 1}, {"rows", 192}, {"width", 361}}));
   Operation operation;
   operation.form = parsed->form;
   operation.parameters = parsed->parameters;
@@ -31,13 +31,13 @@ TEST(Operation, DistinguishesDepthwiseAndGroupedConvolutions) {
   Operation operation;
   operation.kind = Kind::convolution;
   operation.parameters = {{"channels", 96}, {"out", 96}, {"groups", 1}};
-  EXPECT_EQ(convolution_grouping(operation), ConvolutionGrouping::none);
+  EXPECT_EQ(classify_convolution_grouping(operation), ConvolutionGrouping::none);
   operation.parameters.set("groups", 96);
-  EXPECT_EQ(convolution_grouping(operation), ConvolutionGrouping::depthwise);
+  EXPECT_EQ(classify_convolution_grouping(operation), ConvolutionGrouping::depthwise);
   operation.parameters.set("out", 192);
-  EXPECT_EQ(convolution_grouping(operation), ConvolutionGrouping::groups);
+  EXPECT_EQ(classify_convolution_grouping(operation), ConvolutionGrouping::groups);
   operation.parameters.set("groups", 8);
-  EXPECT_EQ(convolution_grouping(operation), ConvolutionGrouping::groups);
+  EXPECT_EQ(classify_convolution_grouping(operation), ConvolutionGrouping::groups);
 }
 
 TEST(Operation, RefusesTextThatIsNoParameterList) { EXPECT_FALSE(parse_parameters("rows=3;nonsense")); }

@@ -19,7 +19,7 @@ bool is_16_bit_type(Dtype dtype) { return dtype == Dtype::fp16 || dtype == Dtype
 std::int64_t to_element_count(double elements) { return static_cast<std::int64_t>(elements); }
 
 // Operations that autocast runs in 32 bits, or whose inputs stay in 32 bits because nothing casts them.
-bool needs_32_bits(const Operation& operation) {
+bool needs_fp32(const Operation& operation) {
   switch (operation.kind) {
     case Kind::normalization:
       return operation.form == "layer" || operation.form == "group";
@@ -54,7 +54,7 @@ class AutocastRewriter {
     } else if (operation.kind == Kind::cast) {
       output_dtype_ = dtype_from_name(operation.form).value_or(output_dtype_);
     } else if (!is_16_bit_type(operation.dtype)) {
-      operation.dtype = non_product_dtype(operation);
+      operation.dtype = prepare_non_product_dtype(operation);
       output_dtype_ = operation.kind == Kind::view ? output_dtype_ : operation.dtype;
     } else {
       output_dtype_ = operation.dtype;
@@ -93,10 +93,11 @@ class AutocastRewriter {
     const bool is_cast = is_16_bit_type(output_dtype_) ? was_last_product_input_cast_ &&
                                                              last_product_tracker_.has_input_of_last_product(operation)
                                                        : true;
-    const Work work = compute_work(operation);
+    const OperationWork work = compute_work(operation);
     const NeededGradients of_input =
         operation.gradient == NeededGradients::all ? NeededGradients::all : NeededGradients::none;
-    if (is_cast) append_cast(operation, input_elements_read(operation, work), Dtype::fp32, operation.dtype, of_input);
+    if (is_cast)
+      append_cast(operation, count_cast_input_elements(operation, work), Dtype::fp32, operation.dtype, of_input);
     was_last_product_input_cast_ = is_cast;
     if (operation.kind == Kind::dense || operation.kind == Kind::convolution) cast_weights(operation, work);
     if (operation.kind == Kind::recurrent) {
@@ -108,7 +109,7 @@ class AutocastRewriter {
   }
 
   // Weights and bias are two tensors and take two cast kernels.
-  void cast_weights(const Operation& operation, const Work& work) {
+  void cast_weights(const Operation& operation, const OperationWork& work) {
     const double bias =
         operation.parameters.get("bias", 0) != 0 ? static_cast<double>(operation.parameters.get("out", 0)) : 0;
     const NeededGradients gradient =
@@ -119,17 +120,17 @@ class AutocastRewriter {
 
   // Number of elements of the computed inputs that a cast converts: for a bmm those of the first operand, for attention
   // all three.
-  static double input_elements_read(const Operation& operation, const Work& work) {
+  static double count_cast_input_elements(const Operation& operation, const OperationWork& work) {
     if (operation.kind == Kind::attention) return work.weights;
     if (operation.kind != Kind::bmm) return work.inputs;
-    const Parameters& p = operation.parameters;
+    const OperationParameters& p = operation.parameters;
     double elements = 1;
     for (const std::string_view name : {"batch", "m", "k"}) elements *= static_cast<double>(p.get(name, 1));
     return elements;
   }
 
-  Dtype non_product_dtype(const Operation& operation) {
-    if (needs_32_bits(operation)) {
+  Dtype prepare_non_product_dtype(const Operation& operation) {
+    if (needs_fp32(operation)) {
       if (casts_inputs_to_fp32(operation.kind) && is_16_bit_type(output_dtype_)) {
         append_cast(operation, compute_work(operation).inputs, output_dtype_, Dtype::fp32, operation.gradient);
       }

@@ -10,7 +10,7 @@
 namespace joulemap::predict {
 namespace {
 
-Operation operation(Kind kind, std::string form, Parameters parameters, std::string layer = "") {
+Operation operation(Kind kind, std::string form, OperationParameters parameters, std::string layer = "") {
   Operation made;
   made.layer = std::move(layer);
   made.kind = kind;

@@ -50,7 +50,7 @@ double layer_input_width(const RecurrentSizes& sizes, bool is_first) {
 }  // namespace
 
 RecurrentSizes recurrent_sizes(const Operation& operation) {
-  const Parameters& p = operation.parameters;
+  const OperationParameters& p = operation.parameters;
   // Sizes are at least 1: operation lists come from files, where a parameter may be 0 or negative.
   const auto size = [&p](std::string_view name) { return std::max(1.0, static_cast<double>(p.get(name, 1))); };
   RecurrentSizes sizes;
@@ -67,7 +67,7 @@ RecurrentSizes recurrent_sizes(const Operation& operation) {
   return sizes;
 }
 
-RecurrentWork recurrent_work(const RecurrentSizes& sizes) {
+RecurrentWork compute_recurrent_work(const RecurrentSizes& sizes) {
   const double rows = sizes.batch * sizes.time_steps;
   const double gates = sizes.gate_count * sizes.hidden_width;
   const double read = layer_input_width(sizes, true) + (sizes.layer_count - 1) * layer_input_width(sizes, false);
@@ -85,7 +85,7 @@ RecurrentWork recurrent_work(const RecurrentSizes& sizes) {
   return work;
 }
 
-std::vector<MatrixProduct> recurrent_products(const RecurrentSizes& sizes, Pass pass) {
+std::vector<MatrixProduct> recurrent_matrix_products(const RecurrentSizes& sizes, Pass pass) {
   const double rows = sizes.batch * sizes.time_steps;
   const double gates = sizes.gate_count * sizes.hidden_width;
   std::vector<MatrixProduct> products;
@@ -110,7 +110,7 @@ MatrixProduct recurrent_step_product(const RecurrentSizes& sizes, Pass pass) {
   return {sizes.batch, sizes.output_width, gates, sizes.direction_count};
 }
 
-double recurrent_state_weights(const RecurrentSizes& sizes) {
+double count_recurrent_state_weights(const RecurrentSizes& sizes) {
   return sizes.direction_count * sizes.hidden_width * (sizes.gate_count * sizes.output_width + sizes.projection_width);
 }
 

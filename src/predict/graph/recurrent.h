@@ -37,14 +37,14 @@ struct RecurrentWork {
   double gradient_state_elements = 0;  // gates and states that a backward pass reads
   double inter_layer_elements = 0;     // outputs of all layers but the last
 };
-RecurrentWork recurrent_work(const RecurrentSizes& sizes);
+RecurrentWork compute_recurrent_work(const RecurrentSizes& sizes);
 
 // The products that run for all steps at once; in a backward pass those for the gradients of inputs and weights.
-std::vector<MatrixProduct> recurrent_products(const RecurrentSizes& sizes, Pass pass);
+std::vector<MatrixProduct> recurrent_matrix_products(const RecurrentSizes& sizes, Pass pass);
 // The product with the state in one step of one layer, `count` times for the directions.
 MatrixProduct recurrent_step_product(const RecurrentSizes& sizes, Pass pass);
 // Number of elements of the weights that multiply the hidden state of a recurrent layer, of all its directions.
-double recurrent_state_weights(const RecurrentSizes& sizes);
+double count_recurrent_state_weights(const RecurrentSizes& sizes);
 
 // The cuDNN algorithm that PyTorch requests (aten/src/ATen/native/cudnn/RNN.cpp, get_algo). standard: separate kernels
 // for each step. persistent and persistent_small: one kernel for all steps, which keeps the weights in registers.

@@ -11,7 +11,7 @@
 namespace joulemap::predict {
 namespace {
 
-Operation recurrent(std::string form, Parameters sizes, Dtype dtype = Dtype::tf32, Pass pass = Pass::forward) {
+Operation recurrent(std::string form, OperationParameters sizes, Dtype dtype = Dtype::tf32, Pass pass = Pass::forward) {
   Operation operation;
   operation.layer = "rnn";
   operation.source = "aten." + form;
@@ -47,7 +47,7 @@ TEST(Recurrent, HasTheProductsOfAllStepsLayersAndDirections) {
   const Operation both = recurrent(
       "gru", {{"batch", 4}, {"steps", 10}, {"in", 6}, {"hidden", 8}, {"layers", 2}, {"directions", 2}, {"bias", 1}});
   const double matrices = 2 * (24 * (6 + 8) + 24 * (16 + 8));
-  const Work work = compute_work(both);
+  const OperationWork work = compute_work(both);
   EXPECT_DOUBLE_EQ(work.weights, matrices + 2 * 2 * 2 * 24);
   EXPECT_DOUBLE_EQ(work.flops, 2 * 40 * matrices + 2 * 2 * 40 * 24);
   EXPECT_DOUBLE_EQ(work.inputs, 40 * 6);

@@ -94,12 +94,12 @@ Result<std::int64_t> read_whole_number(const DocumentValue& value, std::string_v
   return *number;
 }
 
-Result<Parameters> read_parameters(const DocumentValue& value) {
+Result<OperationParameters> read_parameters(const DocumentValue& value) {
   const DocumentValue* found = value.find("parameters");
   if (found == nullptr || found->table() == nullptr) return malformed_list_error("\"parameters\" is missing");
   if (found->table()->size() > kMaxParametersPerOperation)
     return malformed_list_error("\"parameters\" has too many members");
-  Parameters parameters;
+  OperationParameters parameters;
   for (const formats::DocumentMember& member : *found->table()) {
     const Result<std::int64_t> number = read_whole_number(*found, member.key, 0);
     if (!number) return number.error();
@@ -110,13 +110,13 @@ Result<Parameters> read_parameters(const DocumentValue& value) {
 
 // Checks that required sizes exist, and that no tensor exceeds kMaxElements: single sizes may be small enough while
 // their product is not.
-Status check_sizes(const Operation& operation) {
+Status check_operation_sizes(const Operation& operation) {
   for (const std::string_view name : required_parameters(operation)) {
     if (!operation.parameters.find(name)) {
       return malformed_list_error(fmt::format("{} needs the parameter \"{}\"", name_of(operation.kind), name));
     }
   }
-  const Work work = compute_work(operation);
+  const OperationWork work = compute_work(operation);
   const double most = std::max({work.inputs, work.outputs, work.weights});
   if (!(most <= static_cast<double>(kMaxElements))) {
     return malformed_list_error(fmt::format("a tensor of {:.3g} elements, which fits no GPU", most));
@@ -125,8 +125,8 @@ Status check_sizes(const Operation& operation) {
 }
 
 template <class Name>
-Result<Name> read_named_value(const DocumentValue& value, std::string_view key,
-                              std::optional<Name> (*find)(std::string_view)) {
+Result<Name> read_enumerator(const DocumentValue& value, std::string_view key,
+                             std::optional<Name> (*find)(std::string_view)) {
   const std::string text = value.text_or_empty(key);
   if (const std::optional<Name> found = find(text)) return *found;
   return malformed_list_error(fmt::format("unknown {} \"{}\"", key, text));
@@ -134,13 +134,13 @@ Result<Name> read_named_value(const DocumentValue& value, std::string_view key,
 
 Result<Operation> read_operation(const DocumentValue& value) {
   if (value.table() == nullptr) return malformed_list_error("it is not an object");
-  const Result<Kind> kind = read_named_value<Kind>(value, "kind", kind_from_name);
+  const Result<Kind> kind = read_enumerator<Kind>(value, "kind", kind_from_name);
   if (!kind) return kind.error();
-  const Result<Dtype> dtype = read_named_value<Dtype>(value, "dtype", dtype_from_name);
+  const Result<Dtype> dtype = read_enumerator<Dtype>(value, "dtype", dtype_from_name);
   if (!dtype) return dtype.error();
-  const Result<Pass> pass = read_named_value<Pass>(value, "pass", pass_from_name);
+  const Result<Pass> pass = read_enumerator<Pass>(value, "pass", pass_from_name);
   if (!pass) return pass.error();
-  Result<Parameters> parameters = read_parameters(value);
+  Result<OperationParameters> parameters = read_parameters(value);
   if (!parameters) return std::move(parameters).error();
   const Result<std::int64_t> count = value.find("count") == nullptr ? 1 : read_whole_number(value, "count", 1);
   if (!count) return count.error();
@@ -154,7 +154,7 @@ Result<Operation> read_operation(const DocumentValue& value) {
   operation.pass = *pass;
   operation.count = *count;
   if (operation.layer.empty() && *pass == Pass::optimizer) operation.layer = "optimizer";
-  const Status checked = check_sizes(operation);
+  const Status checked = check_operation_sizes(operation);
   if (!checked) return checked.error();
   return operation;
 }
@@ -198,7 +198,7 @@ void add_unlisted_unknown_operations(Graph& graph) {
       return one.layer == operation.layer && one.source == operation.source;
     };
     if (std::any_of(graph.unknown_operations.begin(), graph.unknown_operations.end(), is_it)) continue;
-    const Parameters& p = operation.parameters;
+    const OperationParameters& p = operation.parameters;
     const bool is_bounded = (p.find("in") && p.find("out")) || p.find("width");
     graph.unknown_operations.push_back({operation.layer, operation.source, "an operation of unknown kind", is_bounded});
   }

@@ -47,7 +47,7 @@ TEST(TorchList, IsReadAsItWasTraced) {
   EXPECT_EQ(dense.dtype, Dtype::bf16);
   EXPECT_EQ(dense.pass, Pass::backward);
   EXPECT_EQ(dense.count, 2);
-  EXPECT_EQ(dense.parameters, (Parameters{{"rows", 8}, {"in", 64}, {"out", 10}, {"bias", 1}}));
+  EXPECT_EQ(dense.parameters, (OperationParameters{{"rows", 8}, {"in", 64}, {"out", 10}, {"bias", 1}}));
 }
 
 TEST(TorchList, TheOptimizerStepIsASeparateLayer) {

@@ -17,7 +17,7 @@ constexpr std::string_view kOptimizerLayerName = "optimizer";
 
 bool is_16_bit_type(Dtype dtype) { return dtype == Dtype::fp16 || dtype == Dtype::bf16; }
 
-struct ClassScores {
+struct ClassScoreShape {
   std::int64_t score_rows = 1;
   std::int64_t class_count = 1;
   Dtype dtype = Dtype::fp32;
@@ -33,19 +33,19 @@ std::int64_t saturating_multiply(std::int64_t left, std::int64_t right) {
 }
 
 // Output of a convolution, or of a pooling between the last convolution and the loss, as scores of each pixel.
-ClassScores pixel_class_scores(const Operation& operation, std::string_view channels) {
-  const Parameters& p = operation.parameters;
+ClassScoreShape pixel_class_scores(const Operation& operation, std::string_view channels) {
+  const OperationParameters& p = operation.parameters;
   const SpatialExtent extent = output_extent(p);
   const double pixels = std::max(1.0, extent.height * extent.width * extent.depth);
   return {saturating_multiply(p.get("batch", 1), to_whole_number(pixels)), p.get(channels, 1), operation.dtype};
 }
 
 // Input of the loss: the output of the last product, after pooling. Empty if there is no product.
-std::optional<ClassScores> find_class_scores(const std::vector<Operation>& operations) {
-  std::optional<ClassScores> scores;
+std::optional<ClassScoreShape> find_class_scores(const std::vector<Operation>& operations) {
+  std::optional<ClassScoreShape> scores;
   bool is_image = false;
   for (const Operation& operation : operations) {
-    const Parameters& p = operation.parameters;
+    const OperationParameters& p = operation.parameters;
     if (operation.kind == Kind::dense) {
       scores = {p.get("rows", 1), p.get("out", 1), operation.dtype};
       is_image = false;
@@ -65,7 +65,8 @@ std::optional<ClassScores> find_class_scores(const std::vector<Operation>& opera
   return scores;
 }
 
-Operation make_operation(std::string_view layer, Kind kind, std::string form, Parameters parameters, Dtype dtype) {
+Operation make_operation(std::string_view layer, Kind kind, std::string form, OperationParameters parameters,
+                         Dtype dtype) {
   Operation operation;
   operation.layer = layer;
   operation.source = name_of(kind);
@@ -106,13 +107,13 @@ std::vector<Operation> make_training_forward_operations(const Graph& graph) {
 void append_cross_entropy(std::vector<Operation>& forward) {
   const auto is_loss = [](const Operation& operation) { return operation.kind == Kind::loss; };
   if (std::any_of(forward.begin(), forward.end(), is_loss)) return;
-  const std::optional<ClassScores> scores = find_class_scores(forward);
+  const std::optional<ClassScoreShape> scores = find_class_scores(forward);
   if (!scores) return;
   if (is_16_bit_type(scores->dtype)) {
-    Parameters shape{{"batch", 1}, {"rows", scores->score_rows}, {"width", scores->class_count}};
+    OperationParameters shape{{"batch", 1}, {"rows", scores->score_rows}, {"width", scores->class_count}};
     forward.push_back(make_operation(kLossLayerName, Kind::cast, "fp32", std::move(shape), scores->dtype));
   }
-  Parameters shape{{"rows", scores->score_rows}, {"classes", scores->class_count}};
+  OperationParameters shape{{"rows", scores->score_rows}, {"classes", scores->class_count}};
   forward.push_back(make_operation(kLossLayerName, Kind::loss, "", std::move(shape), Dtype::fp32));
 }
 
@@ -159,14 +160,14 @@ bool has_weights(Kind kind) {
 
 // Pass of the backward operation. Only products can skip the input gradient; a norm or an embedding computes all
 // gradients in one kernel.
-Pass weight_gradient_pass(const Operation& operation) {
+Pass choose_backward_pass(const Operation& operation) {
   const bool is_product = operation.kind == Kind::dense || operation.kind == Kind::convolution;
   return is_product && operation.gradient == NeededGradients::weights ? Pass::backward_weights : Pass::backward;
 }
 
 Operation make_backward_operation(const Operation& forward, BackwardRule way) {
   Operation backward = forward;
-  if (way == BackwardRule::backward) backward.pass = weight_gradient_pass(forward);
+  if (way == BackwardRule::backward) backward.pass = choose_backward_pass(forward);
   if (way == BackwardRule::cast_to_input_dtype) {
     backward.form = name_of(forward.dtype);
     backward.dtype = dtype_from_name(forward.form).value_or(forward.dtype);
@@ -189,8 +190,8 @@ void append_backward_operations(const Operation& forward, std::vector<Operation>
   if (forward.gradient == NeededGradients::none) return;
   if (forward.gradient == NeededGradients::weights && !has_weights(forward.kind)) return;
   if (const std::int64_t added = gradient_accumulation(forward); added > 0) {
-    const Parameters& p = forward.parameters;
-    Parameters part{{"batch", p.get("batch", 1)}, {"rows", p.get("rows", 1)}, {"width", p.get("width", 1)}};
+    const OperationParameters& p = forward.parameters;
+    OperationParameters part{{"batch", p.get("batch", 1)}, {"rows", p.get("rows", 1)}, {"width", p.get("width", 1)}};
     reversed.push_back(make_operation(forward.layer, Kind::add, "same", std::move(part), forward.dtype));
     reversed.back().source = forward.source;
     reversed.back().count = saturating_multiply(forward.count, added);
@@ -214,8 +215,8 @@ std::optional<Operation> make_gradient_cast(const Operation& before, const Opera
 
 // The gradient of an input that several products read is a sum: in 32 bits if each of them casts its input.
 Operation make_gradient_sum(const Operation& before, const Operation& product) {
-  const Parameters& p = product.parameters;
-  Parameters shape{{"batch", 1}, {"rows", p.get("rows", 1)}, {"width", p.get("in", 1)}};
+  const OperationParameters& p = product.parameters;
+  OperationParameters shape{{"batch", 1}, {"rows", p.get("rows", 1)}, {"width", p.get("in", 1)}};
   const bool in_16_bits = is_16_bit_type(product.dtype) && before.kind != Kind::cast;
   const Dtype dtype = in_16_bits ? product.dtype : Dtype::fp32;
   Operation sum = make_operation(product.layer, Kind::add, "same", std::move(shape), dtype);
@@ -264,7 +265,7 @@ std::vector<Operation> make_training_step(const Graph& graph, std::string_view o
   std::vector<Operation> reversed = make_unreversed_backward_operations(step);
   step.insert(step.end(), std::make_move_iterator(reversed.rbegin()), std::make_move_iterator(reversed.rend()));
   if (graph.weight_element_count > 0) {
-    Parameters weights{{"tensors", graph.weight_tensor_count}, {"elements", graph.weight_element_count}};
+    OperationParameters weights{{"tensors", graph.weight_tensor_count}, {"elements", graph.weight_element_count}};
     const Dtype dtype = stored_weights_dtype(graph.operations);
     step.push_back(
         make_operation(kOptimizerLayerName, Kind::optimizer, std::string(optimizer), std::move(weights), dtype));

@@ -9,7 +9,7 @@
 namespace joulemap::predict {
 namespace {
 
-Operation operation(std::string layer, Kind kind, std::string form, Parameters parameters) {
+Operation operation(std::string layer, Kind kind, std::string form, OperationParameters parameters) {
   Operation made;
   made.layer = std::move(layer);
   made.source = "aten";
@@ -93,12 +93,12 @@ TEST(TrainingStep, RunsForwardLossBackwardAndOptimizer) {
                                       "flat view forward", "relu activation backward", "norm normalization backward",
                                       "stem convolution backward-weights", "optimizer optimizer optimizer"}));
   EXPECT_EQ(step.back().form, "adamw");
-  EXPECT_EQ(step.back().parameters, (Parameters{{"tensors", 5}, {"elements", 8322}}));
+  EXPECT_EQ(step.back().parameters, (OperationParameters{{"tensors", 5}, {"elements", 8322}}));
 }
 
 TEST(TrainingStep, NormsUseTheStatisticsOfTheBatchAndCountIt) {
   const std::vector<Operation> step = make_training_step(small_network(), "sgd");
-  EXPECT_EQ(step[1].parameters, (Parameters{{"batch", 1}, {"rows", 1}, {"width", 1}}));
+  EXPECT_EQ(step[1].parameters, (OperationParameters{{"batch", 1}, {"rows", 1}, {"width", 1}}));
   EXPECT_EQ(step[2].form, "batch");
   EXPECT_EQ(step[11].form, "batch");
 }
@@ -112,13 +112,14 @@ TEST(TrainingStep, AFrozenNormKeepsItsStatistics) {
 }
 
 TEST(TrainingStep, TheLossHasTheSizeOfTheOutputAfterPooling) {
-  EXPECT_EQ(make_training_step(small_network(), "sgd")[6].parameters, (Parameters{{"rows", 8}, {"classes", 10}}));
+  EXPECT_EQ(make_training_step(small_network(), "sgd")[6].parameters,
+            (OperationParameters{{"rows", 8}, {"classes", 10}}));
   Graph pixels;
   pixels.operations = {convolution("head")};
-  EXPECT_EQ(make_training_step(pixels, "sgd")[1].parameters, (Parameters{{"rows", 392}, {"classes", 16}}));
+  EXPECT_EQ(make_training_step(pixels, "sgd")[1].parameters, (OperationParameters{{"rows", 392}, {"classes", 16}}));
   pixels.operations.push_back(operation("pool", Kind::pooling, "adaptive",
                                         {{"batch", 8}, {"channels", 16}, {"height", 7}, {"width", 7}, {"out", 1}}));
-  EXPECT_EQ(make_training_step(pixels, "sgd")[2].parameters, (Parameters{{"rows", 8}, {"classes", 16}}));
+  EXPECT_EQ(make_training_step(pixels, "sgd")[2].parameters, (OperationParameters{{"rows", 8}, {"classes", 16}}));
 }
 
 TEST(TrainingStep, ComputesTheLossIn32BitsAndCastsItsInput) {

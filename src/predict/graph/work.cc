@@ -21,30 +21,30 @@ struct ForwardPassWork {
   double other_bytes = 0;            // indices, masks, images of bytes: independent of the type
 };
 
-double parameter_or(const Parameters& parameters, std::string_view name, double otherwise = 1) {
+double parameter_or(const OperationParameters& parameters, std::string_view name, double otherwise = 1) {
   const std::optional<std::int64_t> found = parameters.find(name);
   return found ? static_cast<double>(*found) : otherwise;
 }
 
-double image_element_count(const Parameters& p) {
+double image_element_count(const OperationParameters& p) {
   return parameter_or(p, "batch") * parameter_or(p, "channels") * parameter_or(p, "height") * parameter_or(p, "width") *
          parameter_or(p, "depth");
 }
-double tensor_element_count(const Parameters& p) {
+double tensor_element_count(const OperationParameters& p) {
   return parameter_or(p, "batch") * parameter_or(p, "rows") * parameter_or(p, "width");
 }
 
-double pooled_size(double size, double kernel, double stride, double padding, double dilation) {
+double window_output_size(double size, double kernel, double stride, double padding, double dilation) {
   const double reach = dilation * (kernel - 1) + 1;
   return std::max(0.0, std::floor((size + 2 * padding - reach) / std::max(1.0, stride)) + 1);
 }
 
-double kernel_area(const Parameters& p) {
+double kernel_window_area(const OperationParameters& p) {
   const double height = parameter_or(p, "kernel");
   return height * parameter_or(p, "kernel_width", height) * parameter_or(p, "kernel_depth");
 }
 
-ForwardPassWork dense_forward_work(const Parameters& p) {
+ForwardPassWork dense_forward_work(const OperationParameters& p) {
   const double rows = parameter_or(p, "rows");
   const double in = parameter_or(p, "in");
   const double out = parameter_or(p, "out");
@@ -56,7 +56,7 @@ ForwardPassWork dense_forward_work(const Parameters& p) {
 }
 
 // Both operands count as weights, because the backward pass has two products, as with weights.
-ForwardPassWork bmm_forward_work(const Parameters& p) {
+ForwardPassWork bmm_forward_work(const OperationParameters& p) {
   const double batch = parameter_or(p, "batch");
   const double both =
       batch * (parameter_or(p, "m") * parameter_or(p, "k") + parameter_or(p, "k") * parameter_or(p, "n"));
@@ -66,7 +66,7 @@ ForwardPassWork bmm_forward_work(const Parameters& p) {
 }
 
 // Query, key and value count as weights: the backward pass reads them again and writes their gradients.
-ForwardPassWork attention_forward_work(const Parameters& p) {
+ForwardPassWork attention_forward_work(const OperationParameters& p) {
   const double heads = parameter_or(p, "batch") * parameter_or(p, "heads");
   const double query = heads * parameter_or(p, "queries") * parameter_or(p, "width");
   const double key = heads * parameter_or(p, "keys") * parameter_or(p, "width");
@@ -76,12 +76,12 @@ ForwardPassWork attention_forward_work(const Parameters& p) {
           .saved_for_backward = query};
 }
 
-ForwardPassWork convolution_forward_work(const Parameters& p) {
+ForwardPassWork convolution_forward_work(const OperationParameters& p) {
   const SpatialExtent out = output_extent(p);
   const double pixels = out.height * out.width * out.depth;
   const double filters = parameter_or(p, "out") *
                          std::floor(parameter_or(p, "channels") / std::max(1.0, parameter_or(p, "groups"))) *
-                         kernel_area(p);
+                         kernel_window_area(p);
   const double into = image_element_count(p);
   // A transposed convolution multiplies every input pixel instead of every output pixel.
   const double multiplied = parameter_or(p, "transposed", 0) != 0 ? into / std::max(1.0, parameter_or(p, "channels"))
@@ -94,26 +94,26 @@ ForwardPassWork convolution_forward_work(const Parameters& p) {
 }
 
 ForwardPassWork pooling_forward_work(const Operation& operation) {
-  const Parameters& p = operation.parameters;
+  const OperationParameters& p = operation.parameters;
   const double images = parameter_or(p, "batch") * parameter_or(p, "channels");
   const SpatialExtent out = output_extent(p);
   const double outputs = images * out.height * out.width * out.depth;
   if (operation.form == "adaptive")
     return {.flops = image_element_count(p), .inputs = image_element_count(p), .outputs = outputs};
-  return {.flops = outputs * kernel_area(p),
+  return {.flops = outputs * kernel_window_area(p),
           .inputs = image_element_count(p),
           .outputs = outputs,
           .other_bytes = operation.form == "max" ? 8 * outputs : 0};
 }
 
-ForwardPassWork resize_forward_work(const Parameters& p) {
+ForwardPassWork resize_forward_work(const OperationParameters& p) {
   const SpatialExtent out = output_extent(p);
   const double outputs = parameter_or(p, "batch") * parameter_or(p, "channels") * out.height * out.width * out.depth;
   return {.flops = outputs, .inputs = image_element_count(p), .outputs = outputs};
 }
 
 ForwardPassWork binary_forward_work(const Operation& operation) {
-  const Parameters& p = operation.parameters;
+  const OperationParameters& p = operation.parameters;
   const double size = tensor_element_count(p);
   double second = 1;
   if (operation.form == "same") second = size;
@@ -125,7 +125,7 @@ ForwardPassWork binary_forward_work(const Operation& operation) {
 }
 
 // Eager mode runs two kernels, or three from bytes, which write and read intermediate results.
-ForwardPassWork rescaling_forward_work(const Parameters& p) {
+ForwardPassWork rescaling_forward_work(const OperationParameters& p) {
   const double size = tensor_element_count(p);
   if (parameter_or(p, "from_bytes", 0) != 0) {
     return {.flops = 2 * size, .outputs = size, .intermediate_elements = 4 * size, .other_bytes = size};
@@ -133,7 +133,7 @@ ForwardPassWork rescaling_forward_work(const Parameters& p) {
   return {.flops = 2 * size, .inputs = size, .outputs = size, .intermediate_elements = 2 * size};
 }
 
-ForwardPassWork reduction_forward_work(const Parameters& p) {
+ForwardPassWork reduction_forward_work(const OperationParameters& p) {
   const double size = tensor_element_count(p);
   const double over = parameter_or(p, "over", 0);
   const double left = over == 0   ? parameter_or(p, "batch") * parameter_or(p, "rows")
@@ -148,7 +148,7 @@ ForwardPassWork optimizer_step_work(const Operation& operation) {
   return {.flops = (2 + 4 * states) * elements, .inputs = (2 + states) * elements, .outputs = (1 + states) * elements};
 }
 
-ForwardPassWork input_copy_work(const Parameters& p) {
+ForwardPassWork input_copy_work(const OperationParameters& p) {
   if (parameter_or(p, "bytes", 0) != 0) return {.other_bytes = image_element_count(p)};
   return {.outputs = image_element_count(p)};
 }
@@ -158,7 +158,7 @@ ForwardPassWork cast_forward_work(const Operation& operation) {
   return {.inputs = size, .other_bytes = size * (operation.form == "fp32" ? 4 : 2)};
 }
 
-ForwardPassWork embedding_forward_work(const Parameters& p) {
+ForwardPassWork embedding_forward_work(const OperationParameters& p) {
   const double moved = parameter_or(p, "tokens") * parameter_or(p, "width");
   return {.flops = moved,
           .inputs = moved,
@@ -168,7 +168,7 @@ ForwardPassWork embedding_forward_work(const Parameters& p) {
 }
 
 ForwardPassWork recurrent_forward_work(const Operation& operation) {
-  const RecurrentWork work = recurrent_work(recurrent_sizes(operation));
+  const RecurrentWork work = compute_recurrent_work(recurrent_sizes(operation));
   return {.flops = work.flops,
           .inputs = work.inputs,
           .outputs = work.outputs,
@@ -179,7 +179,7 @@ ForwardPassWork recurrent_forward_work(const Operation& operation) {
 }
 
 ForwardPassWork compute_forward_work(const Operation& operation) {
-  const Parameters& p = operation.parameters;
+  const OperationParameters& p = operation.parameters;
   const double size = tensor_element_count(p);
   switch (operation.kind) {
     case Kind::dense:
@@ -244,9 +244,9 @@ ForwardPassWork compute_forward_work(const Operation& operation) {
   return {};
 }
 
-std::vector<MatrixProduct> convolution_products(const Parameters& p, Pass pass) {
+std::vector<MatrixProduct> convolution_matrix_products(const OperationParameters& p, Pass pass) {
   const double groups = std::max(1.0, parameter_or(p, "groups"));
-  const double area = kernel_area(p);
+  const double area = kernel_window_area(p);
   const double into = std::max(1.0, std::floor(parameter_or(p, "channels") / groups));
   const SpatialExtent out = output_extent(p);
   const MatrixProduct forward{parameter_or(p, "batch") * out.height * out.width * out.depth,
@@ -262,11 +262,11 @@ std::vector<MatrixProduct> convolution_products(const Parameters& p, Pass pass) 
 }
 
 std::vector<MatrixProduct> matrix_products(const Operation& operation) {
-  const Parameters& p = operation.parameters;
+  const OperationParameters& p = operation.parameters;
   const bool forward = operation.pass == Pass::forward;
   switch (operation.kind) {
     case Kind::convolution:
-      return convolution_products(p, operation.pass);
+      return convolution_matrix_products(p, operation.pass);
     case Kind::dense:
     case Kind::bmm: {
       const MatrixProduct one =
@@ -287,7 +287,7 @@ std::vector<MatrixProduct> matrix_products(const Operation& operation) {
       return {scores, mixed, scores, mixed, scores};
     }
     case Kind::recurrent:
-      return recurrent_products(recurrent_sizes(operation), operation.pass);
+      return recurrent_matrix_products(recurrent_sizes(operation), operation.pass);
     default:
       return {};
   }
@@ -302,7 +302,7 @@ bool is_matrix_product(Kind kind) {
          kind == Kind::recurrent;
 }
 
-SpatialExtent output_extent(const Parameters& p) {
+SpatialExtent output_extent(const OperationParameters& p) {
   const auto side = [&p](std::string_view size, const std::string& suffix, std::string_view written) {
     if (const auto out_size = p.find(written)) return static_cast<double>(*out_size);
     if (const auto out_size = p.find("out"); out_size && !p.find("kernel"))
@@ -310,20 +310,20 @@ SpatialExtent output_extent(const Parameters& p) {
     const auto one = [&](const std::string& name, double otherwise) {
       return parameter_or(p, name + suffix, parameter_or(p, name, otherwise));
     };
-    return pooled_size(parameter_or(p, size), one("kernel", 1), one("stride", 1), one("padding", 0),
-                       one("dilation", 1));
+    return window_output_size(parameter_or(p, size), one("kernel", 1), one("stride", 1), one("padding", 0),
+                              one("dilation", 1));
   };
   SpatialExtent extent{side("height", "", "out_height"), side("width", "_width", "out_width")};
   extent.depth = parameter_or(p, "out_depth");
   return extent;
 }
 
-Work compute_work(const Operation& operation) {
+OperationWork compute_work(const Operation& operation) {
   const ForwardPassWork amounts = compute_forward_work(operation);
-  Work work{.inputs = amounts.inputs,
-            .outputs = amounts.outputs,
-            .weights = amounts.weights,
-            .products = matrix_products(operation)};
+  OperationWork work{.inputs = amounts.inputs,
+                     .outputs = amounts.outputs,
+                     .weights = amounts.weights,
+                     .products = matrix_products(operation)};
   const double size = bytes_per_element(operation.dtype);
   if (operation.pass == Pass::forward || operation.pass == Pass::optimizer) {
     work.flops = amounts.flops;

@@ -24,7 +24,7 @@ struct MatrixProduct {
   double count = 1;
 };
 
-struct Work {
+struct OperationWork {
   double flops = 0;
   double bytes = 0;
   double inputs = 0;   // elements
@@ -34,7 +34,7 @@ struct Work {
 };
 
 // Work of one operation, regardless of its count.
-Work compute_work(const Operation& operation);
+OperationWork compute_work(const Operation& operation);
 
 double bytes_per_element(Dtype dtype);
 
@@ -47,6 +47,6 @@ struct SpatialExtent {
   double width = 0;
   double depth = 1;
 };
-SpatialExtent output_extent(const Parameters& parameters);
+SpatialExtent output_extent(const OperationParameters& parameters);
 
 }  // namespace joulemap::predict

@@ -23,9 +23,9 @@ Operation operation_of_text(Kind kind, std::string_view text, Dtype dtype, Pass 
   return operation;
 }
 
-TEST(Work, ADenseLayerHasTheFlopsAndBytesOfItsSizes) {
+TEST(OperationWork, ADenseLayerHasTheFlopsAndBytesOfItsSizes) {
   const Operation dense = operation_of_text(Kind::dense, "rows=8;in=64;out=10;bias=1", Dtype::fp32, Pass::forward);
-  const Work forward = compute_work(dense);
+  const OperationWork forward = compute_work(dense);
   EXPECT_EQ(forward.flops, 2 * 8 * 64 * 10);
   EXPECT_EQ(forward.bytes, 4 * (8 * 64 + 64 * 10 + 10 + 8 * 10));
   Operation backward = dense;
@@ -34,18 +34,19 @@ TEST(Work, ADenseLayerHasTheFlopsAndBytesOfItsSizes) {
   EXPECT_EQ(compute_work(backward).products.size(), 2U);
 }
 
-TEST(Work, AConvolutionInHalfTheBytesMovesHalfAsMuch) {
+TEST(OperationWork, AConvolutionInHalfTheBytesMovesHalfAsMuch) {
   constexpr std::string_view kSizes =
       "batch=1;channels=3;out=64;height=224;width=224;kernel=7;stride=2;padding=3;dilation=1;groups=1;bias=0";
-  const Work full = compute_work(operation_of_text(Kind::convolution, kSizes, Dtype::fp32, Pass::forward));
-  const Work half = compute_work(operation_of_text(Kind::convolution, kSizes, Dtype::bf16, Pass::forward));
+  const OperationWork full = compute_work(operation_of_text(Kind::convolution, kSizes, Dtype::fp32, Pass::forward));
+  const OperationWork half = compute_work(operation_of_text(Kind::convolution, kSizes, Dtype::bf16, Pass::forward));
   EXPECT_EQ(full.flops, 2.0 * 112 * 112 * 64 * 3 * 49);
   EXPECT_EQ(full.flops, half.flops);
   EXPECT_EQ(full.bytes, 2 * half.bytes);
 }
 
-TEST(Work, AViewDoesNothing) {
-  const Work work = compute_work(operation_of_text(Kind::view, "batch=8;rows=8;width=8", Dtype::fp32, Pass::forward));
+TEST(OperationWork, AViewDoesNothing) {
+  const OperationWork work =
+      compute_work(operation_of_text(Kind::view, "batch=8;rows=8;width=8", Dtype::fp32, Pass::forward));
   EXPECT_EQ(work.flops, 0);
   EXPECT_EQ(work.bytes, 0);
 }
@@ -63,7 +64,7 @@ std::string read_unpacked_file(const std::string& path) {
 }
 
 // The collector (Python) and the predictor (C++) must count FLOPs and bytes in the same way.
-TEST(Work, MeasuredOperationsHaveTheFlopsAndBytesOfTheirTable) {
+TEST(OperationWork, MeasuredOperationsHaveTheFlopsAndBytesOfTheirTable) {
   const std::string csv = read_unpacked_file(JOULEMAP_MEASUREMENTS "/h200/operations.csv.gz");
   const Result<CsvTable> table = read_table(csv, std::array<std::string_view, 2>{"flops", "bytes"});
   ASSERT_TRUE(table);
@@ -71,7 +72,7 @@ TEST(Work, MeasuredOperationsHaveTheFlopsAndBytesOfTheirTable) {
   for (const formats::CsvRecord& record : table->records) {
     const Result<Operation> operation = parse_operation(table->columns, record);
     ASSERT_TRUE(operation);
-    const Work work = compute_work(*operation);
+    const OperationWork work = compute_work(*operation);
     const double flops = table->columns.number(record, "flops");
     const double bytes = table->columns.number(record, "bytes");
     EXPECT_NEAR(work.flops, flops, 1e-4 * flops) << record[0] << " " << record[1];

@@ -64,16 +64,16 @@ void write_network(formats::JsonWriter& json, const NetworkModel& model) {
       .member("power_limit_w", round_to_five_digits(model.power_limit_w))
       .member("gpu_time_scale", round_to_five_digits(model.gpu_time_scale));
   json.key("energy_scales").begin_object();
-  for (std::size_t index = 0; index < kEnergyGroups.size(); ++index)
-    json.member(kEnergyGroups[index], round_to_five_digits(model.energy_scales[index]));
+  for (std::size_t index = 0; index < kEnergyGroupNames.size(); ++index)
+    json.member(kEnergyGroupNames[index], round_to_five_digits(model.energy_scales[index]));
   json.end_object();
   write_host_costs(json, "host_inference_s", model.inference_host_costs_s);
   write_host_costs(json, "host_training_s", model.training_host_costs_s);
   json.member("python_per_call", round_to_five_digits(model.python_calls_per_operation));
-  json.member("inference_width", round_to_five_digits(model.inference_interval_width))
-      .member("training_width", round_to_five_digits(model.training_interval_width));
+  json.member("inference_width", round_to_five_digits(model.inference_log_half_width))
+      .member("training_width", round_to_five_digits(model.training_log_half_width));
   json.member("host_width", round_to_five_digits(model.host_bound_width_factor))
-      .member("layer_width", round_to_five_digits(model.layer_interval_width));
+      .member("layer_width", round_to_five_digits(model.layer_log_half_width));
   json.key("launches").begin_object();
   for (const auto& [group, launches] : model.launches) json.member(group, round_to_five_digits(launches));
   json.end_object().end_object();
@@ -83,16 +83,16 @@ void write_network(formats::JsonWriter& json, const NetworkModel& model) {
 // overflow.
 constexpr double kMaxProfileNumber = 1e18;  // above any GPU's FLOP/s
 constexpr double kMaxTreeSum = 100;         // sum over all trees, a natural logarithm
-constexpr double kMaxIntervalWidth = 100;   // half width of an interval, a natural logarithm
+constexpr double kMaxLogHalfWidth = 100;    // half width of an interval, a natural logarithm
 
 // Reads numbers and records the name of the first one that is missing or out of range.
 class ProfileNumberReader {
  public:
   double read_number(const formats::DocumentValue* table, std::string_view name, double most = kMaxProfileNumber) {
-    return check_range(table == nullptr ? std::nullopt : table->number(name), name, 0, most);
+    return require_in_range(table == nullptr ? std::nullopt : table->number(name), name, 0, most);
   }
-  double check_range(std::optional<double> found, std::string_view name, double least = 0,
-                     double most = kMaxProfileNumber) {
+  double require_in_range(std::optional<double> found, std::string_view name, double least = 0,
+                          double most = kMaxProfileNumber) {
     if ((!found || !(*found >= least && *found <= most)) && first_invalid_name_.empty()) first_invalid_name_ = name;
     return found.value_or(0);
   }
@@ -103,7 +103,7 @@ class ProfileNumberReader {
       return;
     }
     for (std::size_t index = 0; index < numbers.size(); ++index) {
-      const double number = check_range((*list->array())[index].number(), name, least);
+      const double number = require_in_range((*list->array())[index].number(), name, least);
       numbers[index] = static_cast<typename Array::value_type>(number);
     }
   }
@@ -125,14 +125,14 @@ TermValues<N> convert_schema3_terms(std::span<const double> former) {
   for (const PhysicsTerm term : {PhysicsTerm::bus, PhysicsTerm::serial_groups, PhysicsTerm::step_latency})
     values[term] = values[PhysicsTerm::elements];
   values[PhysicsTerm::tensor_launches] = values[PhysicsTerm::tiles];
-  if constexpr (N > kTermCount) values[kTermCount] = former[kSchema3TermCount];
+  if constexpr (N > kPhysicsTermCount) values[kPhysicsTermCount] = former[kSchema3TermCount];
   return values;
 }
 
 template <std::size_t N>
 TermValues<N> read_term_values(const formats::DocumentMember& member, ProfileNumberReader& numbers) {
   TermValues<N> values{};
-  constexpr std::size_t kFormerSize = kSchema3TermCount + (N - kTermCount);
+  constexpr std::size_t kFormerSize = kSchema3TermCount + (N - kPhysicsTermCount);
   if (const auto* list = member.value.array(); list != nullptr && list->size() == kFormerSize) {
     std::array<double, kFormerSize> former{};
     numbers.read_array(&member.value, member.key, former);
@@ -187,20 +187,20 @@ NetworkModel read_network(const formats::DocumentValue* object, ProfileNumberRea
   NetworkModel model;
   model.power_limit_w = numbers.read_number(object, "power_limit_w");
   const formats::DocumentValue* scales = object == nullptr ? nullptr : object->find("energy_scales");
-  for (std::size_t index = 0; index < kEnergyGroups.size(); ++index)
-    model.energy_scales[index] = numbers.read_number(scales, kEnergyGroups[index]);
+  for (std::size_t index = 0; index < kEnergyGroupNames.size(); ++index)
+    model.energy_scales[index] = numbers.read_number(scales, kEnergyGroupNames[index]);
   model.gpu_time_scale = numbers.read_number(object, "gpu_time_scale");
   model.inference_host_costs_s = read_host_costs(object, "host_inference_s", numbers);
   model.training_host_costs_s = read_host_costs(object, "host_training_s", numbers);
   model.python_calls_per_operation = numbers.read_number(object, "python_per_call");
-  model.inference_interval_width = numbers.read_number(object, "inference_width", kMaxIntervalWidth);
-  model.training_interval_width = numbers.read_number(object, "training_width", kMaxIntervalWidth);
-  model.host_bound_width_factor = numbers.read_number(object, "host_width", kMaxIntervalWidth);
-  model.layer_interval_width = numbers.read_number(object, "layer_width", kMaxIntervalWidth);
+  model.inference_log_half_width = numbers.read_number(object, "inference_width", kMaxLogHalfWidth);
+  model.training_log_half_width = numbers.read_number(object, "training_width", kMaxLogHalfWidth);
+  model.host_bound_width_factor = numbers.read_number(object, "host_width", kMaxLogHalfWidth);
+  model.layer_log_half_width = numbers.read_number(object, "layer_width", kMaxLogHalfWidth);
   const formats::DocumentValue* launches = object == nullptr ? nullptr : object->find("launches");
   if (launches != nullptr && launches->table() != nullptr) {
     for (const formats::DocumentMember& member : *launches->table())
-      model.launches[member.key] = numbers.check_range(member.value.number(), member.key);
+      model.launches[member.key] = numbers.require_in_range(member.value.number(), member.key);
   }
   return model;
 }
@@ -281,9 +281,9 @@ Result<DeviceProfile> read_profile(std::string_view json, std::string_view name)
   profile.operation_model.sheet = read_datasheet(document->find("datasheet"), numbers);
   profile.network_model = read_network(document->find("network"), numbers);
   profile.network_model.idle_w = profile.operation_model.sheet.idle_w;
-  profile.operation_model.times = read_coefficient_groups<kTermCount>(document->find("times"), "times", numbers);
+  profile.operation_model.times = read_coefficient_groups<kPhysicsTermCount>(document->find("times"), "times", numbers);
   profile.operation_model.energy_coefficients =
-      read_coefficient_groups<kTermCount + 1>(document->find("energies"), "energies", numbers);
+      read_coefficient_groups<kPhysicsTermCount + 1>(document->find("energies"), "energies", numbers);
   read_training_range(document->find("box"), numbers, profile.operation_model.training_range);
   if (!numbers.first_invalid_name().empty())
     return refused(fmt::format("\"{}\" is missing, out of range or of the wrong size", numbers.first_invalid_name()));

@@ -8,26 +8,26 @@ namespace {
 
 TimeTerms split_time_by_term(const TimeCoefficients& fitted, const Operation& operation,
                              const TimeTerms& datasheet_terms) {
-  const TimeTerms* found = time_coefficients(fitted, coefficient_groups(operation));
+  const TimeTerms* found = time_coefficients(fitted, coefficient_group_names(operation));
   TimeTerms physical_terms = datasheet_terms;
-  for (std::size_t index = 0; index < kTermCount; ++index)
+  for (std::size_t index = 0; index < kPhysicsTermCount; ++index)
     physical_terms[index] *= found != nullptr ? (*found)[index] : 1;
   return physical_terms;
 }
 
-Bound limiting_resource(const TimeTerms& parts) {
+LimitingResource find_limiting_resource(const TimeTerms& parts) {
   const double launch =
       parts[PhysicsTerm::launch] + parts[PhysicsTerm::tensor_launches] + parts[PhysicsTerm::step_latency];
   const double compute = parts[PhysicsTerm::arithmetic] + parts[PhysicsTerm::tiles] + parts[PhysicsTerm::serial_groups];
   const double memory =
       parts[PhysicsTerm::cache] + parts[PhysicsTerm::memory] + parts[PhysicsTerm::elements] + parts[PhysicsTerm::bus];
-  if (launch >= memory && launch >= compute) return Bound::launch;
-  return memory >= compute ? Bound::memory : Bound::compute;
+  if (launch >= memory && launch >= compute) return LimitingResource::launch;
+  return memory >= compute ? LimitingResource::memory : LimitingResource::compute;
 }
 
 }  // namespace
 
-std::string_view name_of(Bound bound) {
+std::string_view name_of(LimitingResource bound) {
   constexpr std::array<std::string_view, 3> kNames = {"launch", "memory", "compute"};
   return kNames.at(static_cast<std::size_t>(bound));
 }
@@ -39,7 +39,7 @@ OperationExplanation explain_operation(const OperationModel& model, const Operat
   explanation.work = compute_work(operation);
   explanation.datasheet_terms = time_terms(operation, explanation.work, model.sheet, conditions.cold);
   explanation.physical_terms = split_time_by_term(model.times, operation, explanation.datasheet_terms);
-  explanation.bound = limiting_resource(explanation.physical_terms);
+  explanation.bound = find_limiting_resource(explanation.physical_terms);
   explanation.estimate = estimate(model, operation, conditions);
   explanation.physical_j = explanation.estimate.physical_time_s * explanation.estimate.physical_power_w;
   if (explanation.physical_j > 0) explanation.tree_factor = explanation.estimate.energy_j / explanation.physical_j;
@@ -51,7 +51,7 @@ OperationExplanation explain_operation(const OperationModel& model, const Operat
 std::vector<OperationExplanation> explain_layer(const DeviceProfile& profile, const Graph& graph,
                                                 const PredictOptions& options, std::string_view layer) {
   std::vector<OperationExplanation> explanation;
-  for (const Operation& operation : executed_operations(graph, options)) {
+  for (const Operation& operation : list_executed_operations(graph, options)) {
     if (layer_name_of(operation) == layer)
       explanation.push_back(explain_operation(profile.operation_model, operation, {.cold = false, .in_network = true}));
   }

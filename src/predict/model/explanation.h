@@ -16,15 +16,15 @@
 namespace joulemap::predict {
 
 // The resource that takes most of the physical time.
-enum class Bound : std::uint8_t { launch, memory, compute };
-std::string_view name_of(Bound bound);
+enum class LimitingResource : std::uint8_t { launch, memory, compute };
+std::string_view name_of(LimitingResource bound);
 
 struct OperationExplanation {
   Operation operation;
-  Work work;
+  OperationWork work;
   TimeTerms datasheet_terms = {};  // s at the datasheet's rates
   TimeTerms physical_terms = {};   // s of physical time: datasheet_terms times fitted coefficients
-  Bound bound = Bound::launch;
+  LimitingResource bound = LimitingResource::launch;
   OperationEstimate estimate;  // of one call, regardless of the operation's count
   double physical_j = 0;
   double tree_factor = 1;  // predicted energy / physical_j: the correction by kriging and trees

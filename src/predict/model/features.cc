@@ -59,7 +59,7 @@ constexpr std::array<std::string_view, 34> kFeatureForms = {"",
                                                             "channels-last",
                                                             "transpose"};
 
-double safe_logarithm(double value) { return std::log(std::max(value, 1e-30)); }
+double clamped_logarithm(double value) { return std::log(std::max(value, 1e-30)); }
 
 double operation_form_code(const std::string& form) {
   const auto* at = std::find(kFeatureForms.begin(), kFeatureForms.end(), form);
@@ -73,10 +73,10 @@ double power_of_two_exponent(double size) {
   return twos;
 }
 
-MatrixProduct representative_matrix_product(const Operation& operation, const Work& work) {
+MatrixProduct representative_matrix_product(const Operation& operation, const OperationWork& work) {
   if (operation.kind == Kind::recurrent) return recurrent_step_product(recurrent_sizes(operation), operation.pass);
   if (!work.products.empty()) return work.products.front();
-  const Parameters& p = operation.parameters;
+  const OperationParameters& p = operation.parameters;
   const auto of = [&p](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
   switch (operation.kind) {
     case Kind::normalization:
@@ -98,7 +98,7 @@ MatrixProduct representative_matrix_product(const Operation& operation, const Wo
   }
 }
 
-double kernel_variant_code(const Parameters& p) {
+double kernel_variant_code(const OperationParameters& p) {
   if (p.get("fused", 0) != 0) return 1;
   if (p.get("foreach", 1) == 0) return 2;
   return static_cast<double>(p.get("over", 0) +
@@ -125,9 +125,9 @@ RecurrentFeatures recurrent_features(const Operation& operation) {
 std::span<const std::string_view> feature_names() { return kFeatureNames; }
 std::span<const int> feature_monotonicity() { return kFeatureMonotonicity; }
 
-std::vector<float> make_features(const Operation& operation, const Work& work, const TimeTerms& terms,
+std::vector<float> make_features(const Operation& operation, const OperationWork& work, const TimeTerms& terms,
                                  const Datasheet& sheet, const CallConditions& conditions, double physical_time_s) {
-  const Parameters& p = operation.parameters;
+  const OperationParameters& p = operation.parameters;
   const auto of = [&p](std::string_view name, std::int64_t otherwise) {
     return static_cast<double>(p.get(name, otherwise));
   };
@@ -137,7 +137,7 @@ std::vector<float> make_features(const Operation& operation, const Work& work, c
   const double waves = tiles / sheet.multiprocessors;
   const double compute_s = work.flops / peak;
   const double memory_s = work.bytes / sheet.memory_bytes_per_s;
-  const ConvolutionGrouping grouping = convolution_grouping(operation);
+  const ConvolutionGrouping grouping = classify_convolution_grouping(operation);
   const double moved_s = terms[PhysicsTerm::cache] + terms[PhysicsTerm::memory];
   const RecurrentFeatures recurrent = recurrent_features(operation);
   const bool is_recurrent = operation.kind == Kind::recurrent;
@@ -148,22 +148,22 @@ std::vector<float> make_features(const Operation& operation, const Work& work, c
       static_cast<double>(operation.pass),
       conditions.cold ? 1.0 : 0.0,
       conditions.in_network ? 1.0 : 0.0,
-      safe_logarithm(work.flops + 1),
-      safe_logarithm(work.bytes + 1),
-      safe_logarithm((work.flops + 1) / (work.bytes + 1)),
-      safe_logarithm((compute_s + 1e-12) / (memory_s + 1e-12)),
-      safe_logarithm(product.m),
-      safe_logarithm(product.n),
-      safe_logarithm(product.k),
-      safe_logarithm(product.count),
-      safe_logarithm(work.inputs + 1),
-      safe_logarithm(work.outputs + 1),
-      safe_logarithm(work.weights + 1),
+      clamped_logarithm(work.flops + 1),
+      clamped_logarithm(work.bytes + 1),
+      clamped_logarithm((work.flops + 1) / (work.bytes + 1)),
+      clamped_logarithm((compute_s + 1e-12) / (memory_s + 1e-12)),
+      clamped_logarithm(product.m),
+      clamped_logarithm(product.n),
+      clamped_logarithm(product.k),
+      clamped_logarithm(product.count),
+      clamped_logarithm(work.inputs + 1),
+      clamped_logarithm(work.outputs + 1),
+      clamped_logarithm(work.weights + 1),
       waves / std::max(1.0, std::ceil(waves)),
       product.m * product.n / (std::ceil(product.m / 128) * std::ceil(product.n / 128) * 128 * 128),
       power_of_two_exponent(product.k),
       power_of_two_exponent(product.n),
-      safe_logarithm(work.bytes / sheet.cache_bytes + 1e-9),
+      clamped_logarithm(work.bytes / sheet.cache_bytes + 1e-9),
       of("kernel", 0) + recurrent.gates,
       of("stride", 0) + recurrent.layers,
       grouping != ConvolutionGrouping::none ? 1.0 : 0.0,
@@ -177,11 +177,11 @@ std::vector<float> make_features(const Operation& operation, const Work& work, c
       of("height", 0) + recurrent.steps,
       of("width", 0),
       static_cast<double>(alignment_class(operation)),
-      safe_logarithm(terms[PhysicsTerm::tiles] + terms[PhysicsTerm::tensor_launches] + 1e-9),
-      work.products.empty() ? 0.0 : safe_logarithm((terms[PhysicsTerm::tiles] * peak + 1) / (work.flops + 1)),
-      safe_logarithm(moved_s + 1e-9),
+      clamped_logarithm(terms[PhysicsTerm::tiles] + terms[PhysicsTerm::tensor_launches] + 1e-9),
+      work.products.empty() ? 0.0 : clamped_logarithm((terms[PhysicsTerm::tiles] * peak + 1) / (work.flops + 1)),
+      clamped_logarithm(moved_s + 1e-9),
       static_cast<double>(work.products.size()),
-      safe_logarithm(physical_time_s)};
+      clamped_logarithm(physical_time_s)};
   return {values.begin(), values.end()};
 }
 

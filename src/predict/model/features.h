@@ -28,7 +28,7 @@ struct CallConditions {
   bool in_network = false;  // runs inside a network, not alone in a loop
 };
 // `physical_time_s`: the time that the fitted physics predicts (physics.h).
-std::vector<float> make_features(const Operation& operation, const Work& work, const TimeTerms& terms,
+std::vector<float> make_features(const Operation& operation, const OperationWork& work, const TimeTerms& terms,
                                  const Datasheet& sheet, const CallConditions& conditions, double physical_time_s);
 
 }  // namespace joulemap::predict

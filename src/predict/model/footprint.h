@@ -11,7 +11,7 @@ namespace joulemap::predict {
 // About the world mean of electricity in g of CO2 per kWh: IEA, Electricity 2025, gives 445 for 2024 and 400 for 2027.
 inline constexpr double kMeanGridIntensity_gco2_per_kwh = 400;
 
-struct Tariff {
+struct EnergyTariff {
   std::optional<double> grid_gco2_kwh;  // g/kWh; empty: the world mean, and reports say so
   std::optional<double> price_kwh;      // per kWh in any currency; empty: unknown
   double pue = 1;                       // energy of the data center / energy of its computers
@@ -24,7 +24,7 @@ struct Footprint {
   std::optional<double> price = {};
 };
 
-inline Footprint compute_footprint(double energy_j, const Tariff& tariff) {
+inline Footprint compute_footprint(double energy_j, const EnergyTariff& tariff) {
   constexpr double kJoulesPerKwh = 3.6e6;
   constexpr double kGramsPerKg = 1000;
   const double kwh = energy_j * tariff.pue / kJoulesPerKwh;

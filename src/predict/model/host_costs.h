@@ -16,7 +16,7 @@ namespace joulemap::predict {
 
 enum class HostCostTerm : std::size_t { operation, view, kernel, fixed, python };
 inline constexpr std::size_t kHostCostTermCount = 5;
-inline constexpr std::size_t kHostCostCount = kHostCostTermCount + kKindCount;
+inline constexpr std::size_t kHostCostCount = kHostCostTermCount + kOperationKindCount;
 // One entry for each HostCostTerm, then one for each Kind: seconds, or counts of operations.
 using HostCostVector = std::array<double, kHostCostCount>;
 

@@ -11,7 +11,7 @@ namespace joulemap::predict {
 namespace {
 
 // Half width, as a natural logarithm, of intervals for a GPU that was not measured: a factor of one half to two.
-constexpr double kDatasheetIntervalWidth = 0.7;
+constexpr double kDatasheetLogHalfWidth = 0.7;
 
 std::string known_device_names() {
   std::string names;
@@ -39,14 +39,14 @@ Result<DeviceProfile> find_device_profile(std::string_view device) {
   scaled.device = sheet->name;
   scaled.basis = ProfileBasis::datasheet;
   scaled.software = profile.software;
-  scaled.operation_model = datasheet_model(profile.operation_model, *sheet);
+  scaled.operation_model = make_datasheet_model(profile.operation_model, *sheet);
   scaled.network_model = profile.network_model;
   scaled.network_model.idle_w = sheet->idle_w;
   scaled.network_model.power_limit_w = sheet->power_limit_w;
-  scaled.network_model.inference_interval_width = kDatasheetIntervalWidth;
-  scaled.network_model.training_interval_width = kDatasheetIntervalWidth;
+  scaled.network_model.inference_log_half_width = kDatasheetLogHalfWidth;
+  scaled.network_model.training_log_half_width = kDatasheetLogHalfWidth;
   scaled.network_model.host_bound_width_factor = 0.5;
-  scaled.network_model.layer_interval_width = 1.2;
+  scaled.network_model.layer_log_half_width = 1.2;
   return scaled;
 }
 

@@ -12,7 +12,7 @@ LaunchCounts fit_launch_counts(std::span<const MeasuredOperation> rows) {
   std::map<std::string, std::pair<double, int>, std::less<>> sums;
   for (const MeasuredOperation& row : rows) {
     if (!(row.launches > 0)) continue;
-    for (const std::string& group : coefficient_groups(row.operation)) {
+    for (const std::string& group : coefficient_group_names(row.operation)) {
       auto& [launches, count] = sums[group];
       launches += std::log(row.launches);
       ++count;
@@ -25,7 +25,7 @@ LaunchCounts fit_launch_counts(std::span<const MeasuredOperation> rows) {
 
 double launch_count(const LaunchCounts& launches, const Operation& operation) {
   if (operation.kind == Kind::view) return 0;
-  for (const std::string& group : coefficient_groups(operation)) {
+  for (const std::string& group : coefficient_group_names(operation)) {
     if (const auto at = launches.find(group); at != launches.end()) return at->second;
   }
   return 1;

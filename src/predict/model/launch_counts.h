@@ -14,7 +14,7 @@
 
 namespace joulemap::predict {
 
-// Kernels per call, by group of operations (coefficient_groups()).
+// Kernels per call, by group of operations (coefficient_group_names()).
 using LaunchCounts = std::map<std::string, double, std::less<>>;
 
 // Skips rows without a launch count.

@@ -37,10 +37,10 @@ struct NetworkEnergyFractions {
 };
 
 std::vector<double> fit_energy_scales(std::span<const NetworkEnergyFractions> rows) {
-  statistics::NormalEquations sums(kEnergyGroups.size());
+  statistics::NormalEquations sums(kEnergyGroupNames.size());
   for (const NetworkEnergyFractions& row : rows) sums.add_observation(row.predicted_by_group, row.measured_fraction);
-  std::vector<statistics::Prior> priors(kEnergyGroups.size());
-  for (std::size_t index = 0; index < kEnergyGroups.size(); ++index) {
+  std::vector<statistics::Prior> priors(kEnergyGroupNames.size());
+  for (std::size_t index = 0; index < kEnergyGroupNames.size(); ++index) {
     const double mean = sums.total_weight() > 0 ? sums.gram(index, index) / sums.total_weight() : 0;
     priors[index] = {1.0, 1e-12 + kEnergyScalePriorObservations * mean};
   }
@@ -109,12 +109,12 @@ void fit_energy_scales_of_networks(std::span<const NetworkObservation> rows, Net
     share.measured_fraction = 1 - model.idle_w * time_s / energy_j;
   }
   const std::vector<double> found = fit_energy_scales(shares);
-  std::copy_n(found.begin(), kEnergyGroups.size(), model.energy_scales.begin());
+  std::copy_n(found.begin(), kEnergyGroupNames.size(), model.energy_scales.begin());
 }
 
 }  // namespace
 
-std::size_t energy_group_of(const Operation& operation) {
+std::size_t energy_group_index(const Operation& operation) {
   const std::size_t by_type = operation.dtype == Dtype::fp32 ? 0 : operation.dtype == Dtype::tf32 ? 1 : 2;
   switch (operation.kind) {
     case Kind::convolution:
@@ -141,8 +141,8 @@ std::size_t energy_group_of(const Operation& operation) {
   }
 }
 
-double interval_width(const NetworkModel& model, bool training, double waiting) {
-  const double own = training ? model.training_interval_width : model.inference_interval_width;
+double interval_log_half_width(const NetworkModel& model, bool training, double waiting) {
+  const double own = training ? model.training_log_half_width : model.inference_log_half_width;
   return own * add_in_quadrature(1.0, model.host_bound_width_factor * waiting);
 }
 
@@ -154,7 +154,7 @@ void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation
     return;
   }
   sums.gpu_s += count * estimate.time_s;
-  sums.above_idle_j[energy_group_of(operation)] +=
+  sums.above_idle_j[energy_group_index(operation)] +=
       count * std::max(0.0, estimate.energy_j - model.idle_w * estimate.time_s);
   sums.call_count += count;
   sums.calls_by_kind[static_cast<std::size_t>(operation.kind)] += count;

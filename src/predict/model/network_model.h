@@ -23,18 +23,18 @@ namespace joulemap::predict {
 
 // Groups of operations whose energy inside networks differs from that in isolation by a common factor: the data differ
 // (after a ReLU half of the numbers are zero), and so do the operations around them.
-inline constexpr std::array<std::string_view, 11> kEnergyGroups = {
+inline constexpr std::array<std::string_view, 11> kEnergyGroupNames = {
     "convolution-fp32", "convolution-tf32", "convolution-half", "product-fp32", "product-tf32", "product-half",
     "attention",        "normalization",    "elementwise",      "movement",     "optimizer"};
-using ValuePerEnergyGroup = std::array<double, kEnergyGroups.size()>;
-std::size_t energy_group_of(const Operation& operation);
+using ValuePerEnergyGroup = std::array<double, kEnergyGroupNames.size()>;
+std::size_t energy_group_index(const Operation& operation);
 
 // Sums over the operations of a network.
 struct NetworkSums {
   double gpu_s = 0;                    // GPU time, s, sum over all operations
   ValuePerEnergyGroup above_idle_j{};  // energy above idle, J
   double call_count = 0;               // operations that launch a kernel
-  std::array<double, kKindCount> calls_by_kind{};
+  std::array<double, kOperationKindCount> calls_by_kind{};
   double view_count = 0;           // operations that launch nothing and cost the host a little
   double launch_count_sum = 0;     // number of kernels
   double multi_kernel_host_s = 0;  // host s of calls that launch many kernels: optimizer steps, recurrent layers
@@ -66,15 +66,16 @@ struct NetworkModel {
   HostCostVector training_host_costs_s = prior_host_costs(true);
   double python_calls_per_operation = 4;  // Python calls per operation, if the graph has no count
   LaunchCounts launches;
-  // Widths of intervals, natural logarithms: 90 % of networks of held-out families lie within exp(+-interval_width()).
-  double inference_interval_width = 0.35;
-  double training_interval_width = 0.35;
+  // Widths of intervals, natural logarithms: 90 % of networks of held-out families lie within
+  // exp(+-interval_log_half_width()).
+  double inference_log_half_width = 0.35;
+  double training_log_half_width = 0.35;
   double host_bound_width_factor = 2.5;  // f in width x sqrt(1 + (f x fraction of time waiting)^2)
-  double layer_interval_width = 0.7;
+  double layer_log_half_width = 0.7;
 };
 
 // Half width of an interval as a natural logarithm. `waiting` is the fraction of time that the GPU waits for the host.
-double interval_width(const NetworkModel& model, bool training, double waiting);
+double interval_log_half_width(const NetworkModel& model, bool training, double waiting);
 
 NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, const MachineCorrection& machine);
 
@@ -115,7 +116,7 @@ struct NetworkCsvTexts {
 Result<NetworkTable> parse_measured_networks(const NetworkCsvTexts& texts, double fastest_launch_s = 0);
 
 // Relative standard deviation of repeated measurements of the same setting on an undisturbed host.
-Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_view busy);
+Result<NoiseFloor> compute_network_noise_floor(std::string_view networks, std::string_view busy);
 
 struct NetworkObservation {
   const MeasuredNetwork* network = nullptr;

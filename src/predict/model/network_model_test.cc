@@ -187,9 +187,9 @@ TEST(NetworkTables, TheNoiseFloorUsesOnlyValidRows) {
   made.list("waits", 0.002);
   made.add("waits", 0.005, "run", "6e-6");
   made.add("waits", 0.009, "run", "6e-6", 0.5);  // 1.8 x the other measurement and 2 x its issue time: disturbed
-  EXPECT_EQ(network_noise_floor(made.networks, made.busy)->operations, 0U);
+  EXPECT_EQ(compute_network_noise_floor(made.networks, made.busy)->operations, 0U);
   made.add("waits", 0.0051, "run", "6e-6");
-  const Result<NoiseFloor> floor = network_noise_floor(made.networks, made.busy);
+  const Result<NoiseFloor> floor = compute_network_noise_floor(made.networks, made.busy);
   EXPECT_EQ(floor->operations, 1U);
   EXPECT_NEAR(floor->time, 0.02 / std::sqrt(2), 1e-3);
 }

@@ -109,8 +109,8 @@ double run_value_or(const SecondsByKey& by_run, std::string_view slice, double o
   return at == by_run.end() ? otherwise : at->second;
 }
 
-void add_row_to_setting(SettingSums& sums, const CsvTable& table, const formats::CsvRecord& record,
-                        const HostSpeeds& hosts, double busy_s) {
+void add_row_to_setting_sums(SettingSums& sums, const CsvTable& table, const formats::CsvRecord& record,
+                             const HostSpeeds& hosts, double busy_s) {
   const std::string& slice = table.columns.text(record, "slice");
   const HostTimingEvidence evidence =
       classify_host_timing_evidence(table, record, run_value_or(hosts.fastest_launch_by_run_s, slice, 0), busy_s);
@@ -206,7 +206,7 @@ std::map<std::string, SettingSums> sum_by_setting(const CsvTable& table, const H
   std::map<std::string, SettingSums> measured;
   for (const formats::CsvRecord& record : table.records) {
     const std::string key = network_setting_key(table, record);
-    add_row_to_setting(measured[key], table, record, hosts, gpu_busy_s(busy_s, key));
+    add_row_to_setting_sums(measured[key], table, record, hosts, gpu_busy_s(busy_s, key));
   }
   return measured;
 }
@@ -287,7 +287,7 @@ Result<NetworkTable> parse_measured_networks(const NetworkCsvTexts& texts, doubl
   return table;
 }
 
-Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_view busy) {
+Result<NoiseFloor> compute_network_noise_floor(std::string_view networks, std::string_view busy) {
   const Result<CsvTable> table = read_table(networks, kNetworkColumns);
   if (!table) return table.error();
   const Result<SecondsByKey> busy_s = read_gpu_busy_times(busy);
@@ -302,7 +302,7 @@ Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_vi
       continue;
     repeats[key].emplace_back(table->columns.number(record, "time_s"), table->columns.number(record, "energy_j"));
   }
-  return noise_floor(repeats);
+  return compute_noise_floor(repeats);
 }
 
 }  // namespace joulemap::predict

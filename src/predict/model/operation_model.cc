@@ -50,9 +50,9 @@ struct OperationDescription {
 
 OperationDescription describe_operation(const OperationModel& model, const Operation& operation,
                                         const CallConditions& conditions) {
-  const Work work = compute_work(operation);
+  const OperationWork work = compute_work(operation);
   OperationDescription description;
-  description.physics_observation.groups = coefficient_groups(operation);
+  description.physics_observation.groups = coefficient_group_names(operation);
   description.physics_observation.terms = time_terms(operation, work, model.sheet, conditions.cold);
   description.physical_time_s = physical_time_s(model.times, description.physics_observation);
   description.features = make_features(operation, work, description.physics_observation.terms, model.sheet, conditions,
@@ -81,8 +81,8 @@ std::vector<PhysicsObservation> make_physics_observations(std::span<const Measur
   std::vector<PhysicsObservation> observations(rows.size());
   parallel_for(rows.size(), [&](std::size_t index) {
     const MeasuredOperation& row = rows[index];
-    const Work work = compute_work(row.operation);
-    observations[index] = {coefficient_groups(row.operation), time_terms(row.operation, work, sheet, row.cold),
+    const OperationWork work = compute_work(row.operation);
+    observations[index] = {coefficient_group_names(row.operation), time_terms(row.operation, work, sheet, row.cold),
                            row.time_s, row.energy_j.value_or(0)};
   });
   return observations;
@@ -126,7 +126,7 @@ std::vector<InterpolatedResidual> leave_one_out_residuals(const ResidualKriging&
 // time is computed from bytes, and the time of the isolated step counts as host time.
 OperationEstimate estimate_optimizer_step(const OperationModel& model, const Operation& operation) {
   const OperationEstimate alone = estimate(model, operation, {});
-  const Work work = compute_work(operation);
+  const OperationWork work = compute_work(operation);
   OperationEstimate guess = alone;
   guess.time_s = optimizer_memory_passes(operation) * work.bytes / model.sheet.memory_bytes_per_s + kMinOptimizerStep_s;
   guess.energy_j = guess.time_s * kOptimizerPowerFraction * model.sheet.power_limit_w;
@@ -224,7 +224,7 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
   return model;
 }
 
-OperationModel datasheet_model(const OperationModel& measured, const Datasheet& sheet) {
+OperationModel make_datasheet_model(const OperationModel& measured, const Datasheet& sheet) {
   return {sheet, measured.times, measured.energy_coefficients, {}, {}, {}, {}};
 }
 

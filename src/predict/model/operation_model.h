@@ -52,6 +52,6 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
                                            const TreeFitOptions& options = {});
 
 // Physics alone, for a GPU without measurements: its datasheet with the coefficients of a measured GPU.
-OperationModel datasheet_model(const OperationModel& measured, const Datasheet& sheet);
+OperationModel make_datasheet_model(const OperationModel& measured, const Datasheet& sheet);
 
 }  // namespace joulemap::predict

@@ -57,7 +57,7 @@ bool is_row_misaligned(std::int64_t elements, double size, std::int64_t bytes) {
 }
 
 std::vector<std::int64_t> contiguous_row_sizes(const Operation& operation) {
-  const Parameters& p = operation.parameters;
+  const OperationParameters& p = operation.parameters;
   switch (operation.kind) {
     case Kind::dense:
       return {p.get("in", 1), p.get("out", 1)};
@@ -74,12 +74,12 @@ std::vector<std::int64_t> contiguous_row_sizes(const Operation& operation) {
 
 // Coefficients of recurrent layers until one is measured, in the order of PhysicsTerm: a call takes 20 us, and
 // PhysicsTerm::step_latency counts as it is.
-constexpr TermValues<kTermCount> kRecurrentTimePrior = {{20, 1, 1.5, 1.2, 0, 0, 0, 0, 1, 0}};
-constexpr TermValues<kTermCount + 1> kRecurrentEnergyPrior = {{0, 0.5, 0.3, 0.5, 0, 0.3, 0, 0, 0.1, 0, 0.2}};
+constexpr TermValues<kPhysicsTermCount> kRecurrentTimePrior = {{20, 1, 1.5, 1.2, 0, 0, 0, 0, 1, 0}};
+constexpr TermValues<kPhysicsTermCount + 1> kRecurrentEnergyPrior = {{0, 0.5, 0.3, 0.5, 0, 0.3, 0, 0, 0.1, 0, 0.2}};
 
 template <std::size_t N>
-const TermValues<N>* recurrent_prior() {
-  if constexpr (N == kTermCount) {
+const TermValues<N>* recurrent_coefficient_prior() {
+  if constexpr (N == kPhysicsTermCount) {
     return &kRecurrentTimePrior;
   } else {
     return &kRecurrentEnergyPrior;
@@ -92,7 +92,7 @@ const TermValues<N>* narrowest_group_coefficients(const Coefficients<N>& fitted,
   for (const std::string& group : groups) {
     if (const auto at = fitted.find(group); at != fitted.end()) return &at->second;
   }
-  if (groups.back() == name_of(Kind::recurrent)) return recurrent_prior<N>();
+  if (groups.back() == name_of(Kind::recurrent)) return recurrent_coefficient_prior<N>();
   const auto all = fitted.find("");
   return all == fitted.end() ? nullptr : &all->second;
 }
@@ -196,10 +196,10 @@ Coefficients<N> fit_nested_groups(std::span<const PhysicsObservation> rows, cons
   return coefficients;
 }
 
-TermValues<kTermCount + 1> energy_terms(const PhysicsObservation& row, double limit_w) {
-  TermValues<kTermCount + 1> terms{};
-  for (std::size_t index = 0; index < kTermCount; ++index) terms[index] = row.terms[index] * limit_w;
-  terms[kTermCount] = row.time_s * limit_w;
+TermValues<kPhysicsTermCount + 1> energy_terms(const PhysicsObservation& row, double limit_w) {
+  TermValues<kPhysicsTermCount + 1> terms{};
+  for (std::size_t index = 0; index < kPhysicsTermCount; ++index) terms[index] = row.terms[index] * limit_w;
+  terms[kPhysicsTermCount] = row.time_s * limit_w;
   return terms;
 }
 
@@ -212,14 +212,14 @@ void add_recurrent_step_terms(const Operation& operation, const Datasheet& sheet
   terms[PhysicsTerm::elements] = 0;
   terms[PhysicsTerm::step_latency] = recurrent_latency_s(operation);
   if (recurrent_algorithm(operation) != RecurrentAlgorithm::standard) return;
-  const double weights_bytes = bytes_per_element(operation.dtype) * recurrent_state_weights(sizes);
+  const double weights_bytes = bytes_per_element(operation.dtype) * count_recurrent_state_weights(sizes);
   const double again_bytes = weights_bytes * (steps - sizes.layer_count);
   const double cached = cache_hit_fraction(weights_bytes * sizes.layer_count, sheet);
   terms[PhysicsTerm::cache] += again_bytes * cached / sheet.cache_bytes_per_s;
   terms[PhysicsTerm::memory] += again_bytes * (1 - cached) / sheet.memory_bytes_per_s;
 }
 
-std::array<std::string, kCoefficientGroupLevels> recurrent_coefficient_groups(const Operation& operation) {
+std::array<std::string, kCoefficientGroupLevels> recurrent_coefficient_group_names(const Operation& operation) {
   const std::string kind(name_of(operation.kind));
   const std::string of_pass = fmt::format("{}|{}", kind, name_of(operation.pass));
   const std::string by_algorithm = fmt::format("{}|{}", of_pass, name_of(recurrent_algorithm(operation)));
@@ -229,7 +229,7 @@ std::array<std::string, kCoefficientGroupLevels> recurrent_coefficient_groups(co
 }  // namespace
 
 std::string_view name_of(PhysicsTerm term) {
-  constexpr std::array<std::string_view, kTermCount> kNames = {
+  constexpr std::array<std::string_view, kPhysicsTermCount> kNames = {
       "launch",     "tiles", "cache",         "memory",       "elements",
       "arithmetic", "bus",   "serial_groups", "step_latency", "tensor_launches"};
   return kNames.at(static_cast<std::size_t>(term));
@@ -255,7 +255,7 @@ double cache_hit_fraction(double bytes, const Datasheet& sheet) {
   return 1 / (1 + filled * filled * filled);
 }
 
-TimeTerms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold) {
+TimeTerms time_terms(const Operation& operation, const OperationWork& work, const Datasheet& sheet, bool cold) {
   const int alignment = alignment_class(operation);
   // Depthwise convolutions do not use tensor cores.
   const Dtype rate = alignment == kDepthwiseAlignmentClass ? Dtype::fp32 : operation.dtype;
@@ -291,7 +291,8 @@ TimeTerms time_terms(const Operation& operation, const Work& work, const Datashe
 
 int alignment_class(const Operation& operation) {
   if (!is_matrix_product(operation.kind)) return 0;
-  if (const ConvolutionGrouping grouping = convolution_grouping(operation); grouping != ConvolutionGrouping::none)
+  if (const ConvolutionGrouping grouping = classify_convolution_grouping(operation);
+      grouping != ConvolutionGrouping::none)
     return grouping == ConvolutionGrouping::depthwise ? kDepthwiseAlignmentClass : kGroupedAlignmentClass;
   if (operation.dtype == Dtype::fp32) return 0;  // no tensor cores
   std::int64_t bytes = 16;
@@ -301,8 +302,8 @@ int alignment_class(const Operation& operation) {
   return bytes == 16 ? 0 : bytes == 8 ? 1 : bytes == 4 ? 2 : 3;
 }
 
-std::array<std::string, kCoefficientGroupLevels> coefficient_groups(const Operation& operation) {
-  if (operation.kind == Kind::recurrent) return recurrent_coefficient_groups(operation);
+std::array<std::string, kCoefficientGroupLevels> coefficient_group_names(const Operation& operation) {
+  if (operation.kind == Kind::recurrent) return recurrent_coefficient_group_names(operation);
   const std::string kind(name_of(operation.kind));
   const std::string_view pass = name_of(operation.pass);
   const bool product = is_matrix_product(operation.kind);
@@ -328,28 +329,28 @@ std::array<std::string, kCoefficientGroupLevels> coefficient_groups(const Operat
 }
 
 TimeCoefficients fit_time_coefficients(std::span<const PhysicsObservation> rows) {
-  return fit_nested_groups<kTermCount>(
+  return fit_nested_groups<kPhysicsTermCount>(
       rows, [](const PhysicsObservation& row) { return row.terms; },
       [](const PhysicsObservation& row) { return row.time_s; }, {{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}});
 }
 
 EnergyCoefficients fit_energy_coefficients(std::span<const PhysicsObservation> rows, double limit_w) {
-  return fit_nested_groups<kTermCount + 1>(
+  return fit_nested_groups<kPhysicsTermCount + 1>(
       rows, [limit_w](const PhysicsObservation& row) { return energy_terms(row, limit_w); },
       [](const PhysicsObservation& row) { return row.energy_j; }, {{0, 0.5, 0.3, 0.5, 0, 0, 0, 0, 0, 0.5, 0.2}});
 }
 
-const TermValues<kTermCount>* time_coefficients(const TimeCoefficients& fitted,
-                                                const std::array<std::string, kCoefficientGroupLevels>& groups) {
+const TermValues<kPhysicsTermCount>* time_coefficients(const TimeCoefficients& fitted,
+                                                       const std::array<std::string, kCoefficientGroupLevels>& groups) {
   return narrowest_group_coefficients(fitted, groups);
 }
 
 bool is_measured(const TimeCoefficients& fitted, Kind kind) { return fitted.find(name_of(kind)) != fitted.end(); }
 
 double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation& row) {
-  const TermValues<kTermCount>* found = narrowest_group_coefficients(fitted, row.groups);
+  const TermValues<kPhysicsTermCount>* found = narrowest_group_coefficients(fitted, row.groups);
   double time_s = 0;
-  for (std::size_t index = 0; index < kTermCount; ++index)
+  for (std::size_t index = 0; index < kPhysicsTermCount; ++index)
     time_s += row.terms[index] * (found != nullptr ? (*found)[index] : 1);
   return std::max(time_s, roofline_time_s(row.terms));
 }
@@ -360,10 +361,10 @@ double roofline_time_s(const TimeTerms& terms) {
 }
 
 double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& sheet) {
-  const TermValues<kTermCount + 1>* found = narrowest_group_coefficients(fitted, row.groups);
-  const TermValues<kTermCount + 1> terms = energy_terms(row, sheet.power_limit_w);
+  const TermValues<kPhysicsTermCount + 1>* found = narrowest_group_coefficients(fitted, row.groups);
+  const TermValues<kPhysicsTermCount + 1> terms = energy_terms(row, sheet.power_limit_w);
   double energy_j = 0;
-  for (std::size_t index = 0; index <= kTermCount; ++index)
+  for (std::size_t index = 0; index <= kPhysicsTermCount; ++index)
     energy_j += terms[index] * (found != nullptr ? (*found)[index] : 0.5);
   return std::clamp(energy_j / row.time_s, sheet.idle_w, kMaxBurstPowerFactor * sheet.power_limit_w);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Physical time and energy of an operation: a non-negative sum of terms (enum PhysicsTerm), each a time at the datasheet's
-// rates with a fitted coefficient. Non-negative least squares fits them to relative errors. Pure.
+// Physical time and energy of an operation: a non-negative sum of terms (enum PhysicsTerm), each a time at the
+// datasheet's rates with a fitted coefficient. Non-negative least squares fits them to relative errors. Pure.
 //
 // Coefficients are fitted for nested groups of operations, from all kinds down to kind, form, type and alignment. Each
 // group has the wider group's coefficients as its prior: a group with few measurements resembles its kind, and an
@@ -36,21 +36,21 @@ enum class PhysicsTerm : std::uint8_t {
   step_latency,     // steps of a recurrent layer, each waiting for the one before
   tensor_launches,  // kernels that an optimizer launches for its tensors
 };
-inline constexpr std::size_t kTermCount = 10;
+inline constexpr std::size_t kPhysicsTermCount = 10;
 std::string_view name_of(PhysicsTerm term);
 
-// A number for each term. Energies have one more, for the duration itself (index kTermCount).
+// A number for each term. Energies have one more, for the duration itself (index kPhysicsTermCount).
 template <std::size_t N>
 struct TermValues : std::array<double, N> {
   using std::array<double, N>::operator[];
   double& operator[](PhysicsTerm term) { return (*this)[static_cast<std::size_t>(term)]; }
   double operator[](PhysicsTerm term) const { return (*this)[static_cast<std::size_t>(term)]; }
 };
-using TimeTerms = TermValues<kTermCount>;  // s
+using TimeTerms = TermValues<kPhysicsTermCount>;  // s
 
 // Terms at the datasheet's rates. `cold`: the inputs are not in the cache, as if another operation had run between two
 // calls.
-TimeTerms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold);
+TimeTerms time_terms(const Operation& operation, const OperationWork& work, const Datasheet& sheet, bool cold);
 
 // Fraction of `bytes` that the last-level cache still contains when the same operation runs again immediately.
 double cache_hit_fraction(double bytes, const Datasheet& sheet);
@@ -64,13 +64,13 @@ double padded_flops(const MatrixProduct& product, const Datasheet& sheet);
 int alignment_class(const Operation& operation);
 
 inline constexpr std::size_t kCoefficientGroupLevels = 4;
-std::array<std::string, kCoefficientGroupLevels> coefficient_groups(const Operation& operation);
+std::array<std::string, kCoefficientGroupLevels> coefficient_group_names(const Operation& operation);
 
 // Group name to coefficients. The name "" is the group of all kinds.
 template <std::size_t N>
 using Coefficients = std::map<std::string, TermValues<N>, std::less<>>;
-using TimeCoefficients = Coefficients<kTermCount>;
-using EnergyCoefficients = Coefficients<kTermCount + 1>;
+using TimeCoefficients = Coefficients<kPhysicsTermCount>;
+using EnergyCoefficients = Coefficients<kPhysicsTermCount + 1>;
 
 struct PhysicsObservation {
   std::array<std::string, kCoefficientGroupLevels> groups;
@@ -86,8 +86,8 @@ double roofline_time_s(const TimeTerms& terms);
 
 // Coefficients of the narrowest fitted group. For an unmeasured kind its prior (recurrent layers) or those of all
 // kinds. Null if nothing was fitted.
-const TermValues<kTermCount>* time_coefficients(const TimeCoefficients& fitted,
-                                                const std::array<std::string, kCoefficientGroupLevels>& groups);
+const TermValues<kPhysicsTermCount>* time_coefficients(const TimeCoefficients& fitted,
+                                                       const std::array<std::string, kCoefficientGroupLevels>& groups);
 
 // Whether any operation of the kind was fitted.
 bool is_measured(const TimeCoefficients& fitted, Kind kind);

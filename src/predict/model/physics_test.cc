@@ -38,7 +38,7 @@ Operation convolution(std::int64_t groups, Dtype dtype) {
 }
 
 PhysicsObservation row_of(const Operation& operation, const Datasheet& sheet) {
-  return {coefficient_groups(operation), time_terms(operation, compute_work(operation), sheet, false), 0, 0};
+  return {coefficient_group_names(operation), time_terms(operation, compute_work(operation), sheet, false), 0, 0};
 }
 
 TEST(Physics, FindsTheCoefficientsThatMadeTheTimes) {
@@ -80,9 +80,9 @@ TEST(Physics, MisalignedWidthsFormSeparateGroups) {
 TEST(Physics, GroupedConvolutionsShareDataAcrossTypes) {
   const Operation fp32 = convolution(4, Dtype::fp32);
   const Operation tf32 = convolution(4, Dtype::tf32);
-  EXPECT_NE(coefficient_groups(fp32)[0], coefficient_groups(tf32)[0]);
-  EXPECT_EQ(coefficient_groups(fp32)[1], coefficient_groups(tf32)[1]);
-  EXPECT_NE(coefficient_groups(fp32)[1], coefficient_groups(convolution(1, Dtype::fp32))[1]);
+  EXPECT_NE(coefficient_group_names(fp32)[0], coefficient_group_names(tf32)[0]);
+  EXPECT_EQ(coefficient_group_names(fp32)[1], coefficient_group_names(tf32)[1]);
+  EXPECT_NE(coefficient_group_names(fp32)[1], coefficient_group_names(convolution(1, Dtype::fp32))[1]);
   const Datasheet sheet = *find_datasheet("h200");
   EXPECT_GT(row_of(convolution(1, Dtype::fp32), sheet).terms[PhysicsTerm::arithmetic],
             5 * row_of(convolution(1, Dtype::tf32), sheet).terms[PhysicsTerm::arithmetic]);
@@ -102,8 +102,8 @@ TEST(Physics, SequentialGroupsAreComputeBound) {
   model.sheet = *find_datasheet("h200");
   model.times[""][PhysicsTerm::elements] = 1;
   model.times[""][PhysicsTerm::serial_groups] = 1;
-  EXPECT_EQ(explain_operation(model, convolution(4, Dtype::fp32), {}).bound, Bound::compute);
-  EXPECT_EQ(explain_operation(model, relu(1 << 20), {}).bound, Bound::memory);
+  EXPECT_EQ(explain_operation(model, convolution(4, Dtype::fp32), {}).bound, LimitingResource::compute);
+  EXPECT_EQ(explain_operation(model, relu(1 << 20), {}).bound, LimitingResource::memory);
 }
 
 TEST(Physics, TensorCoresDoNotSpeedUpDepthwiseConvolutions) {

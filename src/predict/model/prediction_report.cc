@@ -154,7 +154,7 @@ Error fixed_precision_error(Precision precision) {
       "list its operations again: joulemap.list_operations(model, inputs, dtype=\"tf32\"), or autocast=torch.bfloat16"};
 }
 
-MachineCorrection machine_correction(const DeviceProfile& profile, const PredictionRequest& request) {
+MachineCorrection make_machine_correction(const DeviceProfile& profile, const PredictionRequest& request) {
   MachineCorrection machine{.host_factor = request.host_factor};
   if (request.idle_w) machine.idle_offset_w = *request.idle_w - profile.operation_model.sheet.idle_w;
   machine.idle_offset_w = std::max(machine.idle_offset_w, -profile.network_model.idle_w);
@@ -196,7 +196,7 @@ Result<PredictionReport> report_prediction(const DeviceProfile& profile, Graph g
   const PredictOptions options{.training = request.training.value_or(is_traced_training(graph)),
                                .optimizer = request.optimizer,
                                .mode = request.mode,
-                               .machine = machine_correction(profile, request)};
+                               .machine = make_machine_correction(profile, request)};
   PredictionReport report;
   report.model = graph.name;
   report.format = graph.format;

@@ -32,7 +32,7 @@ struct PredictionRequest {
   std::optional<std::int64_t> batch;  // batch to report; empty: that of the graph, if it has one
   std::int64_t steps = 0;             // number of training steps for LifetimeEnergy
   std::int64_t inferences = 0;        // number of forward passes of the same batch for LifetimeEnergy
-  Tariff tariff;
+  EnergyTariff tariff;
   std::optional<std::string> explained_layer;  // layer to explain; empty text: the layer with the most energy
 };
 
@@ -60,7 +60,7 @@ struct PredictionReport {
   ExecutionMode mode = ExecutionMode::eager;
   std::string optimizer;  // empty for inference
   Prediction prediction;
-  Tariff tariff;
+  EnergyTariff tariff;
   std::optional<LifetimeEnergy> lifetime;
   std::string explained_layer;  // name of the explained layer
   std::vector<OperationExplanation> explanation;

@@ -42,7 +42,7 @@ LayerPrediction& find_or_add_layer(PredictionSums& parts, const Operation& opera
 double operation_energy_in_network_j(const NetworkModel& model, const Operation& operation,
                                      const OperationEstimate& guess) {
   const double above_idle_j = std::max(0.0, guess.energy_j - model.idle_w * guess.time_s);
-  return model.energy_scales[energy_group_of(operation)] * above_idle_j +
+  return model.energy_scales[energy_group_index(operation)] * above_idle_j +
          model.idle_w * model.gpu_time_scale * guess.time_s;
 }
 
@@ -50,7 +50,7 @@ void add_operation_estimate(PredictionSums& parts, const DeviceProfile& profile,
   const OperationEstimate guess = estimate(profile.operation_model, operation, {false, true});
   add_operation(parts.sums, profile.network_model, operation, guess);
   const auto count = static_cast<double>(operation.count);
-  const Work work = compute_work(operation);
+  const OperationWork work = compute_work(operation);
   const double energy_j = count * operation_energy_in_network_j(profile.network_model, operation, guess);
   LayerPrediction& layer = find_or_add_layer(parts, operation);
   double& most_j = parts.costliest_operation_j[layer.name];
@@ -74,14 +74,14 @@ void add_operation_estimate(PredictionSums& parts, const DeviceProfile& profile,
 
 void set_prediction_intervals(Prediction& prediction, const DeviceProfile& profile, const PredictionSums& parts) {
   const double waiting = prediction.time_s > 0 ? std::max(0.0, 1 - prediction.gpu_s / prediction.time_s) : 0;
-  const double width = interval_width(profile.network_model, prediction.training, waiting);
+  const double width = interval_log_half_width(profile.network_model, prediction.training, waiting);
   prediction.low_j =
       std::max(0.0, prediction.energy_j * std::exp(-width) - parts.unmeasured_j * (1 - 1 / kUnmeasuredKindErrorFactor));
   prediction.high_j = prediction.energy_j * std::exp(width) + parts.unmeasured_j * (kUnmeasuredKindErrorFactor - 1);
   if (is_lower_bound(prediction)) prediction.high_j.reset();
   for (LayerPrediction& layer : prediction.layers) {
     // Trust below 1: the layer is beyond the measured range, and the interval widens.
-    const double measured = profile.network_model.layer_interval_width * (2 - layer.min_trust_factor);
+    const double measured = profile.network_model.layer_log_half_width * (2 - layer.min_trust_factor);
     const double own = layer.min_trust_factor > 0 ? measured : std::max(measured, std::log(kUnmeasuredKindErrorFactor));
     layer.low_j = layer.energy_j * std::exp(-own);
     layer.high_j = layer.energy_j * std::exp(own);
@@ -95,7 +95,7 @@ const std::string& layer_name_of(const Operation& operation) {
   return operation.layer.empty() ? operation.source : operation.layer;
 }
 
-std::vector<Operation> executed_operations(const Graph& graph, const PredictOptions& options) {
+std::vector<Operation> list_executed_operations(const Graph& graph, const PredictOptions& options) {
   std::vector<Operation> operations =
       options.training ? make_training_step(graph, options.optimizer) : graph.operations;
   if (!options.training) {
@@ -109,7 +109,7 @@ Prediction predict(const DeviceProfile& profile, const Graph& graph, const Predi
   PredictionSums parts;
   parts.sums.training = options.training;
   parts.sums.python_call_count = static_cast<double>(graph.python_call_count);
-  for (const Operation& operation : executed_operations(graph, options))
+  for (const Operation& operation : list_executed_operations(graph, options))
     add_operation_estimate(parts, profile, operation);
   const NetworkEstimate whole = estimate_network(profile.network_model, parts.sums, options.machine);
   Prediction prediction;

@@ -72,7 +72,7 @@ Prediction predict(const DeviceProfile& profile, const Graph& graph, const Predi
 
 // The operations that run: for training the whole step, for inference the graph without dropout and input copies; fused
 // if compiled.
-std::vector<Operation> executed_operations(const Graph& graph, const PredictOptions& options);
+std::vector<Operation> list_executed_operations(const Graph& graph, const PredictOptions& options);
 // Name of the layer that the operation belongs to; its source if it has no layer.
 const std::string& layer_name_of(const Operation& operation);
 

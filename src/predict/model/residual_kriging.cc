@@ -51,16 +51,16 @@ CorrelationLengths correlation_lengths(Kind kind) {
 class Fnv1aHash {  // FNV-1a
  public:
   void add(std::string_view text) {
-    for (const char letter : text) add_byte(static_cast<unsigned char>(letter));
-    add_byte(0xff);
+    for (const char letter : text) hash_byte(static_cast<unsigned char>(letter));
+    hash_byte(0xff);
   }
   void add(std::int64_t number) {
-    for (int shift = 0; shift < 64; shift += 8) add_byte(static_cast<unsigned char>(number >> shift));
+    for (int shift = 0; shift < 64; shift += 8) hash_byte(static_cast<unsigned char>(number >> shift));
   }
   std::uint64_t value() const { return value_; }
 
  private:
-  void add_byte(unsigned char byte) { value_ = (value_ ^ byte) * 1099511628211ULL; }
+  void hash_byte(unsigned char byte) { value_ = (value_ ^ byte) * 1099511628211ULL; }
   std::uint64_t value_ = 14695981039346656037ULL;
 };
 
@@ -79,13 +79,13 @@ std::uint64_t kriging_group_id(const Operation& operation, bool cold) {
   hash.add(name_of(operation.dtype));
   hash.add(name_of(operation.pass));
   hash.add(cold ? 1 : 0);
-  const Parameters& p = operation.parameters;
+  const OperationParameters& p = operation.parameters;
   for (const auto& [name, value] : p.entries()) {
     if (is_size_parameter(name) || (value == 0 && name != "foreach")) continue;  // lists may omit zeros
     hash.add(name);
     hash.add(value);
   }
-  hash.add(static_cast<std::int64_t>(convolution_grouping(operation)));
+  hash.add(static_cast<std::int64_t>(classify_convolution_grouping(operation)));
   return hash.value();
 }
 
@@ -109,7 +109,7 @@ std::int32_t size_alignment_class(double size) {
 
 // Coordinates of an operation for kriging: the amount of work, then its dimensions, and the alignment of one size.
 ResidualSample make_kriging_coordinates(const Operation& operation) {
-  const Parameters& p = operation.parameters;
+  const OperationParameters& p = operation.parameters;
   const auto of = [&p](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
   const auto sizes = [](double first, double second, double third, double fourth, double aligned) {
     ResidualSample sample;
@@ -121,7 +121,7 @@ ResidualSample make_kriging_coordinates(const Operation& operation) {
   const double pixels = of("height") * of("width");
   switch (operation.kind) {
     case Kind::convolution:
-      if (const double groups = of("groups"); convolution_grouping(operation) == ConvolutionGrouping::groups)
+      if (const double groups = of("groups"); classify_convolution_grouping(operation) == ConvolutionGrouping::groups)
         return sizes(of("batch") * pixels, groups, of("channels") / groups, of("out") / groups, pixels);
       return sizes(of("batch") * pixels, of("batch"), of("channels"), of("out"), pixels);
     case Kind::dense:

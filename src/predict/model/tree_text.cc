@@ -24,9 +24,9 @@ void write_node(const RegressionTrees& trees, std::int32_t at, std::string& text
   write_node(trees, node.right, text);
 }
 
-class TreeTextReader {
+class RegressionTreeReader {
  public:
-  TreeTextReader(std::string_view text, std::size_t features) : text_(text), feature_count_(features) {}
+  RegressionTreeReader(std::string_view text, std::size_t features) : text_(text), feature_count_(features) {}
 
   bool at_end() {
     while (!text_.empty() && text_.front() == ' ') text_.remove_prefix(1);
@@ -72,7 +72,7 @@ std::string trees_text(const RegressionTrees& trees) {
 
 Result<RegressionTrees> read_trees(std::string_view text, std::size_t features) {
   RegressionTrees trees;
-  TreeTextReader reader(text, features);
+  RegressionTreeReader reader(text, features);
   while (!reader.at_end()) {
     std::int32_t root = 0;
     if (!reader.read_node(trees, 0, root))

@@ -96,7 +96,7 @@ DocumentValue boamps_task(const ReportResult& result, const std::vector<Disclose
 
 DocumentValue boamps_hardware_components(const ReportResult& result) {
   JsonArray components;
-  for (const DisclosedHardware& hardware : disclosed_hardware(result)) {
+  for (const DisclosedHardware& hardware : collect_disclosed_hardware(result)) {
     JsonTable component;
     add_json_text_member(component, "componentName", hardware.name);
     add_json_text_member(component, "componentType", hardware.kind);
@@ -198,7 +198,7 @@ std::vector<std::string> missing_boamps_members(const DocumentValue& report) {
 
 Result<Disclosure> boamps_disclosure(const ReportResult& result, const DisclosureOptions& options,
                                      std::string_view version) {
-  const Result<std::vector<DisclosedEnergy>> energies = disclosed_energies(result, options.account);
+  const Result<std::vector<DisclosedEnergy>> energies = collect_disclosed_energies(result, options.account);
   if (!energies) return energies.error();
   JsonTable report;
   if (!options.base_json.empty()) {

@@ -22,8 +22,8 @@ void write_property(formats::JsonWriter& json, std::string_view name, const std:
   json.begin_object().member("name", name).member("value", value).end_object();
 }
 
-void write_consumption(formats::JsonWriter& json, const ReportResult& result, const DisclosedEnergy& energy,
-                       const DisclosureOptions& options) {
+void write_energy_consumption(formats::JsonWriter& json, const ReportResult& result, const DisclosedEnergy& energy,
+                              const DisclosureOptions& options) {
   json.begin_object().member("activity", options.lifecycle_stage).key("energyProviders").begin_array().end_array();
   write_quantity_with_unit(json, "activityEnergyCost", energy.facility_kwh, "kWh");
   if (energy.emissions_gco2)
@@ -48,7 +48,7 @@ Result<Disclosure> cyclonedx_disclosure(const ReportResult& result, const Disclo
                                         std::string_view version) {
   if (options.model_name.empty()) return missing_option_error("cyclonedx", "--model-name");
   if (options.lifecycle_stage.empty()) return missing_option_error("cyclonedx", "--stage");
-  const Result<std::vector<DisclosedEnergy>> energies = disclosed_energies(result, options.account);
+  const Result<std::vector<DisclosedEnergy>> energies = collect_disclosed_energies(result, options.account);
   if (!energies) return energies.error();
   formats::JsonWriter json;
   json.begin_object()
@@ -84,7 +84,7 @@ Result<Disclosure> cyclonedx_disclosure(const ReportResult& result, const Disclo
       .begin_object()
       .key("energyConsumptions")
       .begin_array();
-  for (const DisclosedEnergy& energy : *energies) write_consumption(json, result, energy, options);
+  for (const DisclosedEnergy& energy : *energies) write_energy_consumption(json, result, energy, options);
   json.end_array().end_object().end_object().end_object().end_object().end_array().end_object();
   return Disclosure{std::move(json).text() + "\n", {}};
 }

@@ -58,8 +58,8 @@ void add_cpus(const ReportResult& result, std::vector<DisclosedHardware>& list) 
 
 }  // namespace
 
-Result<std::vector<DisclosedEnergy>> disclosed_energies(const ReportResult& result,
-                                                        const std::optional<CarbonAccount>& account) {
+Result<std::vector<DisclosedEnergy>> collect_disclosed_energies(const ReportResult& result,
+                                                                const std::optional<CarbonAccount>& account) {
   std::vector<DisclosedEnergy> list;
   for (const Provenance provenance : {Provenance::measured, Provenance::estimated}) {
     const std::optional<EnergyWithProvenance> energy = energy_without_probing(result, provenance);
@@ -89,7 +89,7 @@ std::string energy_statement(const ReportResult& result, const DisclosedEnergy& 
   if (energy.half_width_kwh)
     text += fmt::format(" +- {} ({:.0f} % interval)", format_number(*energy.half_width_kwh, 2), 100 * result.interval);
   text += fmt::format(", {}", fmt::join(energy.domain_names, ", "));
-  if (const std::vector<std::string> missing = domains_not_included(result); !missing.empty())
+  if (const std::vector<std::string> missing = list_domains_not_included(result); !missing.empty())
     text += fmt::format("; not included: {}", fmt::join(missing, ", "));
   if (result.is_clipped) text += fmt::format("; {}", partial_run_text(result));
   if (result.probe) text += "; probing of modules is not included";
@@ -102,7 +102,7 @@ std::string find_environment_fact(const ReportResult& result, std::string_view n
   return found == result.environment.end() ? std::string() : found->value;
 }
 
-std::vector<DisclosedHardware> disclosed_hardware(const ReportResult& result) {
+std::vector<DisclosedHardware> collect_disclosed_hardware(const ReportResult& result) {
   std::map<std::string, int> models;
   for (const DomainEnergy& domain : result.domains) {
     if (!domain.is_counted || (domain.device_model.empty() && domain.sensor != "nvml")) continue;

@@ -26,8 +26,8 @@ struct DisclosedEnergy {
 };
 
 // One entry for each provenance, measured first. Fails if both are unknown.
-Result<std::vector<DisclosedEnergy>> disclosed_energies(const ReportResult& result,
-                                                        const std::optional<CarbonAccount>& account);
+Result<std::vector<DisclosedEnergy>> collect_disclosed_energies(const ReportResult& result,
+                                                                const std::optional<CarbonAccount>& account);
 
 // "measured: 0.00196 kWh +- 6.7e-07 (90 % interval), gpu0 by nvml; not included: dram-0; only 5.00 s of the run"
 std::string energy_statement(const ReportResult& result, const DisclosedEnergy& energy);
@@ -40,7 +40,7 @@ struct DisclosedHardware {
   std::string kind;          // "gpu", "cpu"
   std::optional<int> count;  // none: unknown
 };
-std::vector<DisclosedHardware> disclosed_hardware(const ReportResult& result);
+std::vector<DisclosedHardware> collect_disclosed_hardware(const ReportResult& result);
 
 // "2026-11-18T15:00:00Z"
 std::string utc_time_text(std::int64_t unix_s);

@@ -95,7 +95,7 @@ TEST(Disclosure, TimeAndEnergyAreWithoutProbing) {
 TEST(Disclosure, CpusOfAllHostsAreCounted) {
   ReportResult result = example_training();
   result.environment = {{"cpu", "Example CPU"}};
-  const auto count = [&] { return disclosed_hardware(result).back().count; };
+  const auto count = [&] { return collect_disclosed_hardware(result).back().count; };
   EXPECT_EQ(count(), 1);
   result.domains[1].name = "node1/package-0";
   for (const char* name : {"node1/package-1-die-0", "node1/package-1-die-1", "node2/package-0", "node2/dram-0"}) {

@@ -30,7 +30,7 @@ std::string eu_ai_act_statement(const ReportResult& result, const std::vector<Di
 
 Result<Disclosure> eu_ai_act_disclosure(const ReportResult& result, const DisclosureOptions& options,
                                         std::string_view version) {
-  const Result<std::vector<DisclosedEnergy>> energies = disclosed_energies(result, options.account);
+  const Result<std::vector<DisclosedEnergy>> energies = collect_disclosed_energies(result, options.account);
   if (!energies) return energies.error();
   formats::JsonWriter json;
   json.begin_object()
@@ -61,7 +61,7 @@ Result<Disclosure> eu_ai_act_disclosure(const ReportResult& result, const Disclo
     json.end_array().end_object();
   }
   json.end_array().key("not_included").begin_array();
-  for (const std::string& domain : domains_not_included(result)) json.value(domain);
+  for (const std::string& domain : list_domains_not_included(result)) json.value(domain);
   json.end_array().member("statement", eu_ai_act_statement(result, *energies, options, version)).end_object();
   return Disclosure{std::move(json).text() + "\n", {}};
 }

@@ -23,7 +23,7 @@ std::optional<double> functional_unit_count(const RunRates& rates, std::string_v
 
 Result<Disclosure> sci_disclosure(const ReportResult& result, const DisclosureOptions& options,
                                   std::string_view version) {
-  const Result<std::vector<DisclosedEnergy>> energies = disclosed_energies(result, options.account);
+  const Result<std::vector<DisclosedEnergy>> energies = collect_disclosed_energies(result, options.account);
   if (!energies) return energies.error();
   if (!options.account || !options.account->assumptions.carbon_intensity)
     return missing_option_error("sci", "a carbon intensity: --region, --gco2-per-kwh or --carbon-data");

@@ -18,7 +18,7 @@ using formats::JsonWriter;
 constexpr std::string_view kCreationInfoId = "_:creationinfo";
 
 // Without an exponent, as xsd:decimal requires, and with ten significant digits of the smallest energies.
-std::string decimal_text(double value) {
+std::string xsd_decimal_text(double value) {
   std::string text = fmt::format("{:.15f}", value);
   text.erase(text.find_last_not_of('0') + 1);
   return text.ends_with('.') ? text + "0" : text;
@@ -29,7 +29,7 @@ std::string_view spdx_energy_property(std::string_view stage) {
   return stage == "fine-tuning" ? "ai_finetuningEnergyConsumption" : "ai_trainingEnergyConsumption";
 }
 
-JsonWriter& begin_element(JsonWriter& json, std::string_view type, const std::string& id, std::string_view name) {
+JsonWriter& begin_spdx_element(JsonWriter& json, std::string_view type, const std::string& id, std::string_view name) {
   return json.begin_object()
       .member("type", type)
       .member("spdxId", id)
@@ -43,7 +43,7 @@ Result<Disclosure> spdx3_disclosure(const ReportResult& result, const Disclosure
                                     std::string_view version) {
   if (options.model_name.empty()) return missing_option_error("spdx3", "--model-name");
   if (options.lifecycle_stage.empty()) return missing_option_error("spdx3", "--stage");
-  const Result<std::vector<DisclosedEnergy>> energies = disclosed_energies(result, options.account);
+  const Result<std::vector<DisclosedEnergy>> energies = collect_disclosed_energies(result, options.account);
   if (!energies) return energies.error();
   std::string comment;
   for (const DisclosedEnergy& energy : *energies)
@@ -66,8 +66,8 @@ Result<Disclosure> spdx3_disclosure(const ReportResult& result, const Disclosure
       .value(space + "agent")
       .end_array()
       .end_object();
-  begin_element(json, "SoftwareAgent", space + "agent", fmt::format("Joulemap {}", version)).end_object();
-  begin_element(json, "ai_AIPackage", space + "model", options.model_name)
+  begin_spdx_element(json, "SoftwareAgent", space + "agent", fmt::format("Joulemap {}", version)).end_object();
+  begin_spdx_element(json, "ai_AIPackage", space + "model", options.model_name)
       .member("comment", fmt::format("Energy by Joulemap {}: {}", version, comment))
       .member("software_primaryPurpose", "model")
       .key("ai_energyConsumption")
@@ -78,12 +78,12 @@ Result<Disclosure> spdx3_disclosure(const ReportResult& result, const Disclosure
   for (const DisclosedEnergy& energy : *energies) {
     json.begin_object()
         .member("type", "ai_EnergyConsumptionDescription")
-        .member("ai_energyQuantity", decimal_text(energy.energy_kwh))
+        .member("ai_energyQuantity", xsd_decimal_text(energy.energy_kwh))
         .member("ai_energyUnit", "kilowattHour")
         .end_object();
   }
   json.end_array().end_object().end_object();
-  begin_element(json, "SpdxDocument", space + "document", "Energy of " + options.model_name)
+  begin_spdx_element(json, "SpdxDocument", space + "document", "Energy of " + options.model_name)
       .key("rootElement")
       .begin_array()
       .value(space + "model")

@@ -24,7 +24,7 @@ class CsvLine {
   CsvLine& add(const std::optional<T>& maybe) {
     return maybe ? add(*maybe) : append_escaped_cell("");
   }
-  std::string end_line() && { return std::move(line_) + "\r\n"; }
+  std::string take_line() && { return std::move(line_) + "\r\n"; }
 
  private:
   CsvLine& append_escaped_cell(std::string_view cell) {
@@ -44,7 +44,7 @@ std::string steps_or_epochs_csv(const std::vector<StepOrEpochView>& stages) {
     line.add(stage.number).add(stage.begin_s).add(stage.end_s).add(stage.time_s).add(stage.energy_j);
     const bool has_power = stage.energy_j && stage.time_s > 0;
     line.add(has_power ? std::optional(*stage.energy_j / stage.time_s) : std::nullopt);
-    out += std::move(line.add(stage.loss).add(stage.joules_per_loss)).end_line();
+    out += std::move(line.add(stage.loss).add(stage.joules_per_loss)).take_line();
   }
   return out;
 }
@@ -58,7 +58,7 @@ std::string layer_steps_csv(const std::vector<LayerDistribution>& layers) {
       CsvLine line;
       line.add(layer.device).add(scope_path_text(layer.path)).add(layer.per);
       line.add(point.step ? std::optional(fmt::format("{}", *point.step)) : std::nullopt);
-      out += std::move(line.add(point.time_s).add(point.energy_j)).end_line();
+      out += std::move(line.add(point.time_s).add(point.energy_j)).take_line();
     }
   }
   return out;
@@ -71,7 +71,7 @@ std::string domains_csv(const std::vector<DomainEnergy>& domains) {
     line.add(domain.name).add(domain.joules).add(domain.uncertainty_j).add(domain.mean_w);
     line.add(domain.provenance ? to_string(*domain.provenance) : std::string_view());
     line.add(domain.is_counted ? "true" : "false").add(domain.part_of).add(domain.sensor).add(domain.reason);
-    out += std::move(line).end_line();
+    out += std::move(line).take_line();
   }
   return out;
 }
@@ -80,13 +80,13 @@ std::string power_series_csv(const ReportResult& run) {
   CsvLine head;
   head.add("time_s");
   for (const PowerSeries& series : run.power) head.add(series.domain + "_w");
-  std::string out = std::move(head).end_line();
+  std::string out = std::move(head).take_line();
   const std::size_t slices = run.power.empty() ? 0 : run.power.front().watts.size();
   for (std::size_t i = 0; i < slices; ++i) {
     CsvLine line;
     line.add((static_cast<double>(i) + 0.5) * run.slice_s);
     for (const PowerSeries& series : run.power) line.add(i < series.watts.size() ? series.watts[i] : std::nullopt);
-    out += std::move(line).end_line();
+    out += std::move(line).take_line();
   }
   return out;
 }
@@ -105,7 +105,7 @@ std::string level_rows_csv(const LevelView& level) {
     for (const EnergyCauseClass each : kCauseClasses)
       line.add(row.cause ? std::optional(row.cause->times_s[each]) : std::nullopt);
     line.add(row.waiting_s).add(row.waiting_j).add(row.waiting_low_j).add(row.waiting_high_j);
-    out += std::move(line).end_line();
+    out += std::move(line).take_line();
   }
   const auto add_nobodys = [&](std::string_view name, const std::optional<double>& energy_j) {
     if (energy_j) out += fmt::format(",{0},{0},,,{1},,,,,,,,,,,,,,,,\r\n", name, *energy_j);
@@ -133,7 +133,7 @@ std::string serving_requests_csv(const ServingResult& serving) {
         .add(known(request.shares.saved_without_request_j))
         .add(known(request.prefill_j));
     line.add(known(request.decode_j)).add(known(request.fixed_j)).add(known(request.context_j));
-    out += std::move(line.add(known(request.wasted_j))).end_line();
+    out += std::move(line.add(known(request.wasted_j))).take_line();
   }
   return out;
 }

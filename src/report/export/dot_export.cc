@@ -30,7 +30,7 @@ struct CallGraphNode {
   AmountByCause own_energy_by_cause_j = {};
   bool is_cause_from_name = false;  // a cause was inferred only from a name
 
-  bool has_cause() const { return own_energy_by_cause_j.sum() > 0; }
+  bool has_energy_by_cause() const { return own_energy_by_cause_j.sum() > 0; }
 };
 
 struct CallGraph {
@@ -86,7 +86,7 @@ std::string node_label(const std::string& name, const CallGraphNode& node, doubl
     label += fmt::format("\\nself {}, {}, {} calls", amount_text(node.own_energy_j, "J"),
                          amount_text(node.own_time_s, "s"), node.call_count);
   }
-  if (node.has_cause()) {
+  if (node.has_energy_by_cause()) {
     label += fmt::format("\\n{}{}", to_string(node.own_energy_by_cause_j.largest_class()),
                          node.is_cause_from_name ? " (by name)" : "");
   }
@@ -123,9 +123,11 @@ Result<std::string> graphviz_dot_text(const RunView& view, const ExportOptions& 
     }
     // Opacity of the node, from 40 / 255 for a small share to 220 / 255 for all of the energy.
     const int alpha = static_cast<int>(40 + 180 * std::min(1.0, node.inclusive_energy_j / graph.total_j));
-    nodes += fmt::format(
-        "  {} [label={}, fillcolor=\"{}{:02x}\"];\n", quote_dot_string(name), node_label(name, node, graph.total_j),
-        node.has_cause() ? cause_class_colour(node.own_energy_by_cause_j.largest_class()) : kUnattributedColour, alpha);
+    nodes += fmt::format("  {} [label={}, fillcolor=\"{}{:02x}\"];\n", quote_dot_string(name),
+                         node_label(name, node, graph.total_j),
+                         node.has_energy_by_cause() ? cause_class_colour(node.own_energy_by_cause_j.largest_class())
+                                                    : kUnattributedColour,
+                         alpha);
   }
   std::string edges;
   for (const auto& [ends, energy_j] : graph.edge_energies_j) {

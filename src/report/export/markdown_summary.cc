@@ -36,7 +36,7 @@ std::string join_with_commas(const std::vector<std::string>& parts) {
   return out;
 }
 
-std::string run_rate_lines(const RunRates& rates) {
+std::string run_rates_markdown(const RunRates& rates) {
   std::string out;
   const auto add = [&](std::string_view name, const std::optional<double>& value, std::string_view unit) {
     if (value) out += fmt::format("| {} | {} {} |\n", name, format_number(*value), unit);
@@ -51,7 +51,7 @@ std::string run_rate_lines(const RunRates& rates) {
   return out.empty() ? out : "| metric | value |\n|---|---|\n" + out + "\n";
 }
 
-std::string domain_table_lines(const std::vector<DomainEnergy>& domains) {
+std::string domain_table_markdown(const std::vector<DomainEnergy>& domains) {
   std::string out = "| domain | J | ± | W | provenance |\n|---|---|---|---|---|\n";
   for (const DomainEnergy& domain : domains) {
     out += fmt::format("| {} | {} | {} | {} | {} |\n", escape_markdown_cell(domain.name),
@@ -80,7 +80,7 @@ std::string layer_table_lines(const RunView& view) {
   return out + "\n";
 }
 
-std::string diagnostic_list(const Diagnostics& diagnostics) {
+std::string diagnostic_list_markdown(const Diagnostics& diagnostics) {
   std::string out;
   for (const Diagnostic& note : diagnostics.list()) out += fmt::format("- {}\n", escape_markdown_cell(note.message));
   return out.empty() ? out : "Notes:\n\n" + out;
@@ -93,8 +93,8 @@ std::string markdown_summary(const RunView& view) {
   std::string out =
       fmt::format("**Energy of {}**\n\n", command.empty() ? "a recording" : escape_markdown_cell(command));
   if (!view.run.complete) out += "The recording is incomplete; the report covers what was written.\n\n";
-  return out + run_rate_lines(view.rates) + domain_table_lines(view.run.domains) + layer_table_lines(view) +
-         diagnostic_list(view.run.diagnostics);
+  return out + run_rates_markdown(view.rates) + domain_table_markdown(view.run.domains) + layer_table_lines(view) +
+         diagnostic_list_markdown(view.run.diagnostics);
 }
 
 }  // namespace joulemap::report

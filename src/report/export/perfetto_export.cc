@@ -40,7 +40,7 @@ constexpr std::uint32_t kAnnotationDoubleField = 5;
 constexpr int kSliceBeginEventType = 1;
 constexpr int kSliceEndEventType = 2;
 constexpr int kCounterEventType = 4;
-constexpr int kIncrementalStateCleared = 1;
+constexpr int kIncrementalStateClearedFlag = 1;
 
 struct TraceSlice {
   std::string name;
@@ -52,7 +52,7 @@ struct TraceSlice {
 class PerfettoTrace {
  public:
   PerfettoTrace(std::int64_t begin_ns, const std::string& name) : begin_ns_(begin_ns) {
-    auto packet = ProtobufWriter().add(kSequenceIdField, 1).add(kSequenceFlagsField, kIncrementalStateCleared);
+    auto packet = ProtobufWriter().add(kSequenceIdField, 1).add(kSequenceFlagsField, kIncrementalStateClearedFlag);
     packet.add(kTrackDescriptorField, ProtobufWriter().add(kTrackUuidField, kRootTrackUuid).add(kTrackNameField, name));
     trace_message_.add(kPacketField, packet);
   }

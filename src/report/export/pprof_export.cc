@@ -56,7 +56,7 @@ class PprofProfile {
                                            .add_packed(2, std::span<const std::uint64_t>(values)));
   }
 
-  ProtobufWriter& take_message() { return profile_message_; }
+  ProtobufWriter& profile_message() { return profile_message_; }
 
   std::string compressed_bytes() && {
     for (const std::string& text : string_table_) profile_message_.add(kStringTableField, text);
@@ -91,7 +91,7 @@ Result<std::string> pprof_bytes(const RunView& view, const ExportOptions& query)
   profile.add_sample_type("time", "nanoseconds");
   profile.add_sample_type("calls", "count");
   for (const EnergyStack& stack : found->stacks) profile.add_stack(stack);
-  ProtobufWriter& message = profile.take_message();
+  ProtobufWriter& message = profile.profile_message();
   if (view.run.start_unix_ns) message.add(kTimeNanosField, *view.run.start_unix_ns);
   message.add(kDurationNanosField, static_cast<std::int64_t>(std::llround(view.run.elapsed_s * 1e9)));
   message.add(kDefaultSampleTypeField, profile.intern_text("energy"));

@@ -58,8 +58,8 @@ constexpr std::uint32_t kStartParameterField = 1;
 constexpr std::uint32_t kSessionStartTimeField = 5;
 constexpr std::uint32_t kSessionEndStatusField = 1;
 constexpr std::uint32_t kSessionEndTimeField = 2;
-constexpr int kSessionSucceeded = 1;
-constexpr int kSessionFailed = 2;
+constexpr int kSessionSucceededStatus = 1;
+constexpr int kSessionFailedStatus = 2;
 constexpr int kStringHparamType = 1;
 constexpr int kBoolHparamType = 2;
 constexpr int kNumberHparamType = 3;
@@ -84,14 +84,14 @@ ProtobufWriter tensor_shape_message(std::initializer_list<std::size_t> sizes) {
 }
 
 // An empty tensor, which TensorBoard's HParams plugin requires but does not read.
-ProtobufWriter empty_tensor() {
+ProtobufWriter make_empty_tensor_message() {
   return ProtobufWriter()
       .add(tensor::kTypeField, tensor::kFloatDataType)
       .add(tensor::kShapeField, tensor_shape_message({0}));
 }
 
 // The value as a google.protobuf.Value.
-ProtobufWriter hyper_parameter_value(const HyperParameter& parameter) {
+ProtobufWriter hyper_parameter_value_message(const HyperParameter& parameter) {
   ProtobufWriter value;
   if (const auto* const number = std::get_if<double>(&parameter.value)) value.add(2, *number);
   if (const auto* const text = std::get_if<std::string>(&parameter.value)) value.add(3, to_valid_utf8(*text));
@@ -110,7 +110,7 @@ ProtobufWriter plugin_data_message(std::uint32_t field, const ProtobufWriter& me
 
 }  // namespace
 
-std::vector<HistogramBucket> histogram_buckets(std::span<const double> values, std::size_t max_buckets) {
+std::vector<HistogramBucket> make_histogram_buckets(std::span<const double> values, std::size_t max_buckets) {
   if (values.empty()) return {};
   const auto [least, most] = std::ranges::minmax(values);
   const double width = (most - least) / static_cast<double>(max_buckets);
@@ -219,24 +219,25 @@ void TensorboardEvents::add_hparams_columns(double time_s, std::span<const Hyper
     experiment.add(hparams::kMetricInfoField, ProtobufWriter().add(hparams::kInfoNameField, name));
   }
   add_plugin_value("_hparams_/experiment", 0, time_s, "hparams",
-                   plugin_data_message(hparams::kExperimentField, experiment), empty_tensor());
+                   plugin_data_message(hparams::kExperimentField, experiment), make_empty_tensor_message());
 }
 
 void TensorboardEvents::add_hparams_session(const HparamsSession& session) {
   ProtobufWriter start;
   for (const HyperParameter& parameter : session.parameters) {
     start.add(hparams::kStartParameterField,
-              ProtobufWriter().add(1, to_valid_utf8(parameter.name)).add(2, hyper_parameter_value(parameter)));
+              ProtobufWriter().add(1, to_valid_utf8(parameter.name)).add(2, hyper_parameter_value_message(parameter)));
   }
   start.add(hparams::kSessionStartTimeField, session.begin_s);
   add_plugin_value("_hparams_/session_start_info", 0, session.begin_s, "hparams",
-                   plugin_data_message(hparams::kSessionStartField, start), empty_tensor());
+                   plugin_data_message(hparams::kSessionStartField, start), make_empty_tensor_message());
   ProtobufWriter end;
   if (session.succeeded)
-    end.add(hparams::kSessionEndStatusField, *session.succeeded ? hparams::kSessionSucceeded : hparams::kSessionFailed);
+    end.add(hparams::kSessionEndStatusField,
+            *session.succeeded ? hparams::kSessionSucceededStatus : hparams::kSessionFailedStatus);
   end.add(hparams::kSessionEndTimeField, session.end_s);
   add_plugin_value("_hparams_/session_end_info", 0, session.end_s, "hparams",
-                   plugin_data_message(hparams::kSessionEndField, end), empty_tensor());
+                   plugin_data_message(hparams::kSessionEndField, end), make_empty_tensor_message());
 }
 
 }  // namespace joulemap::report

@@ -32,7 +32,7 @@ struct HistogramBucket {
 };
 
 // `max_buckets` buckets of equal width from minimum to maximum; one if all values are equal, none without values.
-std::vector<HistogramBucket> histogram_buckets(std::span<const double> values, std::size_t max_buckets = 30);
+std::vector<HistogramBucket> make_histogram_buckets(std::span<const double> values, std::size_t max_buckets = 30);
 
 struct HyperParameter {
   std::string name;

@@ -20,7 +20,7 @@ constexpr std::size_t kMinHistogramValues = 10;
 constexpr std::size_t kMaxHistogramsPerTag = 20;
 
 // A tag of TensorBoard, which groups tags by the text before the first slash: "joulemap_step/energy_j".
-std::string group_tag(std::string group, std::string_view name) {
+std::string make_group_tag(std::string group, std::string_view name) {
   std::ranges::replace(group, '/', '_');
   std::ranges::replace(group, ' ', '_');
   return to_valid_utf8("joulemap_" + group + "/" + std::string(name));
@@ -34,7 +34,7 @@ std::string layer_pass_name(const LayerDistribution& spread) {
 }
 
 std::string layer_tag(const LayerDistribution& spread) {
-  return group_tag(layer_pass_name(spread), spread.path.empty() ? "all" : std::string_view(spread.path.back()));
+  return make_group_tag(layer_pass_name(spread), spread.path.empty() ? "all" : std::string_view(spread.path.back()));
 }
 
 // A regular expression that matches the text and nothing else.
@@ -48,7 +48,7 @@ std::string escape_regex(std::string_view text) {
 }
 
 // The options of the command line as hyperparameters: "--lr 0.1 --name=x --amp" gives a number, a text and true.
-std::vector<HyperParameter> hyper_parameters_of_command(const std::vector<std::string>& command) {
+std::vector<HyperParameter> parse_command_hyper_parameters(const std::vector<std::string>& command) {
   std::vector<HyperParameter> parameters;
   for (std::size_t i = 0; i < command.size(); ++i) {
     std::string_view name = command[i];
@@ -84,8 +84,8 @@ class TensorboardExport {
   // Charts with all layers of a pass, and with all passes.
   void add_charts();
   void add_final_values();
-  void add_summary() { events_.add_text("joulemap_summary/run", 0, begin_s_, markdown_summary(view_)); }
-  void add_hparams(TensorboardFolder folder);
+  void add_run_summary() { events_.add_text("joulemap_summary/run", 0, begin_s_, markdown_summary(view_)); }
+  void add_hparams(TensorboardFolderSharing folder);
   const std::string& bytes() const { return events_.bytes(); }
 
  private:
@@ -117,12 +117,12 @@ std::int64_t TensorboardExport::training_step_at(double time_s) const {
 // Adds the scalars of each step or epoch. Of several that were merged into one entry, adds energy and time per step.
 void TensorboardExport::add_step_or_epoch_scalars(const std::vector<StepOrEpochView>& stages,
                                                   const std::string& group) {
-  const std::string energy = group_tag(group, "energy_j");
-  const std::string spent = group_tag(group, "energy_so_far_j");
-  const std::string power = group_tag(group, "power_w");
-  const std::string time = group_tag(group, "time_s");
-  const std::string loss = group_tag(group, "loss");
-  const std::string per_loss = group_tag(group, "joules_per_loss");
+  const std::string energy = make_group_tag(group, "energy_j");
+  const std::string spent = make_group_tag(group, "energy_so_far_j");
+  const std::string power = make_group_tag(group, "power_w");
+  const std::string time = make_group_tag(group, "time_s");
+  const std::string loss = make_group_tag(group, "loss");
+  const std::string per_loss = make_group_tag(group, "joules_per_loss");
   std::vector<TaggedScalar> numbers;
   std::vector<LayerEnergyPoint> points;
   double sum_j = 0;
@@ -153,13 +153,14 @@ void TensorboardExport::add_slice_scalars(const std::string& tag, const std::vec
 
 void TensorboardExport::add_power() {
   for (const PowerSeries& series : view_.run.power)
-    add_slice_scalars(group_tag("power", series.domain + "_w"), series.watts);
-  for (const ReportTrack& track : view_.run.tracks) add_slice_scalars(group_tag("track", track.name), track.values);
+    add_slice_scalars(make_group_tag("power", series.domain + "_w"), series.watts);
+  for (const ReportTrack& track : view_.run.tracks)
+    add_slice_scalars(make_group_tag("track", track.name), track.values);
 }
 
 void TensorboardExport::add_metrics() {
   for (const MetricSeries& series : view_.metrics) {
-    const std::string tag = group_tag("metric", series.name);
+    const std::string tag = make_group_tag("metric", series.name);
     for (const MetricPoint& point : series.points) {
       events_.add_scalar(tag, point.step.value_or(training_step_at(point.time_s)), begin_s_ + point.time_s,
                          point.value);
@@ -176,7 +177,7 @@ void TensorboardExport::add_histograms(const std::string& tag, const std::vector
     const std::size_t end = (piece + 1) * points.size() / pieces;
     for (std::size_t i = piece * points.size() / pieces; i < end; ++i) joules.push_back(points[i].energy_j);
     const LayerEnergyPoint& last = points[end - 1];
-    events_.add_histogram(tag + "/spread", step_of_point(last), begin_s_ + last.time_s, histogram_buckets(joules));
+    events_.add_histogram(tag + "/spread", step_of_point(last), begin_s_ + last.time_s, make_histogram_buckets(joules));
   }
 }
 
@@ -193,7 +194,7 @@ void TensorboardExport::add_layer_energies() {
 
 void TensorboardExport::add_pass_energies(std::span<const LayerDistribution> passes) {
   for (const LayerDistribution& pass : passes) {
-    const std::string tag = group_tag("pass", fmt::format("{} {}", pass.device, fmt::join(pass.path, " ")));
+    const std::string tag = make_group_tag("pass", fmt::format("{} {}", pass.device, fmt::join(pass.path, " ")));
     for (const LayerEnergyPoint& point : pass.points)
       events_.add_scalar(tag, step_of_point(point), begin_s_ + point.time_s, point.energy_j);
   }
@@ -211,7 +212,7 @@ void TensorboardExport::add_final_values() {
   const RunRates& rates = view_.rates;
   const auto add = [&](std::string_view name, const std::optional<double>& value) {
     if (!value) return;
-    final_value_tags_.push_back(group_tag("run", name));
+    final_value_tags_.push_back(make_group_tag("run", name));
     events_.add_scalar(final_value_tags_.back(), 0, begin_s_ + view_.run.elapsed_s, *value);
   };
   add(rates.is_estimated() ? "energy_estimated_j" : "energy_j", rates.energy_j);
@@ -223,29 +224,31 @@ void TensorboardExport::add_final_values() {
   add("energy_delay_js", rates.energy_delay_js());
 }
 
-void TensorboardExport::add_hparams(TensorboardFolder folder) {
-  HparamsSession session{hyper_parameters_of_command(view_.run.command), begin_s_, begin_s_ + view_.run.elapsed_s, {}};
+void TensorboardExport::add_hparams(TensorboardFolderSharing folder) {
+  HparamsSession session{
+      parse_command_hyper_parameters(view_.run.command), begin_s_, begin_s_ + view_.run.elapsed_s, {}};
   std::string hosts;
   for (const std::string& host : view_.run.hosts) hosts += (hosts.empty() ? "" : ", ") + host;
   session.parameters.push_back({"joulemap host", hosts});
   if (view_.run.exit_code) session.succeeded = *view_.run.exit_code == 0;
-  if (folder == TensorboardFolder::exclusive)
+  if (folder == TensorboardFolderSharing::exclusive)
     events_.add_hparams_columns(begin_s_, session.parameters, final_value_tags_);
   events_.add_hparams_session(session);
 }
 
 }  // namespace
 
-std::string tensorboard_file(const RunView& view, std::span<const LayerDistribution> passes, TensorboardFolder folder) {
+std::string tensorboard_file(const RunView& view, std::span<const LayerDistribution> passes,
+                             TensorboardFolderSharing folder) {
   TensorboardExport out(view);
-  out.add_summary();
+  out.add_run_summary();
   out.add_step_or_epoch_scalars(view.steps, "step");
   out.add_step_or_epoch_scalars(view.epochs, "epoch");
   out.add_power();
   out.add_metrics();
   out.add_layer_energies();
   out.add_pass_energies(passes);
-  if (folder == TensorboardFolder::exclusive) out.add_charts();
+  if (folder == TensorboardFolderSharing::exclusive) out.add_charts();
   out.add_final_values();
   out.add_hparams(folder);
   return out.bytes();

@@ -13,13 +13,14 @@
 
 namespace joulemap::report {
 
-enum class TensorboardFolder {
+enum class TensorboardFolderSharing {
   exclusive,  // contains no other event files: the file defines the HParams columns
   shared,     // contains other event files, which may define the columns: the file does not
 };
 
 // Returns the bytes of the file. `passes`: energy of each phase per step, as the layer_distributions of a view with
 // DistributionLevel::phase.
-std::string tensorboard_file(const RunView& view, std::span<const LayerDistribution> passes, TensorboardFolder folder);
+std::string tensorboard_file(const RunView& view, std::span<const LayerDistribution> passes,
+                             TensorboardFolderSharing folder);
 
 }  // namespace joulemap::report

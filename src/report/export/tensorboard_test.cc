@@ -44,7 +44,7 @@ RunView run_of_two_steps() {
 
 TEST(Tensorboard, BucketsContainEveryValueOnce) {
   const std::vector<double> values = {1, 1, 2, 3, 10};
-  const std::vector<HistogramBucket> buckets = histogram_buckets(values, 9);
+  const std::vector<HistogramBucket> buckets = make_histogram_buckets(values, 9);
   ASSERT_EQ(buckets.size(), 9u);
   EXPECT_EQ(counted(buckets), 5);
   EXPECT_EQ(buckets.front().low, 1);
@@ -55,36 +55,38 @@ TEST(Tensorboard, BucketsContainEveryValueOnce) {
 
 TEST(Tensorboard, EqualValuesFormOneBucket) {
   const std::vector<double> values = {0.02, 0.02, 0.02};
-  const std::vector<HistogramBucket> buckets = histogram_buckets(values);
+  const std::vector<HistogramBucket> buckets = make_histogram_buckets(values);
   ASSERT_EQ(buckets.size(), 1u);
   EXPECT_LT(buckets[0].low, 0.02);
   EXPECT_GT(buckets[0].high, 0.02);
   EXPECT_EQ(buckets[0].count, 3);
-  EXPECT_TRUE(histogram_buckets({}).empty());
+  EXPECT_TRUE(make_histogram_buckets({}).empty());
 }
 
 TEST(Tensorboard, OmitsAnUnknownEnergy) {
   RunView view = run_of_two_steps();
-  EXPECT_TRUE(any_contains(tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolder::exclusive)),
+  EXPECT_TRUE(any_contains(tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::exclusive)),
                            "joulemap_step/energy_j"));
   view.steps[0].energy_j.reset();
-  const std::vector<std::string> records = tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolder::exclusive));
+  const std::vector<std::string> records =
+      tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::exclusive));
   EXPECT_FALSE(any_contains(records, "joulemap_step/energy_j"));
   EXPECT_TRUE(any_contains(records, "joulemap_step/time_s"));
 }
 
 TEST(Tensorboard, DoesNotOverwriteExistingHparamsColumns) {
   const RunView view = run_of_two_steps();
-  EXPECT_TRUE(any_contains(tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolder::exclusive)),
+  EXPECT_TRUE(any_contains(tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::exclusive)),
                            "_hparams_/experiment"));
-  const std::vector<std::string> shared = tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolder::shared));
+  const std::vector<std::string> shared =
+      tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::shared));
   EXPECT_FALSE(any_contains(shared, "_hparams_/experiment"));
   EXPECT_TRUE(any_contains(shared, "_hparams_/session_start_info"));
 }
 
 TEST(Tensorboard, ReplacesInvalidUtf8) {
-  EXPECT_FALSE(
-      any_contains(tfrecord_payloads(tensorboard_file(run_of_two_steps(), {}, TensorboardFolder::exclusive)), "\xff"));
+  EXPECT_FALSE(any_contains(
+      tfrecord_payloads(tensorboard_file(run_of_two_steps(), {}, TensorboardFolderSharing::exclusive)), "\xff"));
 }
 
 }  // namespace

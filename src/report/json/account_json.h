@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON representation of an CarbonAccount, in `report --json` and in disclosures.
+// JSON representation of a CarbonAccount, in `report --json` and in disclosures.
 #pragma once
 
 #include <optional>

@@ -79,7 +79,8 @@ std::string experiment_plan_json(const ExperimentPlan& plan) {
       .member("order", plan.order)
       .member("seed", plan.seed);
   json.key("counts").begin_object();
-  for (const RowState state : {RowState::todo, RowState::running, RowState::done, RowState::failed}) {
+  for (const ExperimentRowState state :
+       {ExperimentRowState::todo, ExperimentRowState::running, ExperimentRowState::done, ExperimentRowState::failed}) {
     json.member(name_of(state), to_json_integer(plan.count(state)));
   }
   json.end_object();

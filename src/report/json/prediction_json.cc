@@ -46,7 +46,7 @@ void write_unknown_operations(JsonWriter& json, const Prediction& prediction) {
   json.end_array();
 }
 
-void write_tariff(JsonWriter& json, const predict::Tariff& tariff) {
+void write_tariff(JsonWriter& json, const predict::EnergyTariff& tariff) {
   json.key("tariff")
       .begin_object()
       .member("grid_gco2_kwh", tariff.grid_intensity_gco2_per_kwh())
@@ -79,7 +79,7 @@ void write_lifetime(JsonWriter& json, const PredictionReport& report) {
 
 void write_time_terms(JsonWriter& json, std::string_view name, const predict::TimeTerms& terms) {
   json.key(name).begin_object();
-  for (std::size_t index = 0; index < predict::kTermCount; ++index)
+  for (std::size_t index = 0; index < predict::kPhysicsTermCount; ++index)
     json.member(name_of(static_cast<predict::PhysicsTerm>(index)), terms[index]);
   json.end_object();
 }

@@ -33,7 +33,7 @@ std::string record_json(const RecordResult& result) {
   return std::move(json).text();
 }
 
-std::string recording_json(std::span<const std::string> variables) {
+std::string recording_variables_json(std::span<const std::string> variables) {
   formats::JsonWriter json;
   json.begin_object().member("schema", "joulemap.recording/1");
   json.key("variables").begin_object();

@@ -14,6 +14,6 @@ namespace joulemap::report {
 std::string record_json(const RecordResult& result);
 
 // `variables`: environment variables ("NAME=value") with which a process joins the running recording.
-std::string recording_json(std::span<const std::string> variables);
+std::string recording_variables_json(std::span<const std::string> variables);
 
 }  // namespace joulemap::report

@@ -117,7 +117,7 @@ void write_counter_updates(JsonWriter& json, const ReportResult& result) {
   json.end_array();
 }
 
-void write_setting(JsonWriter& json, const ReportResult& result) {
+void write_metrics_and_environment(JsonWriter& json, const ReportResult& result) {
   json.key("metrics").begin_array();
   for (const ReportedMetric& metric : result.metrics) {
     json.begin_object()
@@ -161,7 +161,7 @@ std::string report_json(const ReportResult& result, const std::optional<CarbonAc
   write_counter_updates(json, result);
   json.member("steps", result.steps).member("evaluation_steps", result.evaluation_steps);
   json.member("epochs", result.epochs);
-  write_setting(json, result);
+  write_metrics_and_environment(json, result);
   write_account(json, account);
   json.key("overhead").begin_object().member("cpu_s", result.overhead_cpu_s).key("share");
   result.overhead_cpu_s&& result.elapsed_s > 0 ? json.value(*result.overhead_cpu_s / result.elapsed_s) : json.null();

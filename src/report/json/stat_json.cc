@@ -34,7 +34,7 @@ void write_domain(JsonWriter& json, const DomainEnergy& domain) {
   json.end_array().end_object();
 }
 
-void write_interval(JsonWriter& json, const StatInterval& interval) {
+void write_stat_interval(JsonWriter& json, const StatInterval& interval) {
   json.begin_object().member("from_s", interval.from_s).member("to_s", interval.to_s).key("domains").begin_array();
   for (const DomainEnergy& domain : interval.domains) {
     json.begin_object().member("name", domain.name).member("joules", domain.joules).member("mean_w", domain.mean_w);
@@ -62,7 +62,7 @@ void write_stat_run(JsonWriter& json, const StatRun& run) {
       .member("user_s", run.user_s)
       .member("system_s", run.system_s);
   json.key("intervals").begin_array();
-  for (const StatInterval& interval : run.intervals) write_interval(json, interval);
+  for (const StatInterval& interval : run.intervals) write_stat_interval(json, interval);
   json.end_array();
   json.key("overhead").begin_object().member("cpu_s", run.overhead_cpu_s);
   json.key("share");

@@ -7,15 +7,15 @@
 
 namespace joulemap::report {
 
-std::optional<Plot> find_plot(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, Plot>, 8> kPlots = {{{"timeline", Plot::timeline},
-                                                                        {"violin", Plot::violin},
-                                                                        {"box", Plot::box},
-                                                                        {"lines", Plot::lines},
-                                                                        {"bars", Plot::bars},
-                                                                        {"loss", Plot::loss},
-                                                                        {"flame", Plot::flame},
-                                                                        {"heatmap", Plot::heatmap}}};
+std::optional<PlotKind> find_plot(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, PlotKind>, 8> kPlots = {{{"timeline", PlotKind::timeline},
+                                                                            {"violin", PlotKind::violin},
+                                                                            {"box", PlotKind::box},
+                                                                            {"lines", PlotKind::lines},
+                                                                            {"bars", PlotKind::bars},
+                                                                            {"loss", PlotKind::loss},
+                                                                            {"flame", PlotKind::flame},
+                                                                            {"heatmap", PlotKind::heatmap}}};
   for (const auto& [known, plot] : kPlots) {
     if (known == name) return plot;
   }
@@ -23,9 +23,9 @@ std::optional<Plot> find_plot(std::string_view name) {
 }
 
 Status validate_plot_query(const PlotQuery& query) {
-  const bool is_spread = query.plot == Plot::violin || query.plot == Plot::box || query.plot == Plot::lines;
-  const bool is_of_the_run = query.plot == Plot::timeline || query.plot == Plot::loss;
-  if (query.sort_by && query.plot != Plot::bars)
+  const bool is_spread = query.plot == PlotKind::violin || query.plot == PlotKind::box || query.plot == PlotKind::lines;
+  const bool is_of_the_run = query.plot == PlotKind::timeline || query.plot == PlotKind::loss;
+  if (query.sort_by && query.plot != PlotKind::bars)
     return Error{ErrorCode::usage, "this plot does not take --sort", "use --plot bars"};
   if (query.sort_by == SortBy::order)
     return Error{ErrorCode::usage, "bars have no order of steps", "use --sort energy"};
@@ -42,20 +42,20 @@ std::string_view plotted_distribution_level(const PlotQuery& query) { return que
 
 Result<std::string> plot_svg(const RunView& view, const PlotQuery& query) {
   switch (query.plot) {
-    case Plot::timeline:
+    case PlotKind::timeline:
       return timeline_svg(view);
-    case Plot::violin:
-    case Plot::box:
+    case PlotKind::violin:
+    case PlotKind::box:
       return distributions_svg(view, query);
-    case Plot::lines:
+    case PlotKind::lines:
       return lines_svg(view, query);
-    case Plot::bars:
+    case PlotKind::bars:
       return bars_svg(view, query);
-    case Plot::loss:
+    case PlotKind::loss:
       return loss_svg(view);
-    case Plot::flame:
+    case PlotKind::flame:
       return flame_svg(view, query);
-    case Plot::heatmap:
+    case PlotKind::heatmap:
       return heatmap_svg(view, query);
   }
   return nothing_to_plot_error("no such plot", {});

@@ -14,11 +14,11 @@
 
 namespace joulemap::report {
 
-enum class Plot { timeline, violin, box, lines, bars, loss, flame, heatmap };
-std::optional<Plot> find_plot(std::string_view name);
+enum class PlotKind { timeline, violin, box, lines, bars, loss, flame, heatmap };
+std::optional<PlotKind> find_plot(std::string_view name);
 
 struct PlotQuery {
-  Plot plot = Plot::timeline;
+  PlotKind plot = PlotKind::timeline;
   std::string by;                        // level of bars, flame graph, violins, boxes and lines; empty: layer
   std::string name_filter;               // only rows that match it (scopes/path_tree.h)
   std::optional<std::size_t> max_items;  // maximum number of bars, violins, boxes, lines or layers

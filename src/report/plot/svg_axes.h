@@ -35,7 +35,7 @@ struct ValueRange {
   double low = 0;
   double high = 1;
 };
-// The range from `low_value` to `high_value`, extended to the next multiple of the tick spacing on both sides.
+// The range from `low` to `high`, extended to the next multiple of the tick spacing on both sides.
 ValueRange range_with_round_ends(double low, double high, int wanted);
 
 // Label of a tick: "0", "0.5", "1500", "20k". Has as many decimals as the tick spacing `step` needs.

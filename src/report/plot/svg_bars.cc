@@ -116,7 +116,7 @@ std::vector<Bar> make_bars(const RunView& view, const LevelView& level, const Pl
   bars.resize(shown);
   if (has_rest) bars.push_back(rest);
   if (!query.name_filter.empty() || !is_energy_plotted(query)) return bars;
-  for (const EnergyNode& node : unattributed_nodes_without_probing(make_level_report(view, level))) {
+  for (const EnergyNode& node : idle_and_unattributed_without_probing(make_level_report(view, level))) {
     if (node.summed_row.energy_j.value_or(0) > 0)
       bars.push_back({node.name, *quantity_of_row(node.summed_row, {}), node.summed_row.basis, kUnattributedColour});
   }

@@ -46,14 +46,14 @@ std::string escape_xml(std::string_view text) {
   return out;
 }
 
-std::string fill_attributes(const Fill& fill) {
+std::string svg_fill_attributes(const Fill& fill) {
   std::string out = fmt::format(" fill=\"{}\"", fill.colour);
   if (fill.opacity < 1) out += fmt::format(" fill-opacity=\"{}\"", format_decimal(fill.opacity));
   if (fill.corner_radius > 0) out += fmt::format(" rx=\"{}\"", format_decimal(fill.corner_radius));
   return out;
 }
 
-std::string stroke_attributes(const Stroke& stroke) {
+std::string svg_stroke_attributes(const Stroke& stroke) {
   std::string out = fmt::format(" stroke=\"{}\" stroke-width=\"{}\"", stroke.colour, format_decimal(stroke.width));
   if (!stroke.dash_pattern.empty()) out += fmt::format(" stroke-dasharray=\"{}\"", stroke.dash_pattern);
   return out;
@@ -66,7 +66,7 @@ std::string points_attribute(std::span<const Point> points) {
   return out;
 }
 
-std::string element_end(std::string_view element, const Fill& fill) {
+std::string closing_svg_tag(std::string_view element, const Fill& fill) {
   return fill.tooltip.empty() ? "/>\n" : fmt::format("><title>{}</title></{}>\n", escape_xml(fill.tooltip), element);
 }
 
@@ -96,34 +96,34 @@ void SvgCanvas::draw_rect(const Rect& rect, const Fill& fill) {
   if (rect.width <= 0 || rect.height <= 0) return;
   svg_text_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}", format_decimal(rect.x),
                            format_decimal(rect.y), format_decimal(rect.width), format_decimal(rect.height),
-                           fill_attributes(fill)) +
-               element_end("rect", fill);
+                           svg_fill_attributes(fill)) +
+               closing_svg_tag("rect", fill);
 }
 
 void SvgCanvas::draw_line(Point from, Point to, const Stroke& stroke) {
   svg_text_ +=
       fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"{}/>\n", format_decimal(from.x), format_decimal(from.y),
-                  format_decimal(to.x), format_decimal(to.y), stroke_attributes(stroke));
+                  format_decimal(to.x), format_decimal(to.y), svg_stroke_attributes(stroke));
 }
 
 void SvgCanvas::draw_polyline(std::span<const Point> points, const Stroke& stroke) {
   if (points.size() < 2) return;
   svg_text_ +=
       fmt::format("<polyline points=\"{}\" fill=\"none\" stroke-linejoin=\"round\" stroke-linecap=\"round\"{}/>\n",
-                  points_attribute(points), stroke_attributes(stroke));
+                  points_attribute(points), svg_stroke_attributes(stroke));
 }
 
 void SvgCanvas::draw_polygon(std::span<const Point> points, const Fill& fill) {
   if (points.size() < 3) return;
-  svg_text_ += fmt::format("<polygon points=\"{}\"{}", points_attribute(points), fill_attributes(fill)) +
-               element_end("polygon", fill);
+  svg_text_ += fmt::format("<polygon points=\"{}\"{}", points_attribute(points), svg_fill_attributes(fill)) +
+               closing_svg_tag("polygon", fill);
 }
 
 void SvgCanvas::draw_circle(Point centre, double radius, const Fill& fill, const Stroke& edge) {
-  svg_text_ +=
-      fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"{}\"{}{}", format_decimal(centre.x), format_decimal(centre.y),
-                  format_decimal(radius), fill_attributes(fill), edge.width > 0 ? stroke_attributes(edge) : "") +
-      element_end("circle", fill);
+  svg_text_ += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"{}\"{}{}", format_decimal(centre.x),
+                           format_decimal(centre.y), format_decimal(radius), svg_fill_attributes(fill),
+                           edge.width > 0 ? svg_stroke_attributes(edge) : "") +
+               closing_svg_tag("circle", fill);
 }
 
 void SvgCanvas::draw_text(Point at, std::string_view text, const SvgTextStyle& style) {
@@ -157,7 +157,7 @@ std::string shorten_to_width(std::string_view text, double size, double width) {
   const auto most = static_cast<std::size_t>(std::max(width, 0.0) / (kNarrowestCharacterWidth_em * size)) + 1;
   const std::string ends = keep_both_ends(text, most);
   for (std::size_t columns = std::min(count_display_columns(ends), most); columns > 2; --columns) {
-    std::string shorter = shortened(ends, columns);
+    std::string shorter = shorten_to_columns(ends, columns);
     if (text_width(shorter, size) <= width) return shorter;
   }
   return {};

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kViolinRowHeight_px = 26;
 constexpr double kViolinNamesWidth_px = 250;
-constexpr int kDensityPoints = 60;
+constexpr int kDensityPointCount = 60;
 constexpr double kMaxAxisDeviation_percent = 60;  // limit of the axis; values beyond it are drawn at its end
 
 struct ViolinRow {
@@ -45,8 +45,8 @@ void draw_density(SvgCanvas& canvas, const PlotAxes& axes, double centre_y, cons
   const auto [low, high] = std::minmax_element(line.deviations_percent.begin(), line.deviations_percent.end());
   std::vector<Point> upper;
   double highest = 0;
-  for (int i = 0; i <= kDensityPoints; ++i) {
-    const double at = *low - 2 * width + (*high - *low + 4 * width) * i / kDensityPoints;
+  for (int i = 0; i <= kDensityPointCount; ++i) {
+    const double at = *low - 2 * width + (*high - *low + 4 * width) * i / kDensityPointCount;
     double sum = 0;
     for (const double one : line.deviations_percent) sum += std::exp(-0.5 * (at - one) * (at - one) / (width * width));
     upper.push_back({at, sum});

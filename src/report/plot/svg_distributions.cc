@@ -17,7 +17,7 @@ namespace {
 constexpr double kDistributionRowHeight_px = 34;
 constexpr double kDistributionNamesWidth_px = 290;
 constexpr std::size_t kDefaultDistributionLayers = 16;
-constexpr int kDistributionDensityPoints = 80;
+constexpr int kDistributionDensityPointCount = 80;
 
 std::string distribution_row_label(const LayerDistribution& spread) {
   std::string name;
@@ -46,8 +46,8 @@ std::vector<Point> estimate_density(const LayerDistribution& spread, double low,
       std::max(0.9 * (interquartile_range > 0 ? interquartile_range / 1.34 : least) * std::pow(n, -0.2), least);
   std::vector<Point> curve;
   double highest = 0;
-  for (int i = 0; i <= kDistributionDensityPoints; ++i) {
-    const double value = low + (high - low) * i / kDistributionDensityPoints;
+  for (int i = 0; i <= kDistributionDensityPointCount; ++i) {
+    const double value = low + (high - low) * i / kDistributionDensityPointCount;
     double sum = 0;
     for (const double one : spread.quantiles_j) sum += std::exp(-0.5 * (value - one) * (value - one) / (width * width));
     curve.push_back({value, sum});
@@ -101,7 +101,7 @@ Result<std::string> distributions_svg(const RunView& view, const PlotQuery& quer
     return nothing_to_plot_error(fmt::format("no energy of {}s per step", plotted_distribution_level(query)),
                                  "mark steps with jm.step()");
   }
-  const bool is_violin = query.plot == Plot::violin;
+  const bool is_violin = query.plot == PlotKind::violin;
   const double height = kDistributionRowHeight_px * static_cast<double>(shown.size()) + 60;
   const std::string per = shown.front()->per;
   PlotFrame frame =

@@ -17,7 +17,8 @@ constexpr double kEpochStripHeight_px = 110;
 // The first completed row of a cell whose first epoch has an energy; null if there is none.
 const ExperimentRow* find_row_with_epochs(const ExperimentData& data, const AnalysisCell& cell) {
   for (const ExperimentRow& row : data.rows) {
-    if (row.levels == cell.levels && row.state == RowState::done && !row.epochs.empty() && row.epochs[0].energy_j) {
+    if (row.levels == cell.levels && row.state == ExperimentRowState::done && !row.epochs.empty() &&
+        row.epochs[0].energy_j) {
       return &row;
     }
   }

@@ -93,7 +93,7 @@ class FlameGraphDrawer {
 };
 
 // Removes probing, which is not part of the run; the footer shows its cost. Returns whether there was any.
-bool remove_probing(EnergyNode& root) {
+bool remove_probing_nodes(EnergyNode& root) {
   const auto is_probe = [](const EnergyNode& node) { return node.name == kProbeModeScopeName; };
   bool is_any = false;
   for (EnergyNode& device : root.children) {
@@ -118,9 +118,9 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   if (!query.name_filter.empty()) result.groups.clear();  // sums of all rows, also of those that do not match
   EnergyNode root = energy_tree(result, {{}, query.name_filter});
   const bool is_whole = query.name_filter.empty();
-  const bool is_probed = is_whole && remove_probing(root);
+  const bool is_probed = is_whole && remove_probing_nodes(root);
   if (is_whole) {
-    for (EnergyNode& node : unattributed_nodes_without_probing(result)) root.children.push_back(std::move(node));
+    for (EnergyNode& node : idle_and_unattributed_without_probing(result)) root.children.push_back(std::move(node));
   }
   double total_j = 0;
   for (const EnergyNode& child : root.children) total_j += child.summed_row.energy_j.value_or(0);

@@ -35,14 +35,14 @@ Rect label_box_near_point(const LabelledPoint& point, double width, double heigh
 
 double area_outside(const Rect& box, const Rect& bounds) { return box.width * box.height - overlap_area(box, bounds); }
 
-std::size_t list_column_count(std::span<const ListEntry> entries, double width) {
+std::size_t numbered_list_column_count(std::span<const ListEntry> entries, double width) {
   double widest = 1;
   for (const ListEntry& entry : entries) widest = std::max(widest, text_width(entry.text, kListFontSize_px) + 44);
   return std::clamp<std::size_t>(static_cast<std::size_t>(width / widest), 1, kMaxListColumns);
 }
 
-std::size_t list_line_count(std::span<const ListEntry> entries, double width) {
-  const std::size_t columns = list_column_count(entries, width);
+std::size_t numbered_list_line_count(std::span<const ListEntry> entries, double width) {
+  const std::size_t columns = numbered_list_column_count(entries, width);
   return (entries.size() + columns - 1) / columns;
 }
 
@@ -102,12 +102,12 @@ void draw_labels(SvgCanvas& canvas, std::span<const LabelledPoint> points, doubl
 }
 
 double numbered_list_height(std::span<const ListEntry> entries, double width) {
-  return static_cast<double>(list_line_count(entries, width)) * kListLineHeight_px;
+  return static_cast<double>(numbered_list_line_count(entries, width)) * kListLineHeight_px;
 }
 
 void draw_numbered_list(SvgCanvas& canvas, Point at, double width, std::span<const ListEntry> entries) {
-  const std::size_t lines = std::max<std::size_t>(1, list_line_count(entries, width));
-  const double column_width = width / static_cast<double>(list_column_count(entries, width));
+  const std::size_t lines = std::max<std::size_t>(1, numbered_list_line_count(entries, width));
+  const double column_width = width / static_cast<double>(numbered_list_column_count(entries, width));
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const double x = at.x + column_width * static_cast<double>(i / lines);
     const double y = at.y + kListLineHeight_px * static_cast<double>(i % lines) + 12;

@@ -46,7 +46,7 @@ std::vector<LayerLine> make_layer_lines(const std::vector<const LayerDistributio
   return lines;
 }
 
-double axis_end_value(const std::vector<LayerLine>& lines) {
+double y_axis_max(const std::vector<LayerLine>& lines) {
   std::vector<double> all;
   for (const LayerLine& line : lines) {
     for (const Point& point : line.points) all.push_back(point.y);
@@ -97,7 +97,7 @@ Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
     first = std::min(first, line.points.front().x);
     last = std::max(last, line.points.back().x);
   }
-  const double highest = axis_end_value(lines);
+  const double highest = y_axis_max(lines);
   const PlotAxes axes{plot_area,
                       {first, last, plot_area.x, plot_area.right()},
                       {0, range_with_round_ends(0, highest, 5).high, plot_area.bottom(), plot_area.y}};

@@ -113,7 +113,7 @@ std::string run_title(const AnalysisResult& result, const ShownRun& run) {
 
 const ExperimentRow* find_row_with_power_series(const ExperimentData& data, const AnalysisCell& cell) {
   for (const ExperimentRow& row : data.rows) {
-    if (row.levels != cell.levels || row.state != RowState::done) continue;
+    if (row.levels != cell.levels || row.state != ExperimentRowState::done) continue;
     if (row.series.slice_s > 0 && highest_value(total_power_series(row.series)) > 0) return &row;
   }
   return nullptr;

@@ -20,8 +20,8 @@
 namespace joulemap::report {
 namespace {
 
-constexpr Plot kPlots[] = {Plot::timeline, Plot::violin, Plot::box,   Plot::lines,
-                           Plot::bars,     Plot::loss,   Plot::flame, Plot::heatmap};
+constexpr PlotKind kPlots[] = {PlotKind::timeline, PlotKind::violin, PlotKind::box,   PlotKind::lines,
+                               PlotKind::bars,     PlotKind::loss,   PlotKind::flame, PlotKind::heatmap};
 
 RunView view_of(const ReportResult& result) {
   RunView view;
@@ -98,7 +98,7 @@ TEST(SvgCanvas, SurvivesNonFiniteNumbers) {
 
 TEST(Plots, AreReproducible) {
   const RunView view = view_of(example_training());
-  for (const Plot plot : kPlots) {
+  for (const PlotKind plot : kPlots) {
     const Result<std::string> first = plot_svg(view, {plot, "", "", {}});
     ASSERT_TRUE(first) << first.error().message;
     EXPECT_EQ(*first, *plot_svg(view, {plot, "", "", {}}));
@@ -108,9 +108,9 @@ TEST(Plots, AreReproducible) {
 
 TEST(Plots, MatchTheirGoldens) {
   const RunView view = view_of(example_training());
-  expect_golden("plot_bars.svg", *plot_svg(view, {Plot::bars, "", "", {}}));
-  expect_golden("plot_flame.svg", *plot_svg(view, {Plot::flame, "", "", {}}));
-  expect_golden("plot_box.svg", *plot_svg(view, {Plot::box, "", "", {}}));
+  expect_golden("plot_bars.svg", *plot_svg(view, {PlotKind::bars, "", "", {}}));
+  expect_golden("plot_flame.svg", *plot_svg(view, {PlotKind::flame, "", "", {}}));
+  expect_golden("plot_box.svg", *plot_svg(view, {PlotKind::box, "", "", {}}));
 }
 
 TEST(Plots, ShowTheRequestedLayersWithTheRequestedSmoothing) {
@@ -118,11 +118,11 @@ TEST(Plots, ShowTheRequestedLayersWithTheRequestedSmoothing) {
   LayerDistribution other = view.layer_distributions.front();
   other.path = {"train", "forward", "fc"};
   view.layer_distributions.push_back(other);
-  const std::string both = *plot_svg(view, {Plot::lines, "", "conv1|fc", {}});
+  const std::string both = *plot_svg(view, {PlotKind::lines, "", "conv1|fc", {}});
   EXPECT_NE(both.find("layer1.0.conv1"), std::string::npos);
   EXPECT_NE(both.find("forward fc"), std::string::npos);
   EXPECT_NE(both.find("means over 9 points"), std::string::npos);
-  const std::string one = *plot_svg(view, {Plot::lines, "", "fc", {}, 1});
+  const std::string one = *plot_svg(view, {PlotKind::lines, "", "fc", {}, 1});
   EXPECT_EQ(one.find("layer1.0.conv1"), std::string::npos);
   EXPECT_EQ(one.find("means over"), std::string::npos);
 }
@@ -131,7 +131,7 @@ TEST(Plots, AViolinBeginsAtZeroWhereLayersUseNearlyNothing) {
   RunView view = view_of(example_training());
   for (std::size_t i = 0; i < kDistributionQuantileCount; ++i)
     view.layer_distributions[0].quantiles_j[i] = 0.0001 * static_cast<double>(i * i);
-  const std::string svg = *plot_svg(view, {Plot::violin, "", "", {}});
+  const std::string svg = *plot_svg(view, {PlotKind::violin, "", "", {}});
   double zero_x = 1e9;  // x of the leftmost vertical line, which is the grid line at 0
   for (std::size_t at = svg.find("<line x1="); at != std::string::npos; at = svg.find("<line x1=", at + 1)) {
     double x1 = 0;
@@ -150,7 +150,7 @@ TEST(Plots, AViolinBeginsAtZeroWhereLayersUseNearlyNothing) {
 }
 
 TEST(Plots, ShowSpreadsOfTheRequestedLevelOrFail) {
-  for (const Plot plot : {Plot::violin, Plot::box, Plot::lines}) {
+  for (const PlotKind plot : {PlotKind::violin, PlotKind::box, PlotKind::lines}) {
     EXPECT_TRUE(validate_plot_query({plot, "", "", {}}));
     EXPECT_TRUE(validate_plot_query({plot, "layer", "", {}}));
     EXPECT_TRUE(validate_plot_query({plot, "phase", "", {}}));
@@ -160,13 +160,13 @@ TEST(Plots, ShowSpreadsOfTheRequestedLevelOrFail) {
     const std::string svg = *plot_svg(view_of(example_training()), {plot, "phase", "", {}});
     EXPECT_NE(svg.find("Energy of phases"), std::string::npos);
   }
-  EXPECT_FALSE(validate_plot_query({Plot::timeline, "phase", "", {}})) << "it shows the run";
-  EXPECT_TRUE(validate_plot_query({Plot::bars, "op", "", {}}));
+  EXPECT_FALSE(validate_plot_query({PlotKind::timeline, "phase", "", {}})) << "it shows the run";
+  EXPECT_TRUE(validate_plot_query({PlotKind::bars, "op", "", {}}));
 }
 
 TEST(Plots, ShowUnattributedEnergyAndNotes) {
   const RunView view = view_of(example_training());
-  for (const Plot plot : {Plot::bars, Plot::flame, Plot::heatmap}) {
+  for (const PlotKind plot : {PlotKind::bars, PlotKind::flame, PlotKind::heatmap}) {
     const std::string svg = *plot_svg(view, {plot, "", "", {}});
     EXPECT_NE(svg.find("450 J idle"), std::string::npos);
     EXPECT_NE(svg.find("split by time"), std::string::npos);
@@ -174,7 +174,7 @@ TEST(Plots, ShowUnattributedEnergyAndNotes) {
 }
 
 TEST(Plots, OfAnEmptyRunAreAnErrorWithARemedy) {
-  for (const Plot plot : kPlots) {
+  for (const PlotKind plot : kPlots) {
     const Result<std::string> svg = plot_svg({}, {plot, "", "", {}});
     ASSERT_FALSE(svg);
     EXPECT_FALSE(svg.error().remedy.empty());
@@ -189,7 +189,7 @@ TEST(Plots, SurviveOddNumbers) {
   RunView view = view_of(result);
   view.layer_distributions[0].quantiles_j.assign(kDistributionQuantileCount, 2.0);
   view.metrics[0].points[3].value = std::nan("");
-  for (const Plot plot : kPlots) {
+  for (const PlotKind plot : kPlots) {
     const Result<std::string> svg = plot_svg(view, {plot, "", "", {}});
     if (svg) {
       EXPECT_EQ(svg->find("nan"), std::string::npos);

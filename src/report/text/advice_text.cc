@@ -18,7 +18,7 @@ constexpr std::size_t kMaxCommandWidth = 60;
 std::string advised_command_text(const Advice& advice) {
   std::string text;
   for (const std::string& word : advice.command) text += (text.empty() ? "" : " ") + printable(word);
-  return shortened(text, kMaxCommandWidth);
+  return shorten_to_columns(text, kMaxCommandWidth);
 }
 
 std::string saving_range_text(const Finding& finding, double total_j) {
@@ -52,10 +52,9 @@ std::string finding_saving_text(const Finding& finding, const Advice& advice) {
   if (!(advice.examined_part.steps > 0))
     return fmt::format("saves about {:.0f} %, {}", 100 * finding.saved_energy_j / total_j,
                        energy_text(finding.saved_energy_j));
-  std::string text =
-      fmt::format("saves about {:.0f} % of a {}step: {}", 100 * finding.saved_energy_j / total_j,
-                  advice.examined_part.is_steady ? "steady-state " : "",
-                  energy_text(finding.saved_energy_j / advice.examined_part.steps));
+  std::string text = fmt::format("saves about {:.0f} % of a {}step: {}", 100 * finding.saved_energy_j / total_j,
+                                 advice.examined_part.is_steady ? "steady-state " : "",
+                                 energy_text(finding.saved_energy_j / advice.examined_part.steps));
   if (finding.saved_time_s)
     text += fmt::format(" and {}", duration_text(*finding.saved_time_s / advice.examined_part.steps));
   return text;

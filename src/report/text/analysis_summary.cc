@@ -28,7 +28,7 @@ constexpr std::size_t kMaxShownInteractions = 2;
 
 // The tests between two levels for energy and time. An experiment without blocks has a paired and an unpaired test for
 // each difference: only the unpaired ones, which fit its design.
-std::vector<const Comparison*> shown_comparisons(const AnalysisResult& result) {
+std::vector<const Comparison*> select_shown_comparisons(const AnalysisResult& result) {
   std::vector<const Comparison*> shown;
   for (const Comparison& one : result.comparisons) {
     const MeasureKind kind = result.measures[one.measure].kind;
@@ -110,7 +110,7 @@ std::string analysis_summary(const AnalysisResult& result, const TextStyle& styl
   std::string out = wrap_text("", printable(result.name + ": " + analysis_headline(result)), style.columns);
   out += effects_text(result, style, {kMaxShownEffects, kMaxShownInteractions, true});
   out += analysis_flags_summary(result, style);
-  const std::vector<const Comparison*> comparisons = shown_comparisons(result);
+  const std::vector<const Comparison*> comparisons = select_shown_comparisons(result);
   const TextTable pairs = level_pairs_table(result, comparisons);
   if (!pairs.rows.empty())
     out += "\n" + style.bold("Pairs of levels, by number of cells") + "\n" + terminal_table(pairs, "  ", style.columns);

@@ -28,8 +28,7 @@ std::string analysis_flags_text(const AnalysisResult& result, const TextStyle& s
   std::string out = "\n" + style.bold("Flags of the experiment") + "\n";
   for (const AnalysisFlag& flag : result.flags) {
     const std::string remedy = flag.remedy.empty() ? "" : fmt::format(" -> {}", flag.remedy);
-    out +=
-        wrap_text(fmt::format("  {} ", left_aligned(flag.code, 18)), printable(flag.message + remedy), style.columns);
+    out += wrap_text(fmt::format("  {} ", align_left(flag.code, 18)), printable(flag.message + remedy), style.columns);
   }
   return out;
 }
@@ -42,7 +41,7 @@ std::string cell_flags_text(const AnalysisResult& result, const TextStyle& style
     std::set<std::string_view> printed_codes;
     for (const AnalysisFlag& flag : cell.flags) {
       if (!printed_codes.insert(flag.code).second) continue;
-      out += wrap_text(fmt::format("  {} ", left_aligned(flag.code, 18)),
+      out += wrap_text(fmt::format("  {} ", align_left(flag.code, 18)),
                        printable(fmt::format("{}: {}", short_levels_text(result, cell.levels), flag.message)),
                        style.columns);
     }

@@ -24,7 +24,7 @@ std::string optional_power_text(const std::optional<double>& watts) {
 
 std::string deviation_percent_text(double factor) { return fmt::format("{:+.2f} %", 100 * (factor - 1)); }
 
-std::string averaging_text(const ChannelCalibration& found) {
+std::string sensor_averaging_text(const ChannelCalibration& found) {
   if (found.window_s) return fmt::format("mean of {}", optional_duration_text(found.window_s));
   if (found.time_constant_s) return fmt::format("tau {}", optional_duration_text(found.time_constant_s));
   return found.lag_s ? "unfiltered" : "-";
@@ -64,7 +64,7 @@ std::string gpu_load_table(const CalibrateResult& result) {
                                                   format_number(*found.lag_high_s * 1e3, 2))
                                     : "-";
     out += fmt::format("  {:<22} {:>9} {:>16} {:>16} {:>11} {:>10}\n", found.channel,
-                       optional_duration_text(found.lag_s), between, averaging_text(found),
+                       optional_duration_text(found.lag_s), between, sensor_averaging_text(found),
                        optional_power_text(found.active_idle_w), optional_power_text(found.loaded_w));
   }
   if (const ChannelCalibration* quickest = find_fastest_channel(result)) out += power_fall_text(*quickest);

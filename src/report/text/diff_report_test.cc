@@ -61,8 +61,8 @@ RunDifference difference() {
 }
 
 TEST(DiffReport, PrintsChangesAsText) {
-  expect_golden("diff.txt", diff_text(difference(), 1, {Characters::ascii}));
-  expect_golden("diff_wide.txt", diff_text(difference(), 0, {Characters::unicode, 110}));
+  expect_golden("diff.txt", diff_text(difference(), 1, {CharacterSet::ascii}));
+  expect_golden("diff_wide.txt", diff_text(difference(), 0, {CharacterSet::unicode, 110}));
 }
 
 // A comparison of whole runs, with three recordings per side.
@@ -83,16 +83,16 @@ RunDifference difference_of_repeated_runs() {
 }
 
 TEST(DiffReport, PrintsTheCountOfRecordings) {
-  expect_golden("diff_repeated.txt", diff_text(difference_of_repeated_runs(), 1, {Characters::ascii}));
+  expect_golden("diff_repeated.txt", diff_text(difference_of_repeated_runs(), 1, {CharacterSet::ascii}));
 }
 
 TEST(DiffReport, ListsTheCausesOfADifference) {
   RunDifference by_operator = difference();
   by_operator.by = "operator";
   by_operator.causes = {{"precision", "matmul in float32 in B, in tf32 in A", 2.5, {"matmul"}, {{"a"}, {"b"}}}};
-  const std::string text = diff_text(by_operator, 1, {Characters::ascii});
+  const std::string text = diff_text(by_operator, 1, {CharacterSet::ascii});
   EXPECT_NE(text.find("+2.50 J precision: matmul in float32 in B, in tf32 in A (2 groups)"), std::string::npos) << text;
-  EXPECT_EQ(diff_text(difference(), 1, {Characters::ascii}).find("Causes"), std::string::npos);
+  EXPECT_EQ(diff_text(difference(), 1, {CharacterSet::ascii}).find("Causes"), std::string::npos);
 }
 
 TEST(DiffReport, PrintsChangesAsJson) { expect_golden("diff.json", diff_json(difference()) + "\n"); }

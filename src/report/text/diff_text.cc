@@ -45,7 +45,7 @@ std::string entry_path_text(const DifferenceEntry& entry, std::string_view by, b
   std::string path = device;
   for (std::size_t i = 0; i < entry.path.size(); ++i) path += (i > 0 ? " " : "") + printable(entry.path[i]);
   if (entry.path.empty()) path += entry.display_name;
-  return shortened(path, columns);
+  return shorten_to_columns(path, columns);
 }
 
 bool has_several_devices(const RunDifference& difference) {
@@ -72,12 +72,12 @@ class Table {
       std::string text = format_number(one->energy_j);
       return text.size() <= kNumberWidth ? text : fmt::format("{:.1e}", one->energy_j);
     };
-    const std::string change = right_aligned(relative_change_text(entry), kPercentWidth);
+    const std::string change = align_right(relative_change_text(entry), kPercentWidth);
     const std::string shown = entry.verdict == ChangeVerdict::grew     ? style_.red(change)
                               : entry.verdict == ChangeVerdict::shrank ? style_.green(change)
                                                                        : change;
     return fmt::format(" {} {:>{}} {:>{}} {}  {:>{}}\n",
-                       left_aligned(entry_path_text(entry, row_level_name_, shows_device_, name_), name_),
+                       align_left(entry_path_text(entry, row_level_name_, shows_device_, name_), name_),
                        energy(entry.a), kNumberWidth, energy(entry.b), kNumberWidth, shown,
                        difference_interval_text(entry), kIntervalWidth);
   }
@@ -106,8 +106,8 @@ std::string compared_run_line(std::string_view letter, const ComparedRun& run, s
   if (run.time_s) units += fmt::format(", {}{}", duration_text(*run.time_s), per == "run" ? "" : " each");
   if (run.is_estimated) units += ", estimated";
   const std::size_t used = units.size() + letter.size() + 3;
-  return fmt::format(" {}  {}{}\n", letter, shortened(what, style.columns > used + 12 ? style.columns - used : 12),
-                     units);
+  return fmt::format(" {}  {}{}\n", letter,
+                     shorten_to_columns(what, style.columns > used + 12 ? style.columns - used : 12), units);
 }
 
 std::string verdict_section_text(const RunDifference& difference, ChangeVerdict verdict, std::string_view heading,
@@ -206,10 +206,10 @@ std::string total_energy_sentence(const RunDifference& difference) {
   }
 }
 
-constexpr double kUnusableDetectableChange =
+constexpr double kMaxUsableDetectableChange =
     1;  // a doubling; if no smaller change is detectable, the energies are unusable
 
-std::string short_percent(double share) {
+std::string short_percent_text(double share) {
   return share < 0.1 ? fmt::format("{:.2g} %", 100 * share) : fmt::format("{:.0f} %", 100 * share);
 }
 
@@ -221,13 +221,14 @@ std::string detectable_change_sentence(const RunDifference& difference) {
   const std::size_t of_b = difference.b.recordings.size();
   std::string out;
   if (of_a + of_b <= 2) {
-    out = fmt::format("With one recording each, the run-to-run standard deviation is assumed to be {} ({}).",
-                      short_percent(variation.prior_sd), variation.is_user_prior ? "from --run-sd" : "set --run-sd");
+    out =
+        fmt::format("With one recording each, the run-to-run standard deviation is assumed to be {} ({}).",
+                    short_percent_text(variation.prior_sd), variation.is_user_prior ? "from --run-sd" : "set --run-sd");
   } else {
     out = fmt::format("The run-to-run standard deviation is {} (from {} and {} recordings and a prior of {}).",
-                      short_percent(variation.sd), of_a, of_b, short_percent(variation.prior_sd));
+                      short_percent_text(variation.sd), of_a, of_b, short_percent_text(variation.prior_sd));
   }
-  if (*difference.smallest_detectable_change >= kUnusableDetectableChange) {
+  if (*difference.smallest_detectable_change >= kMaxUsableDetectableChange) {
     if (difference.total.verdict != ChangeVerdict::within_noise) return out;
     // Estimates of one machine are compared without the error that they share: then the steps vary too much.
     const bool is_estimate_the_reason = (difference.a.is_estimated || difference.b.is_estimated) &&
@@ -236,12 +237,13 @@ std::string detectable_change_sentence(const RunDifference& difference) {
                        is_estimate_the_reason ? ", because they are estimated" : "");
     return out;
   }
-  out += fmt::format(" The smallest detectable change is {}", short_percent(*difference.smallest_detectable_change));
+  out +=
+      fmt::format(" The smallest detectable change is {}", short_percent_text(*difference.smallest_detectable_change));
   std::string more;
   for (const DetectableChange& one : difference.detectable_changes) {
     if (one.recordings <= std::max(of_a, of_b)) continue;
     more += fmt::format("{} with {} recordings each {}", more.empty() ? ";" : ",", one.recordings,
-                        short_percent(one.relative_change));
+                        short_percent_text(one.relative_change));
   }
   return out + more + ".";
 }
@@ -260,7 +262,8 @@ std::string excluded_steps_sentence(std::string_view letter, const ComparedRun& 
   }
   if (run.recordings.empty()) return {};
   std::string what = "start-up";
-  if (warm_up > 0) what += fmt::format(", {} warm-up {}", warm_up, warm_up == 1 ? "step" : "steps");
+  const std::string_view sum = run.recordings.size() > 1 ? " in all" : "";
+  if (warm_up > 0) what += fmt::format(", {} warm-up {}{}", warm_up, warm_up == 1 ? "step" : "steps", sum);
   if (rare > 0) what += fmt::format(", {} {} of unusual energy", rare, rare == 1 ? "step" : "steps");
   what += run.recordings.size() > 1 ? " and the last step of each" : " and the last step";
   return fmt::format("Excluded from {}: {} ({}, {} J).", letter, what, duration_text(time_s),

@@ -151,7 +151,7 @@ std::vector<EnergyNode> idle_and_unattributed_nodes(const ReportResult& result) 
   return out;
 }
 
-std::vector<EnergyNode> unattributed_nodes_without_probing(const ReportResult& result) {
+std::vector<EnergyNode> idle_and_unattributed_without_probing(const ReportResult& result) {
   std::vector<EnergyNode> out = idle_and_unattributed_nodes(result);
   if (!result.probe || !result.probe->energy_j || out.empty()) return out;
   double probed_j = 0;

@@ -39,7 +39,7 @@ bool has_step_or_epoch_rows(const ReportResult& result);
 // Nodes for idle and unattributed energy, in this order. Empty if energies are unknown.
 std::vector<EnergyNode> idle_and_unattributed_nodes(const ReportResult& result);
 // The same nodes for the run without probing: excludes the idle energy of the time of probing.
-std::vector<EnergyNode> unattributed_nodes_without_probing(const ReportResult& result);
+std::vector<EnergyNode> idle_and_unattributed_without_probing(const ReportResult& result);
 // Sum of attributed, idle and unattributed energy, to which shares relate; none if energies are unknown.
 std::optional<double> ledger_total_j(const ReportResult& result);
 

@@ -15,18 +15,20 @@ namespace {
 
 constexpr std::size_t kMaxShownEpochs = 3;  // of a cell, in tables for people
 
-std::string exact_epoch_value(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
+std::string full_precision_epoch_cell(const std::optional<double>& value) {
+  return value ? fmt::format("{}", *value) : "";
+}
 
 std::string epoch_amount_text(const std::optional<double>& value, std::string_view unit) {
   return value ? amount_text(*value, unit) : "-";
 }
 
-std::string rounded_epoch_value(const std::optional<double>& value) {
+std::string rounded_epoch_cell(const std::optional<double>& value) {
   return value ? fmt::format("{:.4g}", *value) : "-";
 }
 
 // Indices of at most kMaxShownEpochs of `count` epochs, evenly spaced, with the first and the last.
-std::vector<std::size_t> shown_epoch_indices(std::size_t count) {
+std::vector<std::size_t> select_shown_epochs(std::size_t count) {
   std::vector<std::size_t> shown;
   const std::size_t rows = std::min(count, kMaxShownEpochs);
   for (std::size_t i = 0; i < rows; ++i) shown.push_back(rows == 1 ? 0 : i * (count - 1) / (rows - 1));
@@ -65,11 +67,11 @@ TextTable short_epochs_table(const AnalysisResult& result) {
     table.is_number.push_back(true);
   }
   for (const AnalysisCell& cell : result.cells) {
-    for (const std::size_t index : shown_epoch_indices(cell.epoch_means.size())) {
+    for (const std::size_t index : select_shown_epochs(cell.epoch_means.size())) {
       const EpochMean& epoch = cell.epoch_means[index];
       std::vector<std::string> row = {short_levels_text(result, cell.levels), fmt::format("{}", epoch.number),
                                       epoch_amount_text(epoch.energy_j, "J"), epoch_amount_text(epoch.power_w, "W")};
-      for (const ShortEpochColumn& column : columns) row.push_back(rounded_epoch_value(epoch.values[column.index]));
+      for (const ShortEpochColumn& column : columns) row.push_back(rounded_epoch_cell(epoch.values[column.index]));
       table.rows.push_back(std::move(row));
     }
   }
@@ -86,7 +88,7 @@ TextTable epoch_means_table(const AnalysisResult& result) {
     table.is_number.push_back(true);
   }
   for (const AnalysisCell& cell : result.cells) {
-    for (const std::size_t index : shown_epoch_indices(cell.epoch_means.size())) {
+    for (const std::size_t index : select_shown_epochs(cell.epoch_means.size())) {
       const EpochMean& epoch = cell.epoch_means[index];
       std::vector<std::string> row = {short_levels_text(result, cell.levels),
                                       fmt::format("{}", epoch.number),
@@ -94,7 +96,7 @@ TextTable epoch_means_table(const AnalysisResult& result) {
                                       epoch_amount_text(epoch.energy_j, "J"),
                                       epoch_amount_text(epoch.time_s, "s"),
                                       epoch_amount_text(epoch.power_w, "W")};
-      for (const std::optional<double>& value : epoch.values) row.push_back(rounded_epoch_value(value));
+      for (const std::optional<double>& value : epoch.values) row.push_back(rounded_epoch_cell(value));
       table.rows.push_back(std::move(row));
     }
   }
@@ -110,10 +112,10 @@ TextTable full_precision_epochs_table(const AnalysisResult& result) {
     for (const EpochMean& epoch : cell.epoch_means) {
       std::vector<std::string> row;
       for (std::size_t i = 0; i < cell.levels.size(); ++i) row.push_back(result.factors[i].levels[cell.levels[i]]);
-      row.insert(row.end(),
-                 {fmt::format("{}", epoch.number), fmt::format("{}", epoch.n), exact_epoch_value(epoch.energy_j),
-                  exact_epoch_value(epoch.time_s), exact_epoch_value(epoch.power_w)});
-      for (const std::optional<double>& value : epoch.values) row.push_back(exact_epoch_value(value));
+      row.insert(row.end(), {fmt::format("{}", epoch.number), fmt::format("{}", epoch.n),
+                             full_precision_epoch_cell(epoch.energy_j), full_precision_epoch_cell(epoch.time_s),
+                             full_precision_epoch_cell(epoch.power_w)});
+      for (const std::optional<double>& value : epoch.values) row.push_back(full_precision_epoch_cell(value));
       table.rows.push_back(std::move(row));
     }
   }

@@ -26,7 +26,7 @@ ImportCounts count_imported_rows(const ExperimentData& data) {
   std::set<std::vector<std::size_t>> cells;
   for (const ExperimentRow& row : data.rows) {
     cells.insert(row.levels);
-    counts.failed_row_count += row.state == RowState::failed ? 1 : 0;
+    counts.failed_row_count += row.state == ExperimentRowState::failed ? 1 : 0;
     counts.rows_with_energy += energy_if_complete(total_energy(row.domains)) ? 1 : 0;
     counts.epoch_count += row.epochs.size();
     counts.diagnostics.add_all(row.diagnostics);

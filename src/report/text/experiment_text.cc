@@ -12,7 +12,9 @@
 namespace joulemap::report {
 namespace {
 
-std::string_view row_state_word(RowState state) { return state == RowState::todo ? "to do" : name_of(state); }
+std::string_view row_state_word(ExperimentRowState state) {
+  return state == ExperimentRowState::todo ? "to do" : name_of(state);
+}
 
 std::string experiment_heading(const ExperimentPlan& plan) {
   std::string text = fmt::format("{}: {} cells, {} repetitions, {} rows, {} (seed {})\n", printable(plan.name),
@@ -33,7 +35,7 @@ std::string plan_row_line(const ExperimentPlan& plan, const ExperimentPlanRow& r
                        : std::string(12, ' ');
   const std::size_t used = line.size() + 2;
   const std::size_t room = style.columns > used + 20 ? style.columns - used : 20;
-  return line + "  " + shortened(factor_levels_text(plan.factors, row.levels), room) + "\n";
+  return line + "  " + shorten_to_columns(factor_levels_text(plan.factors, row.levels), room) + "\n";
 }
 
 std::string forecast_text(const ExperimentPlan& plan) {
@@ -55,7 +57,7 @@ std::string forecast_text(const ExperimentPlan& plan) {
                                             costs.completed_rows == 1 ? "row" : "rows"));
 }
 
-std::string statistics_text(const PlanStatistics& plan) {
+std::string plan_statistics_text(const PlanStatistics& plan) {
   std::string text =
       fmt::format("with {} {}, p-values are {:.3g} or more, however large the difference", plan.repetitions,
                   plan.paired ? (plan.repetitions == 1 ? "pair" : "pairs") : "rows per level", plan.min_p_value);
@@ -81,8 +83,9 @@ std::string statistics_text(const PlanStatistics& plan) {
 }
 
 std::string row_counts_text(const ExperimentPlan& plan) {
-  std::string text = fmt::format("{} of {} rows done", plan.count(RowState::done), plan.rows.size());
-  for (const RowState state : {RowState::running, RowState::failed, RowState::todo}) {
+  std::string text = fmt::format("{} of {} rows done", plan.count(ExperimentRowState::done), plan.rows.size());
+  for (const ExperimentRowState state :
+       {ExperimentRowState::running, ExperimentRowState::failed, ExperimentRowState::todo}) {
     if (plan.count(state) > 0) text += fmt::format(", {} {}", plan.count(state), row_state_word(state));
   }
   return text;
@@ -109,22 +112,22 @@ std::string experiment_plan_text(const ExperimentPlan& plan, std::size_t most, c
   if (shown < plan.rows.size()) {
     text += fmt::format("       and {} more rows (--top 0 shows all)\n", plan.rows.size() - shown);
   }
-  text += "\n" + forecast_text(plan) + statistics_text(plan.statistics);
+  text += "\n" + forecast_text(plan) + plan_statistics_text(plan.statistics);
   return text + diagnostics_text(plan.diagnostics);
 }
 
 std::string experiment_status_text(const ExperimentPlan& plan, const TextStyle& style) {
   std::string text = fmt::format("{}: {}\n", printable(plan.name), row_counts_text(plan));
   for (const ExperimentPlanRow& row : plan.rows) {
-    if (row.state != RowState::failed && row.state != RowState::running) continue;
+    if (row.state != ExperimentRowState::failed && row.state != ExperimentRowState::running) continue;
     text += plan_row_line(plan, row, style);
   }
   for (const ExperimentJob& job : plan.jobs) {
     text += fmt::format("  job {}: {}{}{}\n", job.id, job.state, job.node.empty() ? "" : " on " + job.node,
                         job.blocks.empty() ? "" : ", block " + job.blocks);
   }
-  if (plan.count(RowState::done) < plan.rows.size()) text += forecast_text(plan);
-  if (plan.count(RowState::failed) > 0) {
+  if (plan.count(ExperimentRowState::done) < plan.rows.size()) text += forecast_text(plan);
+  if (plan.count(ExperimentRowState::failed) > 0) {
     text += wrap_text("  -> ", fmt::format("joulemap experiment resume {} re-runs failed rows; stderr.txt in the "
                                            "row's folder contains the error",
                                            plan.folder));
@@ -141,7 +144,8 @@ std::string experiment_progress_text(const ExperimentProgressLine& line) {
 
 std::string row_result_text(const std::string& row_label, const ExperimentRow& row) {
   std::string text = fmt::format("{}: {}", row_label, row_state_word(row.state));
-  if (row.state == RowState::failed && row.exit_code) text += fmt::format(" with exit code {}", *row.exit_code);
+  if (row.state == ExperimentRowState::failed && row.exit_code)
+    text += fmt::format(" with exit code {}", *row.exit_code);
   if (row.elapsed_s) text += ", " + duration_text(*row.elapsed_s);
   if (const std::optional<EnergyWithProvenance> shown = energy_if_complete(total_energy(row.domains))) {
     const bool is_estimated = shown->provenance == Provenance::estimated;

@@ -21,11 +21,11 @@ std::string explanation_heading(const OperationExplanation& explanation) {
   return printable(out);
 }
 
-std::string physics_table(const OperationExplanation& explanation, const TextStyle& style) {
+std::string physics_table_text(const OperationExplanation& explanation, const TextStyle& style) {
   TextTable table{"", {"physics", "by datasheet", "fitted", "share"}, {false, true, true, true}, {}};
   double sum_s = 0;
   for (const double part : explanation.physical_terms) sum_s += part;
-  for (std::size_t index = 0; index < predict::kTermCount; ++index) {
+  for (std::size_t index = 0; index < predict::kPhysicsTermCount; ++index) {
     if (explanation.datasheet_terms[index] == 0) continue;
     table.rows.push_back({std::string(name_of(static_cast<predict::PhysicsTerm>(index))),
                           duration_text(explanation.datasheet_terms[index]),
@@ -36,7 +36,7 @@ std::string physics_table(const OperationExplanation& explanation, const TextSty
 }
 
 // Three features per line, with the values that the regression trees get: some are logarithms.
-std::string features_table(const OperationExplanation& explanation, const TextStyle& style) {
+std::string features_table_text(const OperationExplanation& explanation, const TextStyle& style) {
   TextTable table{"", {"feature", "", "feature", "", "feature", ""}, {false, true, false, true, false, true}, {}};
   const std::size_t beside = table.column_headers.size() / 2;
   for (std::size_t index = 0; index < explanation.features.size() && index < predict::feature_names().size(); ++index) {
@@ -61,7 +61,7 @@ std::string explained_operation_text(const OperationExplanation& explanation, co
                      format_number(guess.physical_time_s > 0 ? guess.time_s / guess.physical_time_s : 1, 3),
                      percent_text(guess.trust_factor));
   out += fmt::format("   result: {} in {}\n", energy_text(guess.energy_j), duration_text(guess.time_s));
-  return out + physics_table(explanation, style) + features_table(explanation, style) + "\n";
+  return out + physics_table_text(explanation, style) + features_table_text(explanation, style) + "\n";
 }
 
 }  // namespace

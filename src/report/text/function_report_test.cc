@@ -43,7 +43,7 @@ ExperimentData two_rows() {
   data.metrics = {{"accuracy", "", true}};
   ExperimentRow done;
   done.levels = {0};
-  done.state = RowState::done;
+  done.state = ExperimentRowState::done;
   done.attempts = 2;
   done.exit_code = 0;
   done.node = "here";

@@ -17,13 +17,15 @@ namespace {
 constexpr std::size_t kMaxFunctionsShown = 8;
 constexpr std::size_t kFunctionNameWidth = 48;
 
-std::string exact_function_value(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
+std::string full_precision_function_cell(const std::optional<double>& value) {
+  return value ? fmt::format("{}", *value) : "";
+}
 
 std::string percent_cell(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f} %", 100 * *share) : "-";
 }
 
-std::optional<double> cause_share(const CellFunctionMean& one) {
+std::optional<double> largest_cause_share(const CellFunctionMean& one) {
   if (!one.cause || one.cause->times_s.sum() <= 0) return std::nullopt;
   return one.cause->times_s[one.cause->largest_class] / one.cause->times_s.sum();
 }
@@ -53,10 +55,10 @@ void add_cumulative_column(TextTable& table, std::size_t column) {
 
 std::string energy_cell(const CellFunctionMean& one) { return one.energy_j ? amount_text(*one.energy_j, "J") : "-"; }
 std::string call_count_cell(const CellFunctionMean& one) { return one.count ? fmt::format("{:.0f}", *one.count) : "-"; }
-std::string cause_cell(const CellFunctionMean& one) {
+std::string largest_cause_cell(const CellFunctionMean& one) {
   return one.cause ? std::string(to_string(one.cause->largest_class)) : "-";
 }
-std::string basis_cell(const CellFunctionMean& one) {
+std::string cause_basis_cell(const CellFunctionMean& one) {
   return one.cause ? std::string(to_string(one.cause->basis)) : "-";
 }
 
@@ -65,7 +67,7 @@ TextTable functions_of_cell_table(const AnalysisCell& cell, std::size_t most) {
   TextTable table{"", {"function", "own time", "cumulative", "calls", "cause"}, {false, true, true, true, false}, {}};
   for (const CellFunctionMean* const one : select_largest_functions(cell, most)) {
     table.rows.push_back({one->name, amount_text(one->time_s, "s"), time_cell(one->cumulative_s), call_count_cell(*one),
-                          cause_cell(*one)});
+                          largest_cause_cell(*one)});
   }
   return table;
 }
@@ -92,14 +94,14 @@ TextTable functions_table(const AnalysisResult& result) {
   for (const AnalysisCell& cell : result.cells) {
     for (const CellFunctionMean* const one : select_largest_functions(cell, kMaxFunctionsShown)) {
       std::vector<std::string> row = {short_levels_text(result, cell.levels),
-                                      shortened(one->name, kFunctionNameWidth),
+                                      shorten_to_columns(one->name, kFunctionNameWidth),
                                       one->device,
                                       energy_cell(*one),
                                       percent_cell(one->share),
                                       amount_text(one->time_s, "s")};
       if (has_cumulative) row.push_back(time_cell(one->cumulative_s));
-      row.insert(row.end(),
-                 {call_count_cell(*one), cause_cell(*one), percent_cell(cause_share(*one)), basis_cell(*one)});
+      row.insert(row.end(), {call_count_cell(*one), largest_cause_cell(*one), percent_cell(largest_cause_share(*one)),
+                             cause_basis_cell(*one)});
       table.rows.push_back(std::move(row));
     }
   }
@@ -120,7 +122,7 @@ TextTable costliest_functions_table(const AnalysisCell& cell, std::size_t most) 
   for (const CellFunctionMean* const one : select_largest_functions(cell, most)) {
     std::vector<std::string> row = {one->name, one->device, energy_cell(*one), amount_text(one->time_s, "s")};
     if (has_cumulative) row.push_back(time_cell(one->cumulative_s));
-    row.insert(row.end(), {call_count_cell(*one), cause_cell(*one), basis_cell(*one)});
+    row.insert(row.end(), {call_count_cell(*one), largest_cause_cell(*one), cause_basis_cell(*one)});
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -139,14 +141,14 @@ TextTable full_precision_functions_table(const AnalysisResult& result) {
     for (const CellFunctionMean& one : cell.functions) {
       std::vector<std::string> row;
       for (std::size_t i = 0; i < cell.levels.size(); ++i) row.push_back(result.factors[i].levels[cell.levels[i]]);
-      row.insert(row.end(), {one.name, one.device, fmt::format("{}", one.n), exact_function_value(one.count),
-                             exact_function_value(one.time_s), exact_function_value(one.energy_j),
-                             exact_function_value(one.share)});
+      row.insert(row.end(), {one.name, one.device, fmt::format("{}", one.n), full_precision_function_cell(one.count),
+                             full_precision_function_cell(one.time_s), full_precision_function_cell(one.energy_j),
+                             full_precision_function_cell(one.share)});
       row.emplace_back(one.cause ? to_string(one.cause->largest_class) : "");
       row.emplace_back(one.cause ? to_string(one.cause->basis) : "");
       for (const EnergyCauseClass each : kCauseClasses)
-        row.push_back(one.cause ? exact_function_value(one.cause->times_s[each]) : "");
-      row.push_back(exact_function_value(one.cumulative_s));
+        row.push_back(one.cause ? full_precision_function_cell(one.cause->times_s[each]) : "");
+      row.push_back(full_precision_function_cell(one.cumulative_s));
       table.rows.push_back(std::move(row));
     }
   }

@@ -77,7 +77,7 @@ std::string largest_waits_text(const ReportResult& result, const TextStyle& styl
   for (const ReportRow* row : rows) {
     const std::string path = printable(fmt::format("{}", fmt::join(row->path, " > ")));
     out += fmt::format("  {:>11} J  {:>8} s  {}\n", format_number(*row->waiting_j), format_number(*row->waiting_s, 3),
-                       shortened(path, style.columns - 28));
+                       shorten_to_columns(path, style.columns - 28));
   }
   return out;
 }

@@ -45,11 +45,11 @@ std::string brief_kernel_name(std::string_view name, std::size_t columns) {
   const std::string_view called = strip_parameters(name);
   if (count_display_columns(called) <= columns) return std::string(called);
   const KernelNameParts parts = split_kernel_name(called);
-  if (parts.template_arguments.empty()) return shortened(parts.base_name, columns);
+  if (parts.template_arguments.empty()) return shorten_to_columns(parts.base_name, columns);
   std::string whole = std::string(parts.base_name) + "<" + std::string(parts.template_arguments) + ">";
   if (count_display_columns(whole) <= columns) return whole;
   const std::size_t used = count_display_columns(parts.base_name) + 4;  // "<..", ">"
-  if (used + kMinArguments > columns) return shortened(parts.base_name, columns);
+  if (used + kMinArguments > columns) return shorten_to_columns(parts.base_name, columns);
   const std::size_t left = columns - used;
   return std::string(parts.base_name) + "<.." +
          std::string(parts.template_arguments.substr(parts.template_arguments.size() - left)) + ">";

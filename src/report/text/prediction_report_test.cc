@@ -62,8 +62,8 @@ predict::PredictionReport prediction() {
 }
 
 TEST(PredictionReport, PrintsTheEnergyOfAStepAsText) {
-  expect_golden("prediction.txt", prediction_text(prediction(), 2, {Characters::ascii}));
-  expect_golden("prediction_wide.txt", prediction_text(prediction(), 0, {Characters::unicode, 110}));
+  expect_golden("prediction.txt", prediction_text(prediction(), 2, {CharacterSet::ascii}));
+  expect_golden("prediction_wide.txt", prediction_text(prediction(), 0, {CharacterSet::unicode, 110}));
 }
 
 TEST(PredictionReport, PrintsTheEnergyOfAStepAsJson) {
@@ -88,7 +88,7 @@ TEST(PredictionReport, ExplainsALayerByPhysicsAndFeatures) {
   explanation.features.assign(predict::feature_names().size(), 1.5F);
   report.explained_layer = "fc";
   report.explanation = {explanation};
-  const std::string text = prediction_explanation_text(report, {Characters::ascii});
+  const std::string text = prediction_explanation_text(report, {CharacterSet::ascii});
   for (const char* part :
        {"Explanation of fc", "rows=32;in=512;out=1000;bias=1", "weight 100%", "1.14 x energy", "launch"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
@@ -104,7 +104,7 @@ TEST(PredictionReport, EscapesNamesFromAFile) {
   predict::PredictionReport report = prediction();
   report.model = "\x1b[2Jgone";
   report.prediction.layers.front().name = "a\nb";
-  const std::string text = prediction_text(report, 0, {Characters::ascii});
+  const std::string text = prediction_text(report, 0, {CharacterSet::ascii});
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(text.find("a\nb"), std::string::npos);
 }
@@ -127,11 +127,11 @@ TEST(OperationReport, HasALinePerSizeAndPrecisionWithTheBackwardPass) {
       operation.pass = pass;
       operation.parameters = {{"rows", 64}};
       table.rows.push_back(
-          {"64 x 1024 -> 1024", false, operation, 12e-6, 0.004, 1.3e8, 4e6, predict::Bound::memory, 1});
+          {"64 x 1024 -> 1024", false, operation, 12e-6, 0.004, 1.3e8, 4e6, predict::LimitingResource::memory, 1});
     }
   }
   table.advice = {"At 64 x 1024 -> 1024 bf16 saves almost no energy compared with fp32."};
-  expect_golden("card.txt", operation_table_text(table, {Characters::ascii}));
+  expect_golden("card.txt", operation_table_text(table, {CharacterSet::ascii}));
   expect_golden("card.json", operation_table_json(table) + "\n");
 }
 

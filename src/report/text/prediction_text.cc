@@ -37,7 +37,7 @@ std::string_view per_pass_or_step_text(const Prediction& prediction) {
 std::string prediction_title(const PredictionReport& report, const TextStyle& style) {
   const Prediction& prediction = report.prediction;
   const std::string name = report.model.empty() ? "A network" : printable(report.model);
-  std::string what = fmt::format("{} on {}: {}", shortened(name, 40), prediction.device,
+  std::string what = fmt::format("{} on {}: {}", shorten_to_columns(name, 40), prediction.device,
                                  prediction.training ? "one training step" : "inference");
   if (report.batch) what += fmt::format(" with batch {}", *report.batch);
   const std::string how =
@@ -93,11 +93,11 @@ class LayerTable {
                              std::string_view time) const {
     const double share = total_j_ > 0 ? energy_j / total_j_ : 0;
     std::string out =
-        fmt::format(" {} {} {} {} {} {}", left_aligned(shortened(printable(name), name_width_), name_width_),
-                    left_aligned(shortened(printable(op), kOperationColumns), kOperationColumns),
-                    right_aligned(energy, kEnergyWidth),
-                    style_.cyan(left_aligned(bar_text(share, kBarWidth, style_.characters), kBarWidth)),
-                    right_aligned(percent_text(share), kShareWidth), right_aligned(time, kTimeWidth));
+        fmt::format(" {} {} {} {} {} {}", align_left(shorten_to_columns(printable(name), name_width_), name_width_),
+                    align_left(shorten_to_columns(printable(op), kOperationColumns), kOperationColumns),
+                    align_right(energy, kEnergyWidth),
+                    style_.cyan(align_left(bar_text(share, kBarWidth, style_.characters), kBarWidth)),
+                    align_right(percent_text(share), kShareWidth), align_right(time, kTimeWidth));
     out.erase(out.find_last_not_of(' ') + 1);
     return out + "\n";
   }
@@ -156,14 +156,14 @@ std::string unknown_operations_text(const Prediction& prediction, const TextStyl
   return out;
 }
 
-std::string energy_cost_text(double energy_j, const predict::Tariff& tariff) {
+std::string energy_cost_text(double energy_j, const predict::EnergyTariff& tariff) {
   const predict::Footprint footprint = compute_footprint(energy_j, tariff);
   std::string out = si_prefixed_text(1000 * footprint.co2_kg) + "g CO2";
   if (footprint.price) out += fmt::format(", cost {}", format_number(*footprint.price, 3));
   return out;
 }
 
-std::string tariff_text(const predict::Tariff& tariff) {
+std::string tariff_text(const predict::EnergyTariff& tariff) {
   std::string out = fmt::format("At {} g/kWh", format_number(tariff.grid_intensity_gco2_per_kwh(), 3));
   if (!tariff.grid_gco2_kwh) out += ", about the world average (set --gco2-per-kwh)";
   if (tariff.price_kwh) out += fmt::format(", {} per kWh", format_number(*tariff.price_kwh, 3));

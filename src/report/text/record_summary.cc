@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::size_t kMaxSummarizedLayers = 5;
 constexpr double kMinNamedRest = 0.005;
+constexpr double kMinSecondToTopSaving = 0.6;
 constexpr std::string_view kProbeModeName = "probe";
 constexpr std::string_view kOptimizerPhaseName = "optimizer";
 
@@ -61,7 +62,7 @@ std::string costliest_layers_text(const RecordSummary& answer, const TextStyle& 
     const std::string count = layer.modules.size() > 1 ? fmt::format(" ({} of them)", layer.modules.size()) : "";
     out += fmt::format("   {:>5} {:>9} {}{}  {}\n", percent_text(sum > 0 ? layer.cost_j_or_s / sum : 0), amount,
                        std::string(8 - std::min<std::size_t>(8, count_display_columns(width)), ' '), width,
-                       shortened(printable(layer.name), style.columns - 30 - count.size()) + count);
+                       shorten_to_columns(printable(layer.name), style.columns - 30 - count.size()) + count);
   }
   if (!by_energy) return out;
   out += optimizer_share_text(result, sum);
@@ -135,7 +136,8 @@ std::string costliest_phases_text(const ReportResult& result, double command_j, 
     parts.push_back(fmt::format("{} {}", percent_text(joules / command_j), words));
     named_j += joules;
   }
-  if (command_j - named_j >= kMinNamedRest * command_j) parts.push_back(percent_text(1 - named_j / command_j) + " other");
+  if (command_j - named_j >= kMinNamedRest * command_j)
+    parts.push_back(percent_text(1 - named_j / command_j) + " other");
   return wrap_text(" ", fmt::format("It went to: {}", fmt::join(parts, ", ")), style.columns);
 }
 
@@ -152,10 +154,17 @@ std::string failed_command_text(const ReportResult& result) {
   return fmt::format(" The command {}: this is what it did until then.\n", end);
 }
 
+// The finding with the largest saving, and the next one if it saves nearly as much: their order may be chance.
 std::string suggestion_text(const Advice& advice, const TextStyle& style) {
-  if (advice.findings.empty()) return {};
-  const Finding& top = advice.findings.front();
-  return wrap_text(" to try: ", fmt::format("{} ({})", top.change, finding_saving_text(top, advice)), style.columns);
+  std::string text;
+  for (const Finding& finding : advice.findings) {
+    const bool is_top = &finding == &advice.findings.front();
+    if (!is_top && finding.saved_energy_j < kMinSecondToTopSaving * advice.findings.front().saved_energy_j) break;
+    text += wrap_text(is_top ? " to try: " : "     or: ",
+                      fmt::format("{} ({})", finding.change, finding_saving_text(finding, advice)), style.columns);
+    if (!is_top) break;
+  }
+  return text;
 }
 
 }  // namespace

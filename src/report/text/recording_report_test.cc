@@ -157,7 +157,7 @@ RecordResult make_record_result() {
 }
 
 TEST(RecordingReport, PrintsARecordingAsText) {
-  expect_golden("report.txt", report_text(training(), {}, {Characters::unicode}));
+  expect_golden("report.txt", report_text(training(), {}, {CharacterSet::unicode}));
 }
 
 TEST(RecordingReport, NeedsNoUnicode) { expect_golden("report_ascii.txt", report_text(training(), {}, {})); }

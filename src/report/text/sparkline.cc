@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 8> kUnicodeSparklineLevels = {"\u2581", "
                                                                      "\u2585", "\u2586", "\u2587", "\u2588"};
 constexpr std::array<std::string_view, 8> kAsciiSparklineLevels = {"_", ".", ":", "-", "=", "+", "*", "#"};
 
-std::optional<double> mean_of_known(std::span<const std::optional<double>> values) {
+std::optional<double> mean_of_known_values(std::span<const std::optional<double>> values) {
   double sum = 0;
   double known = 0;
   for (const std::optional<double>& value : values) {
@@ -31,7 +31,7 @@ std::string sparkline(std::span<const std::optional<double>> values, std::size_t
   for (std::size_t column = 0; column < count; ++column) {
     const std::size_t from = column * values.size() / count;
     const std::size_t to = (column + 1) * values.size() / count;
-    const std::optional<double> value = mean_of_known(values.subspan(from, to - from));
+    const std::optional<double> value = mean_of_known_values(values.subspan(from, to - from));
     if (!value) {
       line += ' ';
       continue;

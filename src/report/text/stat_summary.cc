@@ -21,7 +21,7 @@ std::vector<std::string> domain_names_of_runs(std::span<const StatRun> runs) {
 }
 
 // Provenance to use for the domain: measured if any run measured it, else estimated.
-Provenance best_provenance(const std::string& name, std::span<const StatRun> runs) {
+Provenance provenance_of_domain(const std::string& name, std::span<const StatRun> runs) {
   for (const StatRun& run : runs) {
     for (const DomainEnergy& domain : run.domains) {
       if (domain.name == name && domain.provenance == Provenance::measured) return Provenance::measured;
@@ -33,7 +33,7 @@ Provenance best_provenance(const std::string& name, std::span<const StatRun> run
 StatSummary summarize_domain(const std::string& name, std::span<const StatRun> runs, double confidence) {
   std::vector<double> joules;
   double uncertainty_sum_j = 0;
-  const Provenance provenance = best_provenance(name, runs);
+  const Provenance provenance = provenance_of_domain(name, runs);
   for (const StatRun& run : runs) {
     for (const DomainEnergy& domain : run.domains) {
       if (domain.name != name || !domain.joules || domain.provenance != provenance) continue;

@@ -68,7 +68,7 @@ std::optional<double> mean_power_w(const StatResult& result, const DomainEnergy&
   return sum_w / runs;
 }
 
-std::string domain_energy_rows(const StatResult& result) {
+std::string domain_energy_rows_text(const StatResult& result) {
   std::string out;
   for (const StatSummary& summary : result.summary) {
     const DomainEnergy* domain = choose_described_domain(result, summary.name);
@@ -86,7 +86,7 @@ std::string domain_energy_rows(const StatResult& result) {
 }
 
 // Mean total over the runs that have values of all domains; the total of other runs would be too low.
-std::string total_energy_row(const StatResult& result, Provenance provenance) {
+std::string total_energy_row_text(const StatResult& result, Provenance provenance) {
   std::set<std::string> domains;
   std::vector<std::pair<EnergyWithProvenance, double>> totals;  // (total, elapsed s)
   for (const StatRun& run : result.runs) {
@@ -112,11 +112,11 @@ std::string total_energy_row(const StatResult& result, Provenance provenance) {
   return energy_row_text({name, sum_j / static_cast<double>(runs), {}, watts, of});
 }
 
-std::string total_energy_rows(const StatResult& result) {
-  return total_energy_row(result, Provenance::measured) + total_energy_row(result, Provenance::estimated);
+std::string total_energy_rows_text(const StatResult& result) {
+  return total_energy_row_text(result, Provenance::measured) + total_energy_row_text(result, Provenance::estimated);
 }
 
-std::string elapsed_time_lines(const StatResult& result) {
+std::string elapsed_time_text(const StatResult& result) {
   const auto runs = static_cast<double>(result.runs.size());
   double user_s = 0;
   double system_s = 0;
@@ -147,7 +147,7 @@ std::string elapsed_time_lines(const StatResult& result) {
   return out;
 }
 
-std::string exit_status_lines(const StatResult& result) {
+std::string exit_status_text(const StatResult& result) {
   for (const StatRun& run : result.runs) {
     if (run.signal)
       return fmt::format("  the command was killed by signal {} (exit code {})\n", *run.signal, *run.exit_code);
@@ -156,7 +156,7 @@ std::string exit_status_lines(const StatResult& result) {
   return {};
 }
 
-std::string power_model_lines(const StatResult& result) {
+std::string power_model_text(const StatResult& result) {
   std::string out;
   std::set<std::string> shown;
   for (const StatSummary& summary : result.summary) {
@@ -172,15 +172,15 @@ std::string power_model_lines(const StatResult& result) {
 std::string stat_text(const StatResult& result) {
   std::string out = stat_title(result);
   if (!result.runs.empty()) {
-    const std::string rows = domain_energy_rows(result);
+    const std::string rows = domain_energy_rows_text(result);
     out += rows.empty() ? "  no sensor returned a value\n" : rows;
-    const std::string totals = total_energy_rows(result);
+    const std::string totals = total_energy_rows_text(result);
     if (!totals.empty()) out += "  -----------\n" + totals;
-    out += "\n" + elapsed_time_lines(result) + exit_status_lines(result);
+    out += "\n" + elapsed_time_text(result) + exit_status_text(result);
   }
   Diagnostics all = result.diagnostics;
   for (const StatRun& run : result.runs) all.add_all(run.diagnostics);
-  const std::string notes = power_model_lines(result) + diagnostics_text(all);
+  const std::string notes = power_model_text(result) + diagnostics_text(all);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";
 }

@@ -38,17 +38,17 @@ std::size_t count_display_columns(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char byte) { return !is_utf8_continuation(byte); }));
 }
 
-std::string left_aligned(std::string_view text, std::size_t columns) {
+std::string align_left(std::string_view text, std::size_t columns) {
   const std::size_t used = count_display_columns(text);
   return std::string(text) + std::string(used < columns ? columns - used : 0, ' ');
 }
 
-std::string right_aligned(std::string_view text, std::size_t columns) {
+std::string align_right(std::string_view text, std::size_t columns) {
   const std::size_t used = count_display_columns(text);
   return std::string(used < columns ? columns - used : 0, ' ') + std::string(text);
 }
 
-std::string shortened(std::string_view text, std::size_t columns) {
+std::string shorten_to_columns(std::string_view text, std::size_t columns) {
   constexpr std::string_view kGap = "..";
   const std::size_t used = count_display_columns(text);
   if (used <= columns) return std::string(text);
@@ -66,11 +66,11 @@ std::string keep_both_ends(std::string_view text, std::size_t columns) {
          std::string(text.substr(byte_offset_of_column(text, used - columns)));
 }
 
-std::string bar_text(double share, std::size_t columns, Characters characters) {
+std::string bar_text(double share, std::size_t columns, CharacterSet characters) {
   constexpr std::array<std::string_view, 8> kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const double length = std::clamp(std::isfinite(share) ? share : 0.0, 0.0, 1.0) * static_cast<double>(columns);
   std::string out;
-  if (characters == Characters::ascii) return std::string(static_cast<std::size_t>(std::lround(length)), '#');
+  if (characters == CharacterSet::ascii) return std::string(static_cast<std::size_t>(std::lround(length)), '#');
   const auto eighths = static_cast<std::size_t>(std::lround(length * 8));
   for (std::size_t i = 0; i < eighths / 8; ++i) out += "█";
   return out + std::string(kEighths[eighths % 8]);

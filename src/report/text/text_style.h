@@ -12,14 +12,14 @@
 
 namespace joulemap::report {
 
-enum class Characters { unicode, ascii };
+enum class CharacterSet { unicode, ascii };
 
 struct TextStyle {
-  Characters characters = Characters::ascii;
+  CharacterSet characters = CharacterSet::ascii;
   std::size_t columns = 80;
   bool colour = false;
 
-  bool is_unicode() const { return characters == Characters::unicode; }
+  bool is_unicode() const { return characters == CharacterSet::unicode; }
   std::string_view plus_minus_sign() const { return is_unicode() ? "±" : "+-"; }
   std::string bold(std::string_view text) const { return with_sgr_code("1", text); }
   std::string dimmed(std::string_view text) const { return with_sgr_code("2", text); }
@@ -36,17 +36,17 @@ struct TextStyle {
 
 // Number of Unicode characters of a UTF-8 text.
 std::size_t count_display_columns(std::string_view text);
-// left_aligned() appends blanks, right_aligned() prepends them. Neither truncates.
-std::string left_aligned(std::string_view text, std::size_t columns);
-std::string right_aligned(std::string_view text, std::size_t columns);
+// align_left() appends blanks, align_right() prepends them. Neither truncates.
+std::string align_left(std::string_view text, std::size_t columns);
+std::string align_right(std::string_view text, std::size_t columns);
 // Shortens a text to at most `columns`: ".." replaces its centre, because both ends of a name are informative.
-std::string shortened(std::string_view text, std::size_t columns);
-// The first and the last `columns` characters of a long text. shortened() to at most `columns` gives the same result
-// for this as for the whole text.
+std::string shorten_to_columns(std::string_view text, std::size_t columns);
+// The first and the last `columns` characters of a long text. shorten_to_columns() to at most `columns` gives the same
+// result for this as for the whole text.
 std::string keep_both_ends(std::string_view text, std::size_t columns);
 
 // A fraction from 0 to 1 as a bar of `columns` columns, with a resolution of 1/8 column in Unicode.
-std::string bar_text(double share, std::size_t columns, Characters characters);
+std::string bar_text(double share, std::size_t columns, CharacterSet characters);
 
 // "61.4%", "0.3%", "<0.1%"; at most five columns.
 std::string percent_text(double share);

@@ -40,9 +40,9 @@ std::string terminal_table_line(const TextTable& table, const std::vector<std::s
                                 const std::vector<std::size_t>& widths) {
   std::string line;
   for (std::size_t i = 0; i < row.size(); ++i) {
-    const std::string text = shortened(printable(row[i]), widths[i]);
+    const std::string text = shorten_to_columns(printable(row[i]), widths[i]);
     if (i > 0) line += "  ";
-    line += table.is_number[i] ? right_aligned(text, widths[i]) : left_aligned(text, widths[i]);
+    line += table.is_number[i] ? align_right(text, widths[i]) : align_left(text, widths[i]);
   }
   line.erase(line.find_last_not_of(' ') + 1);
   return line;

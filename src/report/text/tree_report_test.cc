@@ -78,19 +78,19 @@ TEST(TreeLines, SumsOmittedBranches) {
 }
 
 TEST(TreeReport, FitsEightyColumns) {
-  const std::string text = tree_text(example_training(), {}, {Characters::unicode});
+  const std::string text = tree_text(example_training(), {}, {CharacterSet::unicode});
   expect_golden("report_tree.txt", text);
   EXPECT_LE(longest_line(text), 80u);
 }
 
 TEST(TreeReport, NeedsNoUnicodeAndNoWideTerminal) {
-  const std::string text = tree_text(example_training(), {}, {Characters::ascii, 60});
+  const std::string text = tree_text(example_training(), {}, {CharacterSet::ascii, 60});
   expect_golden("report_tree_ascii.txt", text);
   EXPECT_TRUE(std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80; }));
 }
 
 TEST(TreeReport, PrintsTheFullBasisInWideTerminals) {
-  expect_golden("report_tree_wide.txt", tree_text(example_training(), {}, {Characters::unicode, 120}));
+  expect_golden("report_tree_wide.txt", tree_text(example_training(), {}, {CharacterSet::unicode, 120}));
 }
 
 TEST(TreeReport, SharesAreThoseOfTheCommandWhereOtherProcessesUseTheDeviceToo) {
@@ -121,7 +121,7 @@ TEST(TreeReport, SharesAreThoseOfTheCommandWhereOtherProcessesUseTheDeviceToo) {
 TEST(TreeReport, EscapesNamesOfARecording) {
   ReportResult result = example_training();
   result.rows[0].path.back() = "evil\x1b[2Jname";
-  const std::string text = tree_text(result, {}, {Characters::unicode});
+  const std::string text = tree_text(result, {}, {CharacterSet::unicode});
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
 

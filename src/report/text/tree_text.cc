@@ -56,7 +56,7 @@ TreeLayout choose_tree_layout(std::size_t longest_name, std::size_t longest_time
   return layout;
 }
 
-std::string branch_prefix(const TreeLine& line, const TextStyle& style) {
+std::string tree_line_prefix(const TreeLine& line, const TextStyle& style) {
   std::string out;
   for (std::size_t i = 1; i < line.is_last_sibling.size(); ++i) {
     const bool is_end = i + 1 == line.is_last_sibling.size();
@@ -77,12 +77,12 @@ std::string uncertainty_text(const ReportRow& row) {
 }
 
 // What shares in the tree are fractions of.
-std::optional<double> energy_of_shares_j(const ReportResult& result) {
+std::optional<double> share_denominator_j(const ReportResult& result) {
   const std::optional<double> total_j = ledger_total_j(result);
   return total_j ? std::optional(*total_j - noticeable_background_j(result)) : std::nullopt;
 }
 
-EnergyNode background_node(double joules) {
+EnergyNode make_background_node(double joules) {
   EnergyNode node{"other processes", {}, {}};
   node.summed_row.path = {"background"};
   node.summed_row.energy_j = joules;
@@ -92,16 +92,19 @@ EnergyNode background_node(double joules) {
 class TreeTable {
  public:
   TreeTable(const TreeLayout& layout, const TextStyle& style, const ReportResult& result)
-      : layout_(layout), style_(style), whole_j_(energy_of_shares_j(result)), has_kernel_rows_(result.by == "kernel") {}
+      : layout_(layout),
+        style_(style),
+        share_denominator_j_(share_denominator_j(result)),
+        has_kernel_rows_(result.by == "kernel") {}
 
   std::string header(std::string_view title) const {
     // A title that is longer than the column of names is on a separate line.
     const bool fits = count_display_columns(title) <= layout_.name_width;
     std::string out = fits ? "" : " " + style_.bold(std::string(title)) + "\n";
-    out += " " + style_.bold(left_aligned(fits ? title : "", layout_.name_width));
+    out += " " + style_.bold(align_left(fits ? title : "", layout_.name_width));
     const std::string numbers =
         fmt::format(" {:>{}} {} {:>{}} {:<{}} {:>{}} {:>{}} {:>{}} {}", "J", kJoulesWidth,
-                    right_aligned(style_.plus_minus_sign(), kUncertaintyWidth), "share", kShareOfTotalWidth, "",
+                    align_right(style_.plus_minus_sign(), kUncertaintyWidth), "share", kShareOfTotalWidth, "",
                     layout_.bar_width, "W", kWattsWidth, "time", layout_.time_width, "calls", kCallCountWidth,
                     layout_.has_basis_words ? "basis" : "b");
     return out + style_.dimmed(numbers) + "\n";
@@ -112,21 +115,21 @@ class TreeTable {
     const std::string more = hidden_rows > 1 ? fmt::format(" +{}", hidden_rows) : "";
     const std::size_t used = count_display_columns(prefix) + more.size();
     const std::size_t left = layout_.name_width > used ? layout_.name_width - used : 1;
-    const std::string name =
-        has_kernel_rows_ ? brief_kernel_name(printable(node.name), left) : shortened(printable(node.name), left);
+    const std::string name = has_kernel_rows_ ? brief_kernel_name(printable(node.name), left)
+                                              : shorten_to_columns(printable(node.name), left);
     const std::string blanks(layout_.name_width - std::min(layout_.name_width, used + count_display_columns(name)),
                              ' ');
-    const bool has_share = row.energy_j && whole_j_ && *whole_j_ > 0 && !is_background_row(row);
-    const double share = has_share ? *row.energy_j / *whole_j_ : 0;
+    const bool has_share = row.energy_j && share_denominator_j_ && *share_denominator_j_ > 0 && !is_background_row(row);
+    const double share = has_share ? *row.energy_j / *share_denominator_j_ : 0;
     const std::string bar = has_share ? bar_text(share, layout_.bar_width, style_.characters) : "";
     std::string out = " " + style_.dimmed(prefix) + name + style_.dimmed(more) + blanks;
-    out += " " + right_aligned(row.energy_j ? format_number(*row.energy_j) : "?", kJoulesWidth);
-    out += " " + style_.dimmed(right_aligned(uncertainty_text(row), kUncertaintyWidth));
-    out += " " + right_aligned(has_share ? percent_text(share) : "", kShareOfTotalWidth);
+    out += " " + align_right(row.energy_j ? format_number(*row.energy_j) : "?", kJoulesWidth);
+    out += " " + style_.dimmed(align_right(uncertainty_text(row), kUncertaintyWidth));
+    out += " " + align_right(has_share ? percent_text(share) : "", kShareOfTotalWidth);
     out += " " + style_.cyan(bar) + std::string(layout_.bar_width - count_display_columns(bar), ' ');
-    out += " " + right_aligned(row.power_w ? format_number(*row.power_w, 3) : "", kWattsWidth);
-    out += " " + right_aligned(row.time_s > 0 ? duration_text(row.time_s) : "", layout_.time_width);
-    out += " " + right_aligned(row.count.value_or(0) > 0 ? count_text(*row.count) : "", kCallCountWidth);
+    out += " " + align_right(row.power_w ? format_number(*row.power_w, 3) : "", kWattsWidth);
+    out += " " + align_right(row.time_s > 0 ? duration_text(row.time_s) : "", layout_.time_width);
+    out += " " + align_right(row.count.value_or(0) > 0 ? count_text(*row.count) : "", kCallCountWidth);
     if (!row.basis.empty() && row.energy_j)
       out += " " + style_.dimmed(layout_.has_basis_words ? row.basis : row.basis.substr(0, 1));
     return out.substr(0, out.find_last_not_of(' ') + 1) + "\n";
@@ -135,7 +138,7 @@ class TreeTable {
  private:
   TreeLayout layout_;
   TextStyle style_;
-  std::optional<double> whole_j_;
+  std::optional<double> share_denominator_j_;
   bool has_kernel_rows_;
 };
 
@@ -148,7 +151,7 @@ ReportResult exclude_background(const ReportResult& result) {
   return command;
 }
 
-TreeLimits tree_limits(const TreeTextOptions& view, const ReportResult& result) {
+TreeLimits choose_tree_limits(const TreeTextOptions& view, const ReportResult& result) {
   TreeLimits limits;
   limits.max_depth = view.max_depth;
   if (view.max_rows) limits.max_lines = *view.max_rows > 0 ? *view.max_rows : std::numeric_limits<std::size_t>::max();
@@ -190,26 +193,26 @@ std::string tree_text(const ReportResult& result, const TreeTextOptions& view, c
   if (result.by == "domain" || result.rows.empty()) return {};
   const double background_j = noticeable_background_j(result);
   const EnergyNode root = energy_tree(background_j > 0 ? exclude_background(result) : result, view.tree_query);
-  const std::vector<TreeLine> lines = tree_lines(root, tree_limits(view, result));
+  const std::vector<TreeLine> lines = tree_lines(root, choose_tree_limits(view, result));
   std::size_t longest = 0;
   std::size_t longest_time = 0;
   for (const TreeLine& line : lines) {
     longest_time =
         std::max(longest_time, duration_text(line.node != nullptr ? line.node->summed_row.time_s : 0).size());
     const std::string& name = line.node != nullptr ? line.node->name : line.omitted_children_sum.name;
-    longest = std::max(longest, count_display_columns(branch_prefix(line, style)) + count_display_columns(name) +
+    longest = std::max(longest, count_display_columns(tree_line_prefix(line, style)) + count_display_columns(name) +
                                     (line.hidden_row_count > 1 ? 5 : 0));
   }
   const TreeLayout layout = choose_tree_layout(longest, longest_time, style.columns);
   const TreeTable table(layout, style, result);
   std::string out = "\n" + table.header(tree_title(result, view));
   for (const TreeLine& line : lines) {
-    out += table.line(branch_prefix(line, style), line.node != nullptr ? *line.node : line.omitted_children_sum,
+    out += table.line(tree_line_prefix(line, style), line.node != nullptr ? *line.node : line.omitted_children_sum,
                       line.hidden_row_count);
   }
   if (lines.empty()) out += "  no row matches the filter\n";
   for (const EnergyNode& node : idle_and_unattributed_nodes(result)) out += table.line("", node, 0);
-  if (background_j > 0) out += table.line("", background_node(background_j), 0);
+  if (background_j > 0) out += table.line("", make_background_node(background_j), 0);
   return out + attribution_basis_legend(lines, layout, result.interval, background_j > 0, style) +
          step_energy_distribution_text(result, style);
 }

@@ -31,7 +31,7 @@ class EstimateSensor final : public Sensor {
  public:
   EstimateSensor(FileDescriptor proc_stat, int threads, std::vector<Channel> channels,
                  std::vector<LinearPowerModel> laws)
-      : proc_stat_(std::move(proc_stat)),
+      : proc_stat_fd_(std::move(proc_stat)),
         machine_busy_s_per_tick_(1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)) / threads),
         channels_(std::move(channels)),
         channel_models_(std::move(laws)) {}
@@ -46,7 +46,7 @@ class EstimateSensor final : public Sensor {
     common.code = ticks ? ReadCode::ok : ReadCode::failed;
     if (ticks && !start_ns_) {
       start_ns_ = common.time_ns();
-      start_ticks_ = *ticks;
+      busy_ticks_at_start_ = *ticks;
     }
     const std::size_t count = std::min(readings.size(), channel_models_.size());
     for (std::size_t i = 0; i < count; ++i) {
@@ -58,7 +58,7 @@ class EstimateSensor final : public Sensor {
  private:
   std::optional<std::uint64_t> read_busy_ticks() noexcept {
     std::array<char, 512> buffer;  // only the first line is needed
-    const ssize_t got = ::pread(proc_stat_.get(), buffer.data(), buffer.size(), 0);
+    const ssize_t got = ::pread(proc_stat_fd_.get(), buffer.data(), buffer.size(), 0);
     if (got <= 0) return std::nullopt;
     return parse_busy_ticks({buffer.data(), static_cast<std::size_t>(got)});
   }
@@ -68,16 +68,16 @@ class EstimateSensor final : public Sensor {
                                    std::int64_t time_ns) const noexcept {
     const double elapsed_s = seconds(time_ns - *start_ns_);
     const double busy_s =
-        ticks > start_ticks_ ? static_cast<double>(ticks - start_ticks_) * machine_busy_s_per_tick_ : 0;
+        ticks > busy_ticks_at_start_ ? static_cast<double>(ticks - busy_ticks_at_start_) * machine_busy_s_per_tick_ : 0;
     return static_cast<std::uint64_t>((law.idle_power_w * elapsed_s + law.busy_power_w * busy_s) / kJoulesPerRawUnit);
   }
 
-  FileDescriptor proc_stat_;
+  FileDescriptor proc_stat_fd_;
   double machine_busy_s_per_tick_;  // one tick of one CPU, in busy seconds of the whole machine
   std::vector<Channel> channels_;
   std::vector<LinearPowerModel> channel_models_;
   std::optional<std::int64_t> start_ns_;
-  std::uint64_t start_ticks_ = 0;
+  std::uint64_t busy_ticks_at_start_ = 0;
 };
 
 Channel make_estimate_channel(std::string domain, DomainClass domain_class, std::string model,

@@ -9,15 +9,15 @@
 namespace joulemap::sensors {
 namespace {
 
-constexpr double kUncertaintyWithPowerLimit = 0.4;
-constexpr double kUncertaintyWithoutPowerLimit = 0.6;
+constexpr double kRelativeUncertaintyWithPowerLimit = 0.4;
+constexpr double kRelativeUncertaintyWithoutPowerLimit = 0.6;
 constexpr double kIdleUncertaintyLimitFraction = 0.2;  // as a fraction of the limit
 constexpr double kWattsPerThread = 3.5;
 
 constexpr double kFirstTierMemoryGib = 16;
 constexpr double kWattsPerFirstTierGib = 0.2;
 constexpr double kWattsPerFurtherGib = 0.1;
-constexpr double kMemoryUncertainty = 0.67;
+constexpr double kMemoryRelativeUncertainty = 0.67;
 
 long round_to_percent(double share) { return std::lround(share * 100); }
 
@@ -33,12 +33,12 @@ std::vector<PackageModel> make_package_models(const MachineDescription& machine)
     std::string origin;
     if (limit) {
       model.limit_w = *limit;
-      model.relative_uncertainty = kUncertaintyWithPowerLimit;
+      model.relative_uncertainty = kRelativeUncertaintyWithPowerLimit;
       origin = "its power limit";
     } else {
       const double threads = static_cast<double>(machine.thread_count) / packages;
       model.limit_w = kWattsPerThread * threads;
-      model.relative_uncertainty = kUncertaintyWithoutPowerLimit;
+      model.relative_uncertainty = kRelativeUncertaintyWithoutPowerLimit;
       origin = fmt::format("{} W x {:.4g} hardware threads", kWattsPerThread, threads);
     }
     model.uncertainty_w = kIdleUncertaintyLimitFraction * model.limit_w;
@@ -58,7 +58,7 @@ std::optional<MemoryModel> make_memory_model(const MachineDescription& machine) 
   const int packages = std::max(machine.package_count, 1);
   MemoryModel model;
   model.power_w = all_w / packages;
-  model.relative_uncertainty = kMemoryUncertainty;
+  model.relative_uncertainty = kMemoryRelativeUncertainty;
   model.formula = fmt::format("{:.4g} W = ({} W/GiB up to {} GiB, {} W/GiB beyond) x {:.3g} GiB{}, +-{} %",
                               model.power_w, kWattsPerFirstTierGib, kFirstTierMemoryGib, kWattsPerFurtherGib, gib,
                               packages > 1 ? fmt::format(" / {} packages", packages) : "",

@@ -103,8 +103,8 @@ static_assert(sizeof(TimedValue) == 16);
 inline constexpr unsigned kTotalPowerSamples = 0;    // NVML_TOTAL_POWER_SAMPLES
 inline constexpr unsigned kFieldPowerAverage = 185;  // NVML_FI_DEV_POWER_AVERAGE
 inline constexpr unsigned kFieldPowerInstant = 186;  // NVML_FI_DEV_POWER_INSTANT
-inline constexpr unsigned kScopeGpu = 0;             // NVML_POWER_SCOPE_GPU
-inline constexpr unsigned kScopeMemory = 2;          // NVML_POWER_SCOPE_MEMORY
+inline constexpr unsigned kPowerScopeGpu = 0;        // NVML_POWER_SCOPE_GPU
+inline constexpr unsigned kPowerScopeMemory = 2;     // NVML_POWER_SCOPE_MEMORY
 inline constexpr unsigned kClockSm = 1;              // NVML_CLOCK_SM
 inline constexpr unsigned kClockMemory = 2;          // NVML_CLOCK_MEM
 inline constexpr unsigned kTemperatureGpu = 0;       // NVML_TEMPERATURE_GPU

@@ -18,9 +18,9 @@ constexpr double kNvmlUpdatePeriod_s = 0.1;
 constexpr double kPowerHistoryPeriod_s = 0.02;
 constexpr std::size_t kMaxHistorySamples = 1024;
 // The instant power of an H200 fits best as the mean of the last 25 to 30 ms of each 100 ms.
-constexpr double kInstantPowerAveraging_s = 0.025;
+constexpr double kInstantPowerWindow_s = 0.025;
 // NVML API reference, NVML_FI_DEV_POWER_AVERAGE: "averaged over one second".
-constexpr double kAveragePowerAveraging_s = 1.0;
+constexpr double kAveragePowerWindow_s = 1.0;
 
 struct MetricTraits {
   std::string_view suffix;  // of the channel's name
@@ -33,13 +33,11 @@ struct MetricTraits {
 
 constexpr std::array<MetricTraits, kGpuMetricCount> kMetricTraits = {{
     {"energy", "nvmlDeviceGetTotalEnergyConsumption", ChannelKind::counter, Quantity::energy, kUnitsPerMilliUnit, 0},
-    {"power-instant", "NVML field 186", ChannelKind::gauge, Quantity::power, kUnitsPerMilliUnit,
-     kInstantPowerAveraging_s},
-    {"power-average", "NVML field 185", ChannelKind::gauge, Quantity::power, kUnitsPerMilliUnit,
-     kAveragePowerAveraging_s},
+    {"power-instant", "NVML field 186", ChannelKind::gauge, Quantity::power, kUnitsPerMilliUnit, kInstantPowerWindow_s},
+    {"power-average", "NVML field 185", ChannelKind::gauge, Quantity::power, kUnitsPerMilliUnit, kAveragePowerWindow_s},
     {"power-average", "nvmlDeviceGetPowerUsage", ChannelKind::gauge, Quantity::power, kUnitsPerMilliUnit, 0},
     {"memory-power", "NVML field 185, memory scope", ChannelKind::gauge, Quantity::power, kUnitsPerMilliUnit,
-     kAveragePowerAveraging_s},
+     kAveragePowerWindow_s},
     {"power-limit", "nvmlDeviceGetEnforcedPowerLimit", ChannelKind::gauge, Quantity::power_limit, kUnitsPerMilliUnit,
      0},
     {"sm-clock", "nvmlDeviceGetClockInfo, SM", ChannelKind::gauge, Quantity::clock, 1, 0},
@@ -51,22 +49,22 @@ constexpr std::array<MetricTraits, kGpuMetricCount> kMetricTraits = {{
     {"throttle-reasons", "nvmlDeviceGetCurrentClocksEventReasons", ChannelKind::gauge, Quantity::throttle_reasons, 1,
      0},
     {kCoTenantUtilizationSuffix, "nvmlDeviceGetProcessUtilization, SM", ChannelKind::gauge, Quantity::utilization, 1,
-     kAveragePowerAveraging_s},
+     kAveragePowerWindow_s},
     {"power-history", "nvmlDeviceGetSamples, total power", ChannelKind::gauge, Quantity::power_history,
      kUnitsPerMilliUnit, 0},
 }};
 
-const MetricTraits& metric_traits(GpuMetric metric) { return kMetricTraits[static_cast<std::size_t>(metric)]; }
+const MetricTraits& traits_of_metric(GpuMetric metric) { return kMetricTraits[static_cast<std::size_t>(metric)]; }
 
 FieldValue nvml_field_of_metric(GpuMetric metric) {
   FieldValue field{};
   field.field_id = metric == GpuMetric::power_instant ? kFieldPowerInstant : kFieldPowerAverage;
-  field.scope_id = metric == GpuMetric::memory_power ? kScopeMemory : kScopeGpu;
+  field.scope_id = metric == GpuMetric::memory_power ? kPowerScopeMemory : kPowerScopeGpu;
   field.status = NvmlReturn::unknown;
   return field;
 }
 
-RawReadResult raw_field_value(const FieldValue& field) {
+RawReadResult convert_field_value(const FieldValue& field) {
   if (field.status != NvmlReturn::success) return {field.status, 0};
   switch (field.value_type) {
     case ValueType::unsigned_int:
@@ -198,7 +196,7 @@ void NvmlDevice::read_powers(std::span<const GpuMetric> metrics, std::span<RawRe
       out[i] = read(GpuMetric::power_usage);
     } else {
       const FieldValue& field = fields[next++];
-      out[i] = status == NvmlReturn::success ? raw_field_value(field) : RawReadResult{status, 0};
+      out[i] = status == NvmlReturn::success ? convert_field_value(field) : RawReadResult{status, 0};
     }
   }
 }
@@ -277,7 +275,7 @@ std::string NvmlDevice::driver() const {
 }
 
 Channel NvmlDevice::make_metric_channel(GpuMetric metric) const {
-  const MetricTraits& traits = metric_traits(metric);
+  const MetricTraits& traits = traits_of_metric(metric);
   Channel channel;
   channel.sensor = "nvml";
   channel.name = fmt::format("gpu{}-{}", index_, traits.suffix);

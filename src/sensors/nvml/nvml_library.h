@@ -18,8 +18,8 @@ namespace joulemap::sensors::nvml {
 
 // Which library to load. Pure.
 struct NvmlLibraryChoice {
-  std::string path;           // empty: no library, NVML is off
-  bool refused_path = false;  // JOULEMAP_NVML names a library, which was refused
+  std::string path;              // empty: no library, NVML is off
+  bool is_path_refused = false;  // JOULEMAP_NVML names a library, which was refused
 };
 // `named`: the value of JOULEMAP_NVML, empty where it is not set. `has_elevated_privileges`: whether the kernel has set
 // AT_SECURE. `root_is_real`: false with --sysroot.

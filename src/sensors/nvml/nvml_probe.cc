@@ -28,7 +28,7 @@ struct LostDevice {
 
 struct ListedGpus {
   std::vector<NvmlDevice> devices;
-  std::vector<ListedDevice> descriptions;  // one for each of `devices`
+  std::vector<ListedDevice> device_descriptions;  // one for each of `devices`
   std::vector<LostDevice> lost_devices;
 };
 
@@ -42,7 +42,7 @@ ListedGpus list_devices(const std::shared_ptr<const NvmlLibrary>& library, unsig
       continue;
     }
     const NvmlDevice device(library, handle, index);
-    devices.descriptions.push_back({device.uuid(), device.name(), device.pci_bus_id()});
+    devices.device_descriptions.push_back({device.uuid(), device.name(), device.pci_bus_id()});
     devices.devices.push_back(device);
   }
   return devices;
@@ -112,7 +112,7 @@ bool measures_energy_of_gpu(const std::vector<GpuMetric>& metrics) {
   });
 }
 
-std::string gpu_label(const NvmlDevice& device, const ListedDevice& listed) {
+std::string make_gpu_label(const NvmlDevice& device, const ListedDevice& listed) {
   return fmt::format("gpu{} ({})", device.index(), listed.name.empty() ? listed.uuid : listed.name);
 }
 
@@ -136,8 +136,8 @@ class NvmlProber {
   std::shared_ptr<const NvmlLibrary> library_;
   const MeasuredProcessCriteria& measured_;
   SensorStatus& status_;
-  std::string opened_labels_;  // labels of the opened GPUs, for the reason of the status
-  std::size_t open_count_ = 0;
+  std::string opened_gpu_labels_;  // labels of the opened GPUs, for the reason of the status
+  std::size_t opened_gpu_count_ = 0;
   std::string first_failure_reason_;  // why the first GPU that failed could not be opened
   std::string first_failure_remedy_;
   bool is_any_denied_ = false;
@@ -182,16 +182,17 @@ void NvmlProber::diagnose_device(const NvmlDevice& device, const std::string& la
 
 void NvmlProber::open_device(const NvmlDevice& device, const ListedDevice& listed,
                              std::vector<std::unique_ptr<Sensor>>& sensors) {
-  const std::string label = gpu_label(device, listed);
+  const std::string label = make_gpu_label(device, listed);
   ReadableMetrics abilities = probe_metrics(device);
   for (UnreadableChannel& channel : abilities.unreadable) {
     if (measures_energy_or_power(channel.channel)) status_.unreadable.push_back(channel);
   }
   if (measures_energy_of_gpu(abilities.metrics)) {
     diagnose_device(device, label, abilities);
-    opened_labels_ += fmt::format("{}{}{}", opened_labels_.empty() ? "" : ", ", label,
-                                  has_no_energy_counter(abilities) ? " from its power, without an energy counter" : "");
-    ++open_count_;
+    opened_gpu_labels_ +=
+        fmt::format("{}{}{}", opened_gpu_labels_.empty() ? "" : ", ", label,
+                    has_no_energy_counter(abilities) ? " from its power, without an energy counter" : "");
+    ++opened_gpu_count_;
     std::optional<OtherProcesses> others = find_other_processes(device, MeasuredProcessSet(measured_));
     if (others) {
       status_.diagnostics.add_all(describe_other_processes(*others, label, device));
@@ -223,10 +224,10 @@ void NvmlProber::set_status(const ListedGpus& devices, unsigned count, std::size
   const std::size_t hidden = devices.devices.size() - visible;
   const std::string hidden_text =
       hidden == 0 ? "" : fmt::format("; CUDA_VISIBLE_DEVICES hides {} of {}", hidden, devices.devices.size());
-  if (open_count_ > 0) {
+  if (opened_gpu_count_ > 0) {
     const std::string driver = library_->driver_version();
     status_.state = SensorState::measured;
-    status_.reason = fmt::format("{}{}{}", opened_labels_, driver.empty() ? "" : ", driver " + driver, hidden_text);
+    status_.reason = fmt::format("{}{}{}", opened_gpu_labels_, driver.empty() ? "" : ", driver " + driver, hidden_text);
     return;
   }
   if (count == 0) {
@@ -254,11 +255,12 @@ void NvmlProber::probe_devices(std::vector<std::unique_ptr<Sensor>>& sensors) {
   }
   const ListedGpus devices = list_devices(library_, count);
   const VisibleDevices visible =
-      select_visible_devices(devices.descriptions, read_cuda_environment(),
+      select_visible_devices(devices.device_descriptions, read_cuda_environment(),
                              [&](const std::string& uuid) { return find_mig_parent(*library_, devices, uuid); });
   diagnose_lost_devices(devices);
   status_.diagnostics.add_all(visible.diagnostics);
-  for (const std::size_t i : visible.device_indexes) open_device(devices.devices[i], devices.descriptions[i], sensors);
+  for (const std::size_t i : visible.device_indexes)
+    open_device(devices.devices[i], devices.device_descriptions[i], sensors);
   set_status(devices, count, visible.device_indexes.size());
 }
 
@@ -268,8 +270,8 @@ void NvmlProber::probe_devices(std::vector<std::unique_ptr<Sensor>>& sensors) {
 ProbeResult probe_nvml(const ProbeContext& context) {
   ProbeResult probe;
   probe.status.name = "nvml";
-  const nvml::NvmlLibraryChoice choice = nvml::choose_nvml_library(context.root().is_real());
-  if (choice.refused_path) {
+  const nvml::NvmlLibraryChoice choice = nvml::choose_nvml_library(context.root().is_this_machine());
+  if (choice.is_path_refused) {
     probe.status.diagnostics.add({"nvml_library_refused", 1,
                                   "JOULEMAP_NVML was ignored: this program has more privileges than its user and would "
                                   "run that library with them",

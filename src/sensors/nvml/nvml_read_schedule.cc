@@ -23,7 +23,7 @@ constexpr std::int64_t kNearEdgePowerReadPeriod_ns = kNanosecondsPerMillisecond;
 // How long powers are polled quickly to find their updates before falling back to the default period.
 constexpr std::int64_t kPowerUpdateSearchTimeout_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kMinReadPeriod_ns = kNanosecondsPerMillisecond / 10;
-constexpr std::int64_t kMaxPreciseUpdateWidth_ns = kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxPreciseUpdateHalfWidth_ns = kNanosecondsPerMillisecond;
 
 // On an H200 (driver 580) a read that begins within 15 ms after an update takes 15 to 30 ms. One that begins a third of
 // the period later takes 3 ms. Every fifth of the period, and longest after an update, the firmware is busy with its
@@ -53,7 +53,7 @@ void CounterReadSchedule::add_read(std::int64_t before_ns, std::int64_t after_ns
   mean_cpu_ns_ = has_read_ ? update_moving_average(mean_cpu_ns_, cpu_ns) : cpu_ns;
   mean_read_ns_ = has_read_ ? update_moving_average(mean_read_ns_, std::min(wall_ns, 2 * mean_read_ns_)) : wall_ns;
   ++read_count_;
-  long_read_ns_ = std::max(wall_ns, update_moving_average(long_read_ns_, mean_read_ns_));
+  max_usual_read_ns_ = std::max(wall_ns, update_moving_average(max_usual_read_ns_, mean_read_ns_));
   const bool phase_unknown = update_clock_.has_period() && !update_clock_.is_locked();
   update_search_read_count_ =
       is_between_edges_mode(mode) && phase_unknown ? (update_search_read_count_ + 1) % kMaxUpdateSearchReads : 0;
@@ -69,13 +69,13 @@ void CounterReadSchedule::add_read(std::int64_t before_ns, std::int64_t after_ns
   affordable_period_ns_ = std::min(paid_until_ns + price_ns, before_ns + kMaxTimeBetweenReads_ns);
 }
 
-void CounterReadSchedule::add_failure(std::int64_t after_ns) noexcept {
+void CounterReadSchedule::add_failed_read(std::int64_t after_ns) noexcept {
   has_last_read_failed_ = true;
   last_read_end_ns_ = after_ns;
 }
 
 void CounterReadSchedule::suggest_period(const UpdateTimeEstimator& other) noexcept {
-  const std::optional<UpdatePeriod> known = other.shared_period();
+  const std::optional<UpdatePeriod> known = other.shareable_period();
   if (known) update_clock_.suggest_period(known->period_ns, known->tolerance_ns);
 }
 
@@ -105,9 +105,9 @@ std::int64_t CounterReadSchedule::next_near_edge_read_ns() const noexcept {
   // The first update that the last read may have missed: read before it, within it while its time is uncertain, and
   // after it.
   const UpdateInterval step = update_clock_.next_update_after(last_read_begin_ns_);
-  const bool is_precise = step.half_width_ns() <= kMaxPreciseUpdateWidth_ns;
-  const std::array<std::int64_t, 3> moments = {step.earliest_ns - long_read_ns_, step.midpoint_ns() - mean_read_ns_ / 2,
-                                               step.latest_ns};
+  const bool is_precise = step.half_width_ns() <= kMaxPreciseUpdateHalfWidth_ns;
+  const std::array<std::int64_t, 3> moments = {step.earliest_ns - max_usual_read_ns_,
+                                               step.midpoint_ns() - mean_read_ns_ / 2, step.latest_ns};
   for (std::size_t i = 0; i < moments.size(); ++i) {
     if (i == 1 && is_precise) continue;
     if (moments[i] > last_read_begin_ns_ + mean_read_ns_ / 2) return std::max(moments[i], soonest_ns);
@@ -133,7 +133,7 @@ std::int64_t CounterReadSchedule::next_relaxed_read_ns(std::int64_t affordable_n
   // and searching for it again.
   if (step.width_ns() > period_ns / 2) step = update_clock_.next_update_after(soonest_ns + mean_read_ns_);
   const bool locates_update =
-      step.half_width_ns() > kMaxPreciseUpdateWidth_ns && read_count_ % kReadsPerUpdateLocation == 0;
+      step.half_width_ns() > kMaxPreciseUpdateHalfWidth_ns && read_count_ % kReadsPerUpdateLocation == 0;
   return std::max(locates_update ? uncertainty_midpoint_ns(step) : cheapest_read_ns(step), soonest_ns);
 }
 
@@ -145,7 +145,7 @@ void PowerReadSchedule::add_read(std::int64_t before_ns, std::int64_t after_ns, 
   update_clock_.observe(before_ns, after_ns, raw);
 }
 
-void PowerReadSchedule::add_failure(std::int64_t after_ns) noexcept {
+void PowerReadSchedule::add_failed_read(std::int64_t after_ns) noexcept {
   has_last_read_failed_ = true;
   last_read_begin_ns_ = after_ns;
 }

@@ -28,7 +28,7 @@ class CounterReadSchedule {
  public:
   void add_read(std::int64_t before_ns, std::int64_t after_ns, std::int64_t cpu_ns, std::uint64_t raw,
                 SamplingMode mode) noexcept;
-  void add_failure(std::int64_t after_ns) noexcept;
+  void add_failed_read(std::int64_t after_ns) noexcept;
 
   // Time of the next read. `requested_ns`: a read period that replaces the one from kCounterReadCpuFraction. Once
   // update times are known, relaxed reads are not closer than the updates.
@@ -47,12 +47,12 @@ class CounterReadSchedule {
   std::int64_t cheapest_read_ns(const UpdateInterval& step) const;  // when a read after that update is cheapest
   std::int64_t uncertainty_midpoint_ns(const UpdateInterval& step) const;
 
-  UpdateTimeEstimator update_clock_{UpdateTimeEstimator::EqualValues::imply_no_update, kNvmlLatchDelay_ns};
+  UpdateTimeEstimator update_clock_{UpdateTimeEstimator::EqualValueMeaning::no_update, kNvmlLatchDelay_ns};
   std::int64_t last_read_begin_ns_ = 0;
   std::int64_t last_read_end_ns_ = 0;
   std::int64_t mean_cpu_ns_ = 0;
-  std::int64_t mean_read_ns_ = 0;  // moving average of the read duration; each read counts with at most twice this
-  std::int64_t long_read_ns_ = 0;  // upper bound of the duration of most reads
+  std::int64_t mean_read_ns_ = 0;       // moving average of the read duration; each read counts with at most twice this
+  std::int64_t max_usual_read_ns_ = 0;  // upper bound of the duration of most reads
   unsigned read_count_ = 0;
   std::int64_t affordable_period_ns_ = 0;
   bool has_read_ = false;
@@ -64,12 +64,12 @@ class CounterReadSchedule {
 class PowerReadSchedule {
  public:
   void add_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept;
-  void add_failure(std::int64_t after_ns) noexcept;
+  void add_failed_read(std::int64_t after_ns) noexcept;
   std::int64_t next_read_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept;
   const UpdateTimeEstimator& update_clock() const { return update_clock_; }
 
  private:
-  UpdateTimeEstimator update_clock_{UpdateTimeEstimator::EqualValues::are_inconclusive};
+  UpdateTimeEstimator update_clock_{UpdateTimeEstimator::EqualValueMeaning::inconclusive};
   std::int64_t first_read_ns_ = 0;
   std::int64_t last_read_begin_ns_ = 0;
   bool has_read_ = false;

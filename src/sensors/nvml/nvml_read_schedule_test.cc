@@ -204,10 +204,10 @@ TEST(NvmlReadSchedule, WorksWithoutAPowerField) {
 
 TEST(NvmlReadSchedule, RetriesOnceASecondAfterAFailure) {
   CounterReadSchedule schedule;
-  schedule.add_failure(kStart_ns);
+  schedule.add_failed_read(kStart_ns);
   EXPECT_EQ(schedule.next_read_ns(SamplingMode::near_edge, {}), kStart_ns + kNanosecondsPerSecond);
   PowerReadSchedule power;
-  power.add_failure(kStart_ns);
+  power.add_failed_read(kStart_ns);
   EXPECT_EQ(power.next_read_ns(SamplingMode::relaxed, 10 * kMs), kStart_ns + kNanosecondsPerSecond);
 }
 

@@ -37,8 +37,8 @@ NvmlSensor::NvmlSensor(NvmlDevice device, std::vector<GpuMetric> metrics, std::o
     power_history_.emplace(static_cast<std::uint32_t>(metrics_.size() - 1));
     metrics_.pop_back();
   }
-  has_counter_ = !metrics_.empty() && metrics_.front() == GpuMetric::energy;
-  first_power_channel_ = has_counter_ ? 1 : 0;
+  has_energy_counter_ = !metrics_.empty() && metrics_.front() == GpuMetric::energy;
+  first_power_channel_ = has_energy_counter_ ? 1 : 0;
   first_slow_channel_ = first_power_channel_;
   tracked_power_channel_ = first_power_channel_;
   while (first_slow_channel_ < metrics_.size() && is_power_metric(metrics_[first_slow_channel_])) {
@@ -66,7 +66,7 @@ void NvmlSensor::read_powers(std::span<Reading> readings) noexcept {
     power_schedule_.add_read(before_ns, after_ns, clocked.raw);
     counter_schedule_.suggest_period(power_schedule_.update_clock());
   } else if (!any_good) {
-    power_schedule_.add_failure(after_ns);
+    power_schedule_.add_failed_read(after_ns);
   }
 }
 
@@ -80,7 +80,7 @@ void NvmlSensor::read_counter(Reading& reading, SamplingMode mode) noexcept {
   if (reading.code == ReadCode::ok) {
     counter_schedule_.add_read(before_ns, after_ns, cpu_ns, read.raw, mode);
   } else {
-    counter_schedule_.add_failure(after_ns);
+    counter_schedule_.add_failed_read(after_ns);
   }
 }
 
@@ -102,7 +102,7 @@ void NvmlSensor::read_slow_metrics(std::span<Reading> readings, bool all) noexce
     readings[i] = make_reading(read, before_ns, monotonic_ns());
     any_good = any_good || read.status == NvmlReturn::success;
   }
-  const std::int64_t wanted_ns = std::max(kSlowMetricPeriod_ns, requested_period_ns_.value_or(0));
+  const std::int64_t wanted_ns = std::max(kSlowMetricPeriod_ns, requested_read_period_ns_.value_or(0));
   next_slow_read_ns_ = monotonic_ns() + (any_good ? wanted_ns : std::max(wanted_ns, kNvmlRetryPeriod_ns));
 }
 
@@ -114,10 +114,10 @@ void NvmlSensor::read(std::span<Reading> readings, SamplingMode mode) noexcept {
   const bool all = mode == SamplingMode::immediate;
   const std::int64_t now_ns = monotonic_ns();
   const bool counter_due =
-      has_counter_ && (all || counter_schedule_.next_read_ns(mode, requested_period_ns_) <= now_ns);
+      has_energy_counter_ && (all || counter_schedule_.next_read_ns(mode, requested_read_period_ns_) <= now_ns);
   // Powers first: their reads take microseconds, while a read of the counter takes milliseconds and would delay them.
   if (first_slow_channel_ > first_power_channel_ &&
-      (all || power_schedule_.next_read_ns(mode, requested_period_ns_) <= now_ns))
+      (all || power_schedule_.next_read_ns(mode, requested_read_period_ns_) <= now_ns))
     read_powers(readings);
   if (counter_due) read_counter(readings[0], mode);
   if (all || (!counter_due && next_slow_read_ns_ <= now_ns)) read_slow_metrics(readings, all);
@@ -132,9 +132,9 @@ std::span<const Sample> NvmlSensor::history() const noexcept {
 std::int64_t NvmlSensor::next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept {
   std::int64_t next_ns = std::max(next_slow_read_ns_, last_ns);
   if (first_slow_channel_ > first_power_channel_)
-    next_ns = std::min(next_ns, power_schedule_.next_read_ns(mode, requested_period_ns_));
+    next_ns = std::min(next_ns, power_schedule_.next_read_ns(mode, requested_read_period_ns_));
   if (power_history_) next_ns = std::min(next_ns, power_history_->next_read_ns());
-  if (has_counter_) next_ns = std::min(next_ns, counter_schedule_.next_read_ns(mode, requested_period_ns_));
+  if (has_energy_counter_) next_ns = std::min(next_ns, counter_schedule_.next_read_ns(mode, requested_read_period_ns_));
   return std::max({next_ns, last_ns + kMinPauseBetweenReads_ns, last_read_end_ns_ + kMinPauseBetweenReads_ns});
 }
 

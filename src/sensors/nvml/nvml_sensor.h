@@ -54,7 +54,7 @@ class NvmlSensor final : public Sensor {
   std::vector<GpuMetric> metrics_;
   std::vector<Channel> channels_;
   // Indices among the channels: the energy counter is channel 0, then come the powers, then the slow metrics.
-  bool has_counter_ = false;
+  bool has_energy_counter_ = false;
   std::size_t first_power_channel_ = 0;
   std::size_t first_slow_channel_ = 0;
   std::size_t tracked_power_channel_ =

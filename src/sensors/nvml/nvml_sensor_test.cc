@@ -59,10 +59,10 @@ TEST_F(Nvml, RefusesANamedLibraryToAProgramWithMoreRightsThanItsUser) {
   EXPECT_EQ(nvml::choose_nvml_library("", false, true).path, "libnvidia-ml.so.1");
   EXPECT_EQ(nvml::choose_nvml_library("", false, false).path, "");
   EXPECT_EQ(nvml::choose_nvml_library("/tmp/a.so", false, false).path, "/tmp/a.so");
-  EXPECT_FALSE(nvml::choose_nvml_library("/tmp/a.so", false, true).refused_path);
+  EXPECT_FALSE(nvml::choose_nvml_library("/tmp/a.so", false, true).is_path_refused);
   const nvml::NvmlLibraryChoice refused = nvml::choose_nvml_library("/tmp/a.so", true, true);
   EXPECT_EQ(refused.path, "libnvidia-ml.so.1");
-  EXPECT_TRUE(refused.refused_path);
+  EXPECT_TRUE(refused.is_path_refused);
   EXPECT_EQ(nvml::choose_nvml_library("/tmp/a.so", true, false).path, "");
 }
 

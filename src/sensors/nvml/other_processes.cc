@@ -18,19 +18,19 @@ constexpr std::int64_t kMinUtilizationSpan_ns = kNanosecondsPerSecond / 2;
 constexpr std::int64_t kReclassifyPeriod_ns = 10 * kNanosecondsPerSecond;
 constexpr unsigned kMaxUtilization_percent = 100;
 
-std::string pid_list_text(const OtherProcesses::FoundProcesses& found) {
+std::string format_pid_list(const OtherProcesses::FoundProcesses& found) {
   std::string text;
   for (std::size_t i = 0; i < std::min(found.count, found.first_pids.size()); ++i)
     text += fmt::format("{}{}", i == 0 ? "" : ", ", found.first_pids[i]);
   return found.count > found.first_pids.size() ? text + ", ..." : text;
 }
 
-Diagnostic gpu_shared_diagnostic(const std::string& who, std::size_t count) {
+Diagnostic make_gpu_shared_diagnostic(const std::string& who, std::size_t count) {
   return {"gpu_shared", count, who + ": its energy includes theirs", "joulemap record separates it, as background"};
 }
 
-Diagnostic utilization_unreadable_diagnostic(const std::string& who, std::size_t count, NvmlReturn status,
-                                             const NvmlDevice& device) {
+Diagnostic make_utilization_unreadable_diagnostic(const std::string& who, std::size_t count, NvmlReturn status,
+                                                  const NvmlDevice& device) {
   return {"gpu_shared_untold", count,
           fmt::format("{}: its energy includes theirs, and their utilization cannot be read: {}", who,
                       status == NvmlReturn::function_not_found ? "this driver does not report it"
@@ -38,11 +38,11 @@ Diagnostic utilization_unreadable_diagnostic(const std::string& who, std::size_t
           "to measure one program, give it the GPU exclusively"};
 }
 
-Diagnostic owner_unknown_diagnostic(const std::string& label, const OtherProcesses::FoundProcesses& unknown) {
+Diagnostic make_owner_unknown_diagnostic(const std::string& label, const OtherProcesses::FoundProcesses& unknown) {
   return {"gpu_owner_unknown", unknown.count,
           fmt::format("NVML lists {} process{} on {} with PIDs of another PID namespace ({}): whether they belong to "
                       "the command is unknown, and their energy is not separated",
-                      unknown.count, unknown.count == 1 ? "" : "es", label, pid_list_text(unknown)),
+                      unknown.count, unknown.count == 1 ? "" : "es", label, format_pid_list(unknown)),
           "share the host's PID namespace with the container (docker run --pid=host), or give the program the GPU "
           "exclusively"};
 }
@@ -88,12 +88,12 @@ const OtherProcesses::ListedProcesses& OtherProcesses::update_process_list(const
   return process_list_;
 }
 
-RawReadResult OtherProcesses::sum_other_utilization(std::span<const ProcessUtilization> uses) noexcept {
+RawReadResult OtherProcesses::sum_other_process_utilization(std::span<const ProcessUtilization> uses) noexcept {
   unsigned sum = 0;
   unsigned unknown = 0;
   const auto before = unlisted_pids_;
-  const auto before_end = before.begin() + static_cast<std::ptrdiff_t>(unlisted_count_);
-  unlisted_count_ = 0;
+  const auto before_end = before.begin() + static_cast<std::ptrdiff_t>(unlisted_pid_count_);
+  unlisted_pid_count_ = 0;
   for (const ProcessUtilization& use : uses) {
     const std::optional<ProcessOwner> owner = process_list_.owner_of(use.pid);
     if (owner == ProcessOwner::measured)
@@ -102,7 +102,7 @@ RawReadResult OtherProcesses::sum_other_utilization(std::span<const ProcessUtili
     if (owner == ProcessOwner::unknown) unknown += use.sm;
     if (owner || classifier_.is_initial_pid_namespace() || classifier_.does_process_exist(use.pid))
       continue;  // an unlisted process of the same namespace may be a measured one that has ended
-    if (unlisted_count_ < unlisted_pids_.size()) unlisted_pids_[unlisted_count_++] = use.pid;
+    if (unlisted_pid_count_ < unlisted_pids_.size()) unlisted_pids_[unlisted_pid_count_++] = use.pid;
     if (nvml_pids_match_proc_ && std::find(before.begin(), before_end, use.pid) != before_end)
       sum += std::min(use.sm, kMaxUtilization_percent);
   }
@@ -129,7 +129,7 @@ std::optional<RawReadResult> OtherProcesses::read_utilization(const NvmlDevice& 
   std::array<ProcessUtilization, kMaxProcesses> uses;
   const auto since_us = static_cast<unsigned long long>((unix_ns() - look_back_ns) / kNanosecondsPerMicrosecond);
   const NvmlDevice::ProcessReadResult read = device.read_process_utilization(since_us, uses);
-  if (read.status == NvmlReturn::success) return sum_other_utilization(std::span(uses).first(read.count));
+  if (read.status == NvmlReturn::success) return sum_other_process_utilization(std::span(uses).first(read.count));
   const bool matters = listed.has_process_of(ProcessOwner::other) || listed.has_process_of(ProcessOwner::unknown);
   return RawReadResult{matters ? read.status : NvmlReturn::success, 0};
 }
@@ -162,13 +162,14 @@ Diagnostics describe_other_processes(OtherProcesses others, const std::string& l
   if (found.count > 0) {
     const NvmlReturn status = others.read_utilization(device).value_or(RawReadResult{}).status;
     const std::string who =
-        found.count == 1 ? fmt::format("another process uses {} (pid {})", label, pid_list_text(found))
-                         : fmt::format("{} other processes use {} (pids {})", found.count, label, pid_list_text(found));
+        found.count == 1
+            ? fmt::format("another process uses {} (pid {})", label, format_pid_list(found))
+            : fmt::format("{} other processes use {} (pids {})", found.count, label, format_pid_list(found));
     const bool is_readable = status == NvmlReturn::success || unknown.count > 0;
-    diagnostics.add(is_readable ? gpu_shared_diagnostic(who, found.count)
-                                : utilization_unreadable_diagnostic(who, found.count, status, device));
+    diagnostics.add(is_readable ? make_gpu_shared_diagnostic(who, found.count)
+                                : make_utilization_unreadable_diagnostic(who, found.count, status, device));
   }
-  if (unknown.count > 0) diagnostics.add(owner_unknown_diagnostic(label, unknown));
+  if (unknown.count > 0) diagnostics.add(make_owner_unknown_diagnostic(label, unknown));
   return diagnostics;
 }
 

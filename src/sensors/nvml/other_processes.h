@@ -58,7 +58,7 @@ class OtherProcesses {
     bool has_process_of(ProcessOwner owner) const noexcept;
   };
   const ListedProcesses& update_process_list(const NvmlDevice& device, std::int64_t now_ns) noexcept;
-  RawReadResult sum_other_utilization(std::span<const ProcessUtilization> uses) noexcept;
+  RawReadResult sum_other_process_utilization(std::span<const ProcessUtilization> uses) noexcept;
 
   ProcessClassifier classifier_;
   ListedProcesses process_list_;
@@ -66,7 +66,7 @@ class OtherProcesses {
   bool nvml_pids_match_proc_ = false;  // NVML has reported the utilization of a measured process under its pid in
                                        // /proc
   std::array<unsigned, 16> unlisted_pids_{};  // pids with utilization in the last read that NVML does not list
-  std::size_t unlisted_count_ = 0;
+  std::size_t unlisted_pid_count_ = 0;
   std::int64_t last_read_ns_ = 0;
 };
 

@@ -46,7 +46,7 @@ bool ProcessClassifier::is_known_unmeasured_process(unsigned number) const noexc
 }
 
 bool ProcessClassifier::does_process_exist(unsigned number) const noexcept {
-  return start_ticks_of(static_cast<pid_t>(number), measured_processes_.proc_path()).has_value();
+  return read_start_ticks(static_cast<pid_t>(number), measured_processes_.proc_path()).has_value();
 }
 
 ProcessClassifier::CudaProcesses ProcessClassifier::find_cuda_processes() noexcept {
@@ -127,7 +127,7 @@ std::size_t ProcessClassifier::count_unlisted_processes(std::span<const CudaProc
   std::size_t count = 0;
   for (const CudaProcess& process : known) {
     if (!process.is_measured || process.is_listed_by_nvml) continue;
-    const std::optional<pid_t> parent = parent_of(process.pid, measured_processes_.proc_path());
+    const std::optional<pid_t> parent = read_parent_pid(process.pid, measured_processes_.proc_path());
     const bool is_inherited = std::any_of(known.begin(), known.end(), [&](const CudaProcess& other) {
       return parent == other.pid && other.is_measured &&
              is_fork_of_parent(process.pid, measured_processes_.proc_path());

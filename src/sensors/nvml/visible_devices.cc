@@ -54,17 +54,18 @@ class VisibleDeviceSelection {
       if (entry == "-1" || (entry.empty() && entries.size() == 1)) break;
       const std::optional<std::size_t> device = find_device(entry);
       if (!device) {
-        visible_.diagnostics.add({"cuda_visible_devices_invalid", 1,
-                                  fmt::format("CUDA_VISIBLE_DEVICES: {} is not a GPU of this machine; CUDA ends the "
-                                              "list there, and so does joulemap",
-                                              quoted(entry)),
-                                  "nvidia-smi -L"});
+        visible_devices_.diagnostics.add(
+            {"cuda_visible_devices_invalid", 1,
+             fmt::format("CUDA_VISIBLE_DEVICES: {} is not a GPU of this machine; CUDA ends the "
+                         "list there, and so does joulemap",
+                         quoted(entry)),
+             "nvidia-smi -L"});
         break;
       }
       add_device(*device, entry);
     }
-    std::sort(visible_.device_indexes.begin(), visible_.device_indexes.end());
-    return std::move(visible_);
+    std::sort(visible_devices_.device_indexes.begin(), visible_devices_.device_indexes.end());
+    return std::move(visible_devices_);
   }
 
  private:
@@ -74,10 +75,11 @@ class VisibleDeviceSelection {
     const std::optional<std::uint64_t> index = parse_u64(entry);
     if (!index || *index >= devices_.size()) return std::nullopt;
     if (have_different_device_names(devices_) && environment_.device_order != kPciBusOrder) {
-      visible_.diagnostics.add({"cuda_device_order", 1,
-                                "CUDA_VISIBLE_DEVICES uses CUDA's order, fastest first, which NVML does not report; "
-                                "joulemap assumes the order of PCI addresses and may measure another GPU",
-                                "export CUDA_DEVICE_ORDER=PCI_BUS_ID"});
+      visible_devices_.diagnostics.add(
+          {"cuda_device_order", 1,
+           "CUDA_VISIBLE_DEVICES uses CUDA's order, fastest first, which NVML does not report; "
+           "joulemap assumes the order of PCI addresses and may measure another GPU",
+           "export CUDA_DEVICE_ORDER=PCI_BUS_ID"});
     }
     return cuda_order_[*index];
   }
@@ -90,22 +92,24 @@ class VisibleDeviceSelection {
                                                   ? find_device_by_uuid_prefix(devices_, rest.substr(0, rest.find('/')))
                                                   : find_mig_parent_(std::string(entry));
     if (!parent) return std::nullopt;
-    visible_.diagnostics.add({"mig_whole_gpu", 1,
-                              fmt::format("CUDA_VISIBLE_DEVICES: {} is one instance of {}; only the whole GPU can be "
-                                          "measured, and its energy includes its other instances",
-                                          quoted(entry, 80), devices_[*parent].uuid),
-                              "to measure one instance, keep the others idle"});
+    visible_devices_.diagnostics.add(
+        {"mig_whole_gpu", 1,
+         fmt::format("CUDA_VISIBLE_DEVICES: {} is one instance of {}; only the whole GPU can be "
+                     "measured, and its energy includes its other instances",
+                     quoted(entry, 80), devices_[*parent].uuid),
+         "to measure one instance, keep the others idle"});
     return parent;
   }
 
   void add_device(std::size_t device, std::string_view entry) {
-    if (std::find(visible_.device_indexes.begin(), visible_.device_indexes.end(), device) ==
-        visible_.device_indexes.end()) {
-      visible_.device_indexes.push_back(device);
+    if (std::find(visible_devices_.device_indexes.begin(), visible_devices_.device_indexes.end(), device) ==
+        visible_devices_.device_indexes.end()) {
+      visible_devices_.device_indexes.push_back(device);
     } else if (entry.rfind("MIG-", 0) != 0) {
-      visible_.diagnostics.add({"cuda_visible_devices_repeated", 1,
-                                fmt::format("CUDA_VISIBLE_DEVICES names {} twice; it is measured once", quoted(entry)),
-                                "name each GPU once: otherwise CUDA programs may see no GPU"});
+      visible_devices_.diagnostics.add(
+          {"cuda_visible_devices_repeated", 1,
+           fmt::format("CUDA_VISIBLE_DEVICES names {} twice; it is measured once", quoted(entry)),
+           "name each GPU once: otherwise CUDA programs may see no GPU"});
     }
   }
 
@@ -113,7 +117,7 @@ class VisibleDeviceSelection {
   const CudaEnvironment& environment_;
   const MigParentLookup& find_mig_parent_;
   std::vector<std::size_t> cuda_order_;
-  VisibleDevices visible_;
+  VisibleDevices visible_devices_;
 };
 
 }  // namespace

@@ -113,7 +113,7 @@ Result<std::unique_ptr<Sensor>> open_rapl_counters(const RaplPmu& pmu, const std
 }
 
 ProbeResult probe_perf_event(const ProbeContext& context) {
-  if (!context.root().is_real())
+  if (!context.root().is_this_machine())
     return make_perf_event_status(SensorState::absent, "off with --sysroot: it reads from the kernel, not from files",
                                   "omit --sysroot");
   const Result<RaplPmu> pmu = read_rapl_pmu(context.root());
@@ -128,7 +128,7 @@ ProbeResult probe_perf_event(const ProbeContext& context) {
                                   "the kernel's file is malformed: update the kernel, or use powercap");
   if (pmu->events.empty()) return absent("the power PMU has no events");
 
-  Result<std::unique_ptr<PerfEventSensor>> sensor = open_events(*pmu, rapl_counters(*pmu, context.root()));
+  Result<std::unique_ptr<PerfEventSensor>> sensor = open_events(*pmu, list_rapl_counters(*pmu, context.root()));
   if (!sensor && sensor.error().code == ErrorCode::permission) {
     return make_perf_event_status(
         SensorState::denied,

@@ -19,12 +19,12 @@ TEST(RaplPmu, ReadsTypeConfigScaleAndCpus) {
   ASSERT_EQ(pmu->events.size(), 2u);
   EXPECT_EQ(pmu->events[0].name, "energy-pkg");
   EXPECT_EQ(pmu->events[0].config, 2u);
-  EXPECT_DOUBLE_EQ(pmu->events[0].scale_j, 0x1p-32);
+  EXPECT_DOUBLE_EQ(pmu->events[0].joules_per_count, 0x1p-32);
 }
 
 TEST(RaplPmu, OpensEveryEventOnceForEachPackage) {
   const SystemRoot root{sysroot("intel-2socket")};
-  const std::vector<RaplCounter> counters = rapl_counters(*read_rapl_pmu(root), root);
+  const std::vector<RaplCounter> counters = list_rapl_counters(*read_rapl_pmu(root), root);
   ASSERT_EQ(counters.size(), 4u);
   EXPECT_EQ(counters[0].channel.domain, "package-0");
   EXPECT_EQ(counters[1].channel.domain, "dram-0");
@@ -34,7 +34,7 @@ TEST(RaplPmu, OpensEveryEventOnceForEachPackage) {
 
 TEST(RaplPmu, NestsCoresInThePackageAndThePackageInThePlatform) {
   const SystemRoot root{sysroot("psys-laptop")};
-  for (const RaplCounter& counter : rapl_counters(*read_rapl_pmu(root), root)) {
+  for (const RaplCounter& counter : list_rapl_counters(*read_rapl_pmu(root), root)) {
     const std::string& domain = counter.channel.domain;
     const std::string expected = domain == "psys" ? "" : domain == "package-0" ? "psys" : "package-0";
     EXPECT_EQ(counter.channel.part_of, expected) << domain;
@@ -61,7 +61,7 @@ TEST(RaplPmu, NamesDiesThatShareAPackage) {
     directory.write(topology + "die_id", cpu == 0 ? "0\n" : "1\n");
   }
   const RaplPmu pmu{9, {{"energy-pkg", 2, 1e-9}}, {0, 8}};
-  const std::vector<RaplCounter> counters = rapl_counters(pmu, SystemRoot{directory.path()});
+  const std::vector<RaplCounter> counters = list_rapl_counters(pmu, SystemRoot{directory.path()});
   EXPECT_EQ(counters[1].channel.domain, "package-0-die-1");
 }
 

@@ -102,7 +102,7 @@ Result<RaplPmu> read_rapl_pmu(const SystemRoot& root) {
   return pmu;
 }
 
-std::vector<RaplCounter> rapl_counters(const RaplPmu& pmu, const SystemRoot& root) {
+std::vector<RaplCounter> list_rapl_counters(const RaplPmu& pmu, const SystemRoot& root) {
   const std::map<int, std::string> domain_suffixes = domain_suffix_of_cpus(pmu, root);
   const bool has_platform = std::any_of(pmu.events.begin(), pmu.events.end(),
                                         [](const RaplEvent& event) { return event.name == "energy-psys"; });
@@ -126,7 +126,7 @@ std::vector<RaplCounter> rapl_counters(const RaplPmu& pmu, const SystemRoot& roo
       } else if (has_platform && !platform) {
         channel.part_of = "psys";
       }
-      channel.scale = event->scale_j;
+      channel.scale = event->joules_per_count;
       channel.refresh_s = kRaplUpdatePeriod_s;
       counters.push_back({*event, cpu, std::move(channel)});
     }

@@ -19,7 +19,7 @@ namespace joulemap::sensors {
 struct RaplEvent {
   std::string name;  // "energy-pkg"
   std::uint64_t config = 0;
-  double scale_j = 0;  // joules per count
+  double joules_per_count = 0;  // joules per count
 };
 
 struct RaplPmu {
@@ -40,6 +40,6 @@ struct RaplCounter {
   int cpu = 0;
   Channel channel;
 };
-std::vector<RaplCounter> rapl_counters(const RaplPmu& pmu, const SystemRoot& root);
+std::vector<RaplCounter> list_rapl_counters(const RaplPmu& pmu, const SystemRoot& root);
 
 }  // namespace joulemap::sensors

@@ -12,12 +12,12 @@ namespace joulemap::sensors {
 // would be off by up to the read period of the recording. Where a sample is a fault (it, or the one after it, falls),
 // the last value is repeated.
 std::uint64_t ReplaySensor::raw_energy_at(const ReplayChannel& track, std::int64_t into_ns) {
-  const TimedReading& before = track.timed_readings[track.next_reading - 1];
-  if (track.next_reading == track.timed_readings.size()) return before.raw;
-  const TimedReading& after = track.timed_readings[track.next_reading];
-  const bool falls_later = track.next_reading + 1 < track.timed_readings.size() &&
-                           track.timed_readings[track.next_reading + 1].code == ReadCode::ok &&
-                           track.timed_readings[track.next_reading + 1].raw < after.raw;
+  const TimedReading& before = track.timed_readings[track.next_reading_index - 1];
+  if (track.next_reading_index == track.timed_readings.size()) return before.raw;
+  const TimedReading& after = track.timed_readings[track.next_reading_index];
+  const bool falls_later = track.next_reading_index + 1 < track.timed_readings.size() &&
+                           track.timed_readings[track.next_reading_index + 1].code == ReadCode::ok &&
+                           track.timed_readings[track.next_reading_index + 1].raw < after.raw;
   if (before.code != ReadCode::ok || after.code != ReadCode::ok || after.raw < before.raw || falls_later)
     return before.raw;
   const double share = static_cast<double>(into_ns - before.valid_from_ns) /
@@ -43,16 +43,16 @@ void ReplaySensor::read(std::span<Reading> readings, SamplingMode /*mode*/) noex
   const std::int64_t into_ns = now_ns - *replay_start_ns_;
   for (std::size_t i = 0; i < std::min(readings.size(), replay_channels_.size()); ++i) {
     ReplayChannel& track = replay_channels_[i];
-    while (track.next_reading < track.timed_readings.size() &&
-           track.timed_readings[track.next_reading].valid_from_ns <= into_ns)
-      ++track.next_reading;
+    while (track.next_reading_index < track.timed_readings.size() &&
+           track.timed_readings[track.next_reading_index].valid_from_ns <= into_ns)
+      ++track.next_reading_index;
     readings[i] = {0, now_ns, now_ns, ReadCode::skipped};  // before the channel's first sample
     if (into_ns > recording_length_ns_) {
       readings[i].code = ReadCode::vanished;
-    } else if (track.next_reading > 0) {
+    } else if (track.next_reading_index > 0) {
       const bool counts = channels_[i].kind == ChannelKind::counter && channels_[i].quantity == Quantity::energy;
-      readings[i].raw = counts ? raw_energy_at(track, into_ns) : track.timed_readings[track.next_reading - 1].raw;
-      readings[i].code = track.timed_readings[track.next_reading - 1].code;
+      readings[i].raw = counts ? raw_energy_at(track, into_ns) : track.timed_readings[track.next_reading_index - 1].raw;
+      readings[i].code = track.timed_readings[track.next_reading_index - 1].code;
     }
   }
 }

@@ -32,7 +32,7 @@ class ReplaySensor final : public Sensor {
   };
   struct ReplayChannel {
     std::vector<TimedReading> timed_readings;
-    std::size_t next_reading = 0;
+    std::size_t next_reading_index = 0;
   };
 
   static std::uint64_t raw_energy_at(const ReplayChannel& track, std::int64_t into_ns);

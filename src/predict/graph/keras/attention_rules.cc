@@ -53,11 +53,11 @@ void emit_projection(LayerCall& call, const Tensor& tensor, std::int64_t out, bo
 }
 
 void emit_attention(LayerCall& call, const AttentionInputs& tensors, std::int64_t heads, std::int64_t width) {
-  Parameters parameters{{"batch", tensors.batch},
-                        {"heads", heads},
-                        {"queries", tensors.query_count},
-                        {"keys", tensors.key_count},
-                        {"width", width}};
+  OperationParameters parameters{{"batch", tensors.batch},
+                                 {"heads", heads},
+                                 {"queries", tensors.query_count},
+                                 {"keys", tensors.key_count},
+                                 {"width", width}};
   if (call.boolean_option("use_causal_mask", false) || call.boolean_option("causal", false))
     parameters.set("causal", 1);
   call.emit_operation(Kind::attention, "", std::move(parameters));
@@ -128,7 +128,7 @@ Shape attention_output_shape(const AttentionInputs& tensors) {
   return out;
 }
 
-std::vector<Shape> apply_plain_attention(LayerCall& call) {
+std::vector<Shape> apply_dot_product_attention(LayerCall& call) {
   const AttentionInputs tensors = read_attention_inputs(call);
   if (call.boolean_option("use_scale", false)) call.count_weights({1});
   emit_attention(call, tensors, 1, tensors.query.sizes.back());
@@ -150,7 +150,7 @@ std::vector<Shape> apply_additive_attention(LayerCall& call) {
                          {"rows", saturating_product(tensors.query_count, tensors.key_count)},
                          {"width", width}});
   }
-  Parameters sum = batch_rows_width_parameters(pairs);
+  OperationParameters sum = batch_rows_width_parameters(pairs);
   sum.set("over", 0);
   call.emit_operation(Kind::reduce, "sum", std::move(sum));
   call.emit_activation("softmax", {tensors.batch, tensors.query_count, tensors.key_count});
@@ -170,7 +170,7 @@ std::vector<Shape> apply_attention_function(LayerCall& call) {
     call.set_failure("its inputs do not have the dimensions batch, rows, heads and width");
     return {query};
   }
-  Parameters parameters{
+  OperationParameters parameters{
       {"batch", query[0]}, {"heads", query[2]}, {"queries", query[1]}, {"keys", key[1]}, {"width", query[3]}};
   if (call.boolean_option("is_causal", false)) parameters.set("causal", 1);
   call.emit_operation(Kind::attention, "", std::move(parameters));
@@ -179,7 +179,7 @@ std::vector<Shape> apply_attention_function(LayerCall& call) {
 
 constexpr LayerClassRule kLayerClassRules[] = {
     {"MultiHeadAttention", apply_multi_head_attention},     {"GroupQueryAttention", apply_group_query_attention},
-    {"GroupedQueryAttention", apply_group_query_attention}, {"Attention", apply_plain_attention},
+    {"GroupedQueryAttention", apply_group_query_attention}, {"Attention", apply_dot_product_attention},
     {"AdditiveAttention", apply_additive_attention},        {"dotproductattention", apply_attention_function},
 };
 

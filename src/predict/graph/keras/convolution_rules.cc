@@ -15,7 +15,7 @@ struct ImageShape {
   Shape spatial_sizes;
   bool is_channels_last = true;
 
-  Shape convolved_shape(const std::vector<SlidingWindow>& windows, std::int64_t out) const {
+  Shape convolution_output_shape(const std::vector<SlidingWindow>& windows, std::int64_t out) const {
     Shape shape = {batch};
     if (!is_channels_last) shape.push_back(out);
     for (const SlidingWindow& window : windows) shape.push_back(window.output_size);
@@ -60,7 +60,7 @@ std::vector<SlidingWindow> read_windows(LayerCall& call, const ImageShape& image
 }
 
 // Sets the parameters of the width that differ from those of the height.
-void set_window_parameters(Parameters& parameters, const SlidingWindow& height, const SlidingWindow& width) {
+void set_window_parameters(OperationParameters& parameters, const SlidingWindow& height, const SlidingWindow& width) {
   if (width.kernel != height.kernel) parameters.set("kernel_width", width.kernel);
   if (width.stride != height.stride) parameters.set("stride_width", width.stride);
   if (width.padding != height.padding) parameters.set("padding_width", width.padding);
@@ -87,7 +87,7 @@ void emit_convolution(LayerCall& call, const ImageShape& image, const std::vecto
 
   const SlidingWindow& width = windows.back();
   const SlidingWindow height = windows.size() > 1 ? windows[windows.size() - 2] : SlidingWindow{};
-  Parameters parameters{
+  OperationParameters parameters{
       {"batch", image.batch},          {"channels", image.channels}, {"out", filters.output_channels},
       {"height", height.input_size},   {"width", width.input_size},  {"kernel", height.kernel},
       {"stride", height.stride},       {"padding", height.padding},  {"dilation", height.dilation},
@@ -113,7 +113,7 @@ std::vector<Shape> apply_convolution(LayerCall& call) {
   const ConvolutionFilters filters{call.required_size_option("filters"), call.size_option_or("groups", 1),
                                    call.boolean_option("use_bias", true)};
   emit_convolution(call, image, windows, filters);
-  Shape out = image.convolved_shape(windows, filters.output_channels);
+  Shape out = image.convolution_output_shape(windows, filters.output_channels);
   call.emit_activation(call.text_option("activation"), out, image.is_channels_last ? -1 : 1);
   return {std::move(out)};
 }
@@ -138,7 +138,7 @@ std::vector<Shape> apply_transposed_convolution(LayerCall& call) {
   const ConvolutionFilters filters{call.required_size_option("filters"), call.size_option_or("groups", 1),
                                    call.boolean_option("use_bias", true), true};
   emit_convolution(call, image, windows, filters);
-  Shape out = image.convolved_shape(windows, filters.output_channels);
+  Shape out = image.convolution_output_shape(windows, filters.output_channels);
   call.emit_activation(call.text_option("activation"), out, image.is_channels_last ? -1 : 1);
   return {std::move(out)};
 }
@@ -149,7 +149,7 @@ std::vector<Shape> apply_depthwise_convolution(LayerCall& call) {
   const std::vector<SlidingWindow> windows = read_windows(call, image);
   const std::int64_t out_channels = saturating_product(image.channels, call.size_option_or("depth_multiplier", 1));
   emit_convolution(call, image, windows, {out_channels, image.channels, call.boolean_option("use_bias", true)});
-  Shape out = image.convolved_shape(windows, out_channels);
+  Shape out = image.convolution_output_shape(windows, out_channels);
   call.emit_activation(call.text_option("activation"), out, image.is_channels_last ? -1 : 1);
   return {std::move(out)};
 }
@@ -168,7 +168,7 @@ std::vector<Shape> apply_separable_convolution(LayerCall& call) {
   for (const SlidingWindow& window : windows)
     points.push_back(make_sliding_window(window.output_size, 1, 1, 1, Padding::valid));
   emit_convolution(call, image, points, {filters, 1, call.boolean_option("use_bias", true)});
-  Shape out = image.convolved_shape(points, filters);
+  Shape out = image.convolution_output_shape(points, filters);
   call.emit_activation(call.text_option("activation"), out, image.is_channels_last ? -1 : 1);
   return {std::move(out)};
 }

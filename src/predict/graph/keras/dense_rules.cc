@@ -113,7 +113,7 @@ std::vector<Shape> apply_einsum_dense(LayerCall& call) {
 }
 
 void emit_bmm(LayerCall& call, const EinsumProduct& product, bool is_transposed) {
-  Parameters parameters{{"batch", product.batch}, {"m", product.m}, {"k", product.k}, {"n", product.n}};
+  OperationParameters parameters{{"batch", product.batch}, {"m", product.m}, {"k", product.k}, {"n", product.n}};
   if (is_transposed) parameters.set("transposed", 1);
   call.emit_operation(Kind::bmm, "", std::move(parameters));
 }

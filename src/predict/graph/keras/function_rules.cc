@@ -24,7 +24,7 @@ std::string_view reduction_form(std::string_view name) {
 
 // The reduction of a tensor [batch, rows, width] that it equals: over the width (trailing axes) or all of it. Any other
 // axes are treated as rows. `over`: see operation.h.
-Parameters reduced_shape(const Shape& shape, const std::vector<bool>& goes) {
+OperationParameters reduction_parameters(const Shape& shape, const std::vector<bool>& goes) {
   std::size_t first = 0;
   while (first < goes.size() && !goes[first]) ++first;
   std::int64_t gone = 1;
@@ -46,7 +46,7 @@ std::vector<Shape> apply_reduction(LayerCall& call) {
     if (position < goes.size()) goes[position] = true;
   }
   if (call.failure()) return {shape};
-  call.emit_operation(Kind::reduce, reduction_form(call.traits.class_name), reduced_shape(shape, goes));
+  call.emit_operation(Kind::reduce, reduction_form(call.traits.class_name), reduction_parameters(shape, goes));
   const bool keeps = call.boolean_option("keepdims", false) || call.boolean_option("keep_dims", false);
   Shape out;
   for (std::size_t i = 0; i < shape.size(); ++i) {

@@ -69,10 +69,10 @@ void emit_resized_image(LayerCall& call, Kind kind, std::string_view form, const
   const std::size_t last = resized.first_spatial_axis + sides - 1;
   const std::int64_t height = element_count(resized.input_shape, resized.first_spatial_axis, last);
   const std::int64_t out_height = element_count(resized.output_shape, resized.first_spatial_axis, last);
-  Parameters parameters{{"batch", resized.input_shape.front()},
-                        {"channels", resized.input_shape[resized.channels]},
-                        {"height", height},
-                        {"width", resized.input_shape[last]}};
+  OperationParameters parameters{{"batch", resized.input_shape.front()},
+                                 {"channels", resized.input_shape[resized.channels]},
+                                 {"height", height},
+                                 {"width", resized.input_shape[last]}};
   if (kind == Kind::padding) {
     parameters.set("padding", padding);
   } else {

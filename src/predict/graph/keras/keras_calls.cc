@@ -140,11 +140,11 @@ class LayerCallParser {
 
 }  // namespace
 
-LayerNames::LayerNames(const std::vector<Layer>& layers) {
+LayerNameIndex::LayerNameIndex(const std::vector<Layer>& layers) {
   for (std::size_t i = 0; i < layers.size(); ++i) layer_index_by_name_.try_emplace(layers[i].name, i);
 }
 
-std::optional<std::size_t> LayerNames::find(const std::string& name) const {
+std::optional<std::size_t> LayerNameIndex::find(const std::string& name) const {
   const auto found = layer_index_by_name_.find(name);
   return found == layer_index_by_name_.end() ? std::nullopt : std::optional(found->second);
 }
@@ -168,7 +168,7 @@ Result<ModelCall> parse_call(const DocumentValue& text, CallContext context) {
   return call;
 }
 
-void collect_tensor_references(const DocumentValue& value, const LayerNames& names,
+void collect_tensor_references(const DocumentValue& value, const LayerNameIndex& names,
                                std::vector<TensorReference>& found) {
   if (const std::optional<NamedTensor> named = parse_tensor_reference(value)) {
     if (const std::optional<std::size_t> layer = names.find(named->layer)) {

@@ -102,10 +102,10 @@ void count_outputs_and_renumber_calls(Model& model) {
 
 // Topological sort of the calls (Kahn's algorithm), in file order where possible. Fails if there is a cycle.
 Status sort_layers_by_dependency(Model& model) {
-  using Call = std::pair<std::size_t, std::size_t>;
-  std::map<Call, std::vector<Call>> waiting;  // calls that read a call's outputs
-  std::map<Call, std::size_t> missing;
-  std::priority_queue<Call, std::vector<Call>, std::greater<>> ready;
+  using CallIndex = std::pair<std::size_t, std::size_t>;
+  std::map<CallIndex, std::vector<CallIndex>> waiting;  // calls that read a call's outputs
+  std::map<CallIndex, std::size_t> missing;
+  std::priority_queue<CallIndex, std::vector<CallIndex>, std::greater<>> ready;
   std::size_t count = 0;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     for (std::size_t j = 0; j < model.layers[i].calls.size(); ++j, ++count) {
@@ -126,10 +126,10 @@ Status sort_layers_by_dependency(Model& model) {
     }
   }
   while (!ready.empty()) {
-    const Call call = ready.top();
+    const CallIndex call = ready.top();
     ready.pop();
     model.call_order.push_back(call);
-    for (const Call& next : waiting[call]) {
+    for (const CallIndex& next : waiting[call]) {
       if (--missing[next] == 0) ready.push(next);
     }
   }
@@ -142,7 +142,7 @@ Status sort_layers_by_dependency(Model& model) {
 }
 
 Status parse_inbound_calls(Model& model, const DocumentValue& config) {
-  const LayerNames names(model.layers);
+  const LayerNameIndex names(model.layers);
   for (Layer& layer : model.layers) {
     const DocumentValue* const nodes = layer.layer_json->find("inbound_nodes");
     if (nodes == nullptr || nodes->array() == nullptr || layer.is_input) continue;

@@ -74,21 +74,21 @@ Layer parse_layer(const DocumentValue& text, std::size_t number);  // without it
 std::optional<PartialShape> parse_partial_shape(const DocumentValue* value);
 
 // ---- keras_calls.cc: arguments of a layer call, in the formats of Keras 3 and Keras 2
-class LayerNames {
+class LayerNameIndex {
  public:
-  explicit LayerNames(const std::vector<Layer>& layers);
+  explicit LayerNameIndex(const std::vector<Layer>& layers);
   std::optional<std::size_t> find(const std::string& name) const;
 
  private:
   std::map<std::string, std::size_t> layer_index_by_name_;
 };
 struct CallContext {
-  const LayerNames& names;
+  const LayerNameIndex& names;
   Model& model;
 };
 Result<ModelCall> parse_call(const DocumentValue& text, CallContext context);
 // Appends the tensors named in nested lists and tables, such as input_layers and output_layers.
-void collect_tensor_references(const DocumentValue& value, const LayerNames& names,
+void collect_tensor_references(const DocumentValue& value, const LayerNameIndex& names,
                                std::vector<TensorReference>& found);
 
 }  // namespace joulemap::predict::keras

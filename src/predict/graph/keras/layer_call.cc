@@ -191,7 +191,7 @@ void LayerCall::count_weights(std::initializer_list<std::int64_t> sizes) {
   }
 }
 
-void LayerCall::emit_operation(Kind kind, std::string_view form, Parameters parameters, std::int64_t count) {
+void LayerCall::emit_operation(Kind kind, std::string_view form, OperationParameters parameters, std::int64_t count) {
   Operation operation{traits.layer_path, traits.class_name,     kind,
                       std::string(form), std::move(parameters), traits.dtype};
   operation.count = count;
@@ -203,7 +203,7 @@ void LayerCall::emit_operation(Kind kind, std::string_view form, Parameters para
   graph_.operations.push_back(std::move(operation));
 }
 
-std::size_t LayerCall::emit_recurrent(std::string_view form, Parameters parameters) {
+std::size_t LayerCall::emit_recurrent(std::string_view form, OperationParameters parameters) {
   emit_operation(Kind::recurrent, form, std::move(parameters));
   const std::optional<std::size_t> read = inputs.empty() ? std::nullopt : inputs.front().tensor.stack;
   if (!read || !is_next_recurrent_layer(graph_.operations[*read], graph_.operations.back()))
@@ -240,7 +240,7 @@ void LayerCall::emit_unknown(std::string_view reason, const std::vector<Shape>& 
   graph_.unknown_operations.push_back({traits.layer_path, traits.class_name, std::string(reason), is_bounded});
 }
 
-Parameters batch_rows_width_parameters(const Shape& shape) {
+OperationParameters batch_rows_width_parameters(const Shape& shape) {
   if (shape.size() < 2) return {{"batch", 1}, {"rows", 1}, {"width", element_count(shape)}};
   return {{"batch", shape.front()}, {"rows", element_count(shape, 1, shape.size() - 1)}, {"width", shape.back()}};
 }

@@ -85,7 +85,7 @@ class LayerCall {
 
   // Element counts of the weights of the next operation (0: none). Adds trainable ones to the graph's count.
   void count_weights(std::initializer_list<std::int64_t> sizes);
-  void emit_operation(Kind kind, std::string_view form, Parameters parameters, std::int64_t count = 1);
+  void emit_operation(Kind kind, std::string_view form, OperationParameters parameters, std::int64_t count = 1);
   void emit_elementwise(Kind kind, std::string_view form, const Shape& shape, std::int64_t count = 1);
   void emit_activation(std::string_view name, const Shape& shape,
                        std::int64_t axis = -1);  // "linear" and "" emit nothing
@@ -93,7 +93,7 @@ class LayerCall {
   // Emits a recurrent layer. If the input comes from a recurrent operation that can include it, as
   // is_next_recurrent_layer() decides, it becomes a further layer of that operation. Returns the operation's index in
   // the graph.
-  std::size_t emit_recurrent(std::string_view form, Parameters parameters);
+  std::size_t emit_recurrent(std::string_view form, OperationParameters parameters);
   void emit_unknown(std::string_view reason, const std::vector<Shape>& outputs, bool is_bounded);
 
   // Whether the next operation's input needs a gradient. Layers with branches set it for each branch.
@@ -113,12 +113,12 @@ class LayerCall {
 };
 
 // A shape as the parameters batch (first dimension), width (last) and rows (product of the others).
-Parameters batch_rows_width_parameters(const Shape& shape);
+OperationParameters batch_rows_width_parameters(const Shape& shape);
 // Form of a binary operation (operation.h) by the shape of the smaller tensor: same, row, last or scalar, with matching
 // batch, rows and width.
 struct BroadcastForm {
   std::string_view form;
-  Parameters parameters;
+  OperationParameters parameters;
 };
 BroadcastForm broadcast_form(const Shape& out, const Shape& one, const Shape& other);
 

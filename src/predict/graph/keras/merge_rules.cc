@@ -35,7 +35,7 @@ Shape broadcast_merge_inputs(LayerCall& call, const Shape& one, const Shape& oth
 
 // Combines all inputs pairwise, from first to last.
 template <Kind kKind>
-std::vector<Shape> apply_merge(LayerCall& call) {
+std::vector<Shape> apply_elementwise_merge(LayerCall& call) {
   Shape out = call.input_shape();
   for (std::size_t i = 1; i < call.inputs.size(); ++i) {
     const Shape& other = call.input_shape(i);
@@ -55,7 +55,7 @@ std::vector<Shape> apply_merge(LayerCall& call) {
 }
 
 std::vector<Shape> apply_average(LayerCall& call) {
-  std::vector<Shape> out = apply_merge<Kind::add>(call);
+  std::vector<Shape> out = apply_elementwise_merge<Kind::add>(call);
   call.emit_elementwise(Kind::multiply, "scalar", out.front());
   return out;
 }
@@ -88,7 +88,7 @@ std::vector<Shape> apply_concatenate(LayerCall& call) {
   const auto parts = static_cast<std::int64_t>(call.inputs.size());
   Shape part = out;
   part[axis] = (out[axis] + parts - 1) / parts;
-  Parameters parameters = batch_rows_width_parameters(part);
+  OperationParameters parameters = batch_rows_width_parameters(part);
   parameters.set("parts", parts);
   call.emit_operation(Kind::concatenate, "", std::move(parameters));
   return {std::move(out)};
@@ -99,7 +99,7 @@ std::vector<Shape> apply_stack(LayerCall& call) {
   const std::vector<std::int64_t> axes = call.axes_option("axis");
   const std::size_t axis = call.normalize_axis(axes.empty() ? 0 : axes.front(), out.size() + 1);
   const auto parts = static_cast<std::int64_t>(call.inputs.size());
-  Parameters parameters = batch_rows_width_parameters(out);
+  OperationParameters parameters = batch_rows_width_parameters(out);
   parameters.set("parts", parts);
   call.emit_operation(Kind::concatenate, "", std::move(parameters));
   out.insert(out.begin() + static_cast<std::ptrdiff_t>(axis), std::max<std::int64_t>(1, parts));
@@ -107,11 +107,11 @@ std::vector<Shape> apply_stack(LayerCall& call) {
 }
 
 constexpr LayerClassRule kLayerClassRules[] = {
-    {"Add", apply_merge<Kind::add>},
-    {"Subtract", apply_merge<Kind::add>},
-    {"Multiply", apply_merge<Kind::multiply>},
-    {"Maximum", apply_merge<Kind::add>},
-    {"Minimum", apply_merge<Kind::add>},
+    {"Add", apply_elementwise_merge<Kind::add>},
+    {"Subtract", apply_elementwise_merge<Kind::add>},
+    {"Multiply", apply_elementwise_merge<Kind::multiply>},
+    {"Maximum", apply_elementwise_merge<Kind::add>},
+    {"Minimum", apply_elementwise_merge<Kind::add>},
     {"Average", apply_average},
     {"CustomScaleLayer", apply_scaled_sum},
     {"Concatenate", apply_concatenate},
@@ -119,39 +119,39 @@ constexpr LayerClassRule kLayerClassRules[] = {
     {"concat", apply_concatenate},
     {"append", apply_concatenate},
     {"stack", apply_stack},
-    {"add", apply_merge<Kind::add>},
-    {"addv2", apply_merge<Kind::add>},
-    {"addn", apply_merge<Kind::add>},
-    {"biasadd", apply_merge<Kind::add>},
-    {"subtract", apply_merge<Kind::add>},
-    {"sub", apply_merge<Kind::add>},
-    {"maximum", apply_merge<Kind::add>},
-    {"minimum", apply_merge<Kind::add>},
-    {"multiply", apply_merge<Kind::multiply>},
-    {"mul", apply_merge<Kind::multiply>},
-    {"divide", apply_merge<Kind::multiply>},
-    {"dividenonan", apply_merge<Kind::multiply>},
-    {"truedivide", apply_merge<Kind::multiply>},
-    {"truediv", apply_merge<Kind::multiply>},
-    {"realdiv", apply_merge<Kind::multiply>},
-    {"floordivide", apply_merge<Kind::multiply>},
-    {"floordiv", apply_merge<Kind::multiply>},
-    {"mod", apply_merge<Kind::multiply>},
-    {"floormod", apply_merge<Kind::multiply>},
-    {"power", apply_merge<Kind::multiply>},
-    {"pow", apply_merge<Kind::multiply>},
-    {"squareddifference", apply_merge<Kind::multiply>},
-    {"where", apply_merge<Kind::add>},
-    {"arctan2", apply_merge<Kind::add>},
-    {"equal", apply_merge<Kind::add>},
-    {"notequal", apply_merge<Kind::add>},
-    {"greater", apply_merge<Kind::add>},
-    {"greaterequal", apply_merge<Kind::add>},
-    {"less", apply_merge<Kind::add>},
-    {"lessequal", apply_merge<Kind::add>},
-    {"logicaland", apply_merge<Kind::add>},
-    {"logicalor", apply_merge<Kind::add>},
-    {"logicalxor", apply_merge<Kind::add>},
+    {"add", apply_elementwise_merge<Kind::add>},
+    {"addv2", apply_elementwise_merge<Kind::add>},
+    {"addn", apply_elementwise_merge<Kind::add>},
+    {"biasadd", apply_elementwise_merge<Kind::add>},
+    {"subtract", apply_elementwise_merge<Kind::add>},
+    {"sub", apply_elementwise_merge<Kind::add>},
+    {"maximum", apply_elementwise_merge<Kind::add>},
+    {"minimum", apply_elementwise_merge<Kind::add>},
+    {"multiply", apply_elementwise_merge<Kind::multiply>},
+    {"mul", apply_elementwise_merge<Kind::multiply>},
+    {"divide", apply_elementwise_merge<Kind::multiply>},
+    {"dividenonan", apply_elementwise_merge<Kind::multiply>},
+    {"truedivide", apply_elementwise_merge<Kind::multiply>},
+    {"truediv", apply_elementwise_merge<Kind::multiply>},
+    {"realdiv", apply_elementwise_merge<Kind::multiply>},
+    {"floordivide", apply_elementwise_merge<Kind::multiply>},
+    {"floordiv", apply_elementwise_merge<Kind::multiply>},
+    {"mod", apply_elementwise_merge<Kind::multiply>},
+    {"floormod", apply_elementwise_merge<Kind::multiply>},
+    {"power", apply_elementwise_merge<Kind::multiply>},
+    {"pow", apply_elementwise_merge<Kind::multiply>},
+    {"squareddifference", apply_elementwise_merge<Kind::multiply>},
+    {"where", apply_elementwise_merge<Kind::add>},
+    {"arctan2", apply_elementwise_merge<Kind::add>},
+    {"equal", apply_elementwise_merge<Kind::add>},
+    {"notequal", apply_elementwise_merge<Kind::add>},
+    {"greater", apply_elementwise_merge<Kind::add>},
+    {"greaterequal", apply_elementwise_merge<Kind::add>},
+    {"less", apply_elementwise_merge<Kind::add>},
+    {"lessequal", apply_elementwise_merge<Kind::add>},
+    {"logicaland", apply_elementwise_merge<Kind::add>},
+    {"logicalor", apply_elementwise_merge<Kind::add>},
+    {"logicalxor", apply_elementwise_merge<Kind::add>},
 };
 
 }  // namespace

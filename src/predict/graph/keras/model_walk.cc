@@ -89,8 +89,8 @@ Result<std::vector<Tensor>> ModelWalk::visit_model(const DocumentValue& text, co
       if (argument.tensor && tensor == nullptr) return not_there(*argument.tensor);
       given.push_back({argument.keyword, tensor == nullptr ? Tensor{argument.constant, default_dtype_} : *tensor});
     }
-    Tensors out = visit_layer(layer, {layer.config_json, call.positional, call.keywords}, std::move(given), inherited,
-                              declared_shapes(model, number, call_number));
+    TensorsOrError out = visit_layer(layer, {layer.config_json, call.positional, call.keywords}, std::move(given),
+                                     inherited, declared_shapes(model, number, call_number));
     if (!out) return std::move(out).error();
     computed[{number, call_number}] = *std::move(out);
   }

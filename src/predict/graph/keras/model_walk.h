@@ -42,7 +42,7 @@ class ModelWalk {
                                           const InheritedTraits& inherited);
 
  private:
-  using Tensors = Result<std::vector<Tensor>>;
+  using TensorsOrError = Result<std::vector<Tensor>>;
   struct DeclaredShapes {  // output shapes that the document declares for a call
     std::vector<Shape> shapes;
     bool is_complete = false;
@@ -50,15 +50,16 @@ class ModelWalk {
 
   Result<const Model*> parse_cached_model(const DocumentValue& text);
   DeclaredShapes declared_shapes(const Model& model, std::size_t layer, std::size_t call) const;
-  Tensors visit_layer(const Layer& layer, const CallJson& written, std::vector<Input> inputs,
-                      const InheritedTraits& inherited, const DeclaredShapes& declared);
-  Tensors apply_layer_rule(LayerCall& call, const DeclaredShapes& declared, const Layer& layer);
-  Tensors visit_time_distributed_layer(const Layer& layer, std::vector<Input> inputs, const InheritedTraits& inside);
-  Tensors visit_bidirectional_layer(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& inside,
-                                    LayerTraits traits);
+  TensorsOrError visit_layer(const Layer& layer, const CallJson& written, std::vector<Input> inputs,
+                             const InheritedTraits& inherited, const DeclaredShapes& declared);
+  TensorsOrError apply_layer_rule(LayerCall& call, const DeclaredShapes& declared, const Layer& layer);
+  TensorsOrError visit_time_distributed_layer(const Layer& layer, std::vector<Input> inputs,
+                                              const InheritedTraits& inside);
+  TensorsOrError visit_bidirectional_layer(const Layer& layer, const std::vector<Input>& inputs,
+                                           const InheritedTraits& inside, LayerTraits traits);
   std::optional<std::size_t> merge_bidirectional_passes(std::size_t begin, const std::string& path,
                                                         std::optional<std::size_t> stack);
-  Tensors check_output_shapes(const LayerCall& call, const std::vector<Shape>& shapes) const;
+  TensorsOrError check_output_shapes(const LayerCall& call, const std::vector<Shape>& shapes) const;
   LayerTraits compute_layer_traits(const Layer& layer, const std::vector<Input>& inputs,
                                    const InheritedTraits& inherited, const CallJson& written) const;
   void cast_inputs(LayerCall& call) const;

@@ -6,7 +6,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-// The option `normalize_axis` as a number, also if it is a list of one.
+// The option `axis` as a number, also if it is a list of one.
 std::int64_t single_axis_option(const LayerCall& call, std::int64_t otherwise) {
   const std::vector<std::int64_t> axes = call.axes_option("axis");
   return axes.empty() ? otherwise : axes.front();
@@ -17,10 +17,10 @@ void emit_channel_norm(LayerCall& call, std::string_view form, std::size_t chann
   Shape pixels = shape;
   pixels.erase(pixels.begin() + static_cast<std::ptrdiff_t>(channel_axis));
   pixels.resize(std::max<std::size_t>(pixels.size(), 3), 1);
-  Parameters parameters{{"batch", pixels.front()},
-                        {"channels", shape[channel_axis]},
-                        {"height", pixels[1]},
-                        {"width", element_count(pixels, 2, pixels.size())}};
+  OperationParameters parameters{{"batch", pixels.front()},
+                                 {"channels", shape[channel_axis]},
+                                 {"height", pixels[1]},
+                                 {"width", element_count(pixels, 2, pixels.size())}};
   if (is_frozen) parameters.set("frozen", 1);
   call.emit_operation(Kind::normalization, form, std::move(parameters));
 }

@@ -36,7 +36,7 @@ void emit_pooling(LayerCall& call, std::string_view form, std::int64_t batch, st
                   const std::vector<SlidingWindow>& windows) {
   const SlidingWindow height = fold_depth_into_height(windows);
   const SlidingWindow& width = windows.back();
-  Parameters parameters{
+  OperationParameters parameters{
       {"batch", batch},          {"channels", channels},    {"height", height.input_size}, {"width", width.input_size},
       {"kernel", height.kernel}, {"stride", height.stride}, {"padding", height.padding}};
   if (width.kernel != height.kernel) parameters.set("kernel_width", width.kernel);

@@ -199,8 +199,8 @@ std::vector<Shape> apply_split(LayerCall& call) {
   return parts;
 }
 
-// Count of elements that a slice selects from `required_size_option`; empty if its step is invalid.
-std::optional<std::int64_t> sliced_size(const DocumentValue& slice, std::int64_t size) {
+// Count of elements that a slice selects from `size`; empty if its step is invalid.
+std::optional<std::int64_t> count_slice_elements(const DocumentValue& slice, std::int64_t size) {
   const DocumentValue* const inside = slice.find("config") != nullptr ? slice.find("config") : &slice;
   const std::int64_t step = inside->integer("step").value_or(1);
   if (step == 0 || step > kMaxElements || step < -kMaxElements) return std::nullopt;
@@ -216,7 +216,7 @@ std::optional<std::int64_t> sliced_size(const DocumentValue& slice, std::int64_t
   return length <= 0 ? 0 : (length + stride - 1) / stride;
 }
 
-const DocumentValue* read_slices(const LayerCall& call) {
+const DocumentValue* find_slice_spec(const LayerCall& call) {
   if (const DocumentValue* const spec = call.find_option("slice_spec")) return spec;
   const DocumentValue* const positional = call.call_json.positional;
   const DocumentValue::Array* const list = positional == nullptr ? nullptr : positional->array();
@@ -225,7 +225,7 @@ const DocumentValue* read_slices(const LayerCall& call) {
 
 std::vector<Shape> apply_get_item(LayerCall& call) {
   const Shape in = call.input_shape();
-  const DocumentValue* const spec = read_slices(call);
+  const DocumentValue* const spec = find_slice_spec(call);
   const DocumentValue::Array single = spec == nullptr ? DocumentValue::Array{} : DocumentValue::Array{*spec};
   const DocumentValue::Array& list = spec != nullptr && spec->array() != nullptr ? *spec->array() : single;
   Shape out;
@@ -245,7 +245,7 @@ std::vector<Shape> apply_get_item(LayerCall& call) {
       call.set_failure("it indexes more dimensions than the tensor has");
       return {in};
     }
-    if (each.table() != nullptr) out.push_back(sliced_size(each, in[position]).value_or(in[position]));
+    if (each.table() != nullptr) out.push_back(count_slice_elements(each, in[position]).value_or(in[position]));
     ++position;  // an integer index removes the dimension
   }
   while (position < in.size()) out.push_back(in[position++]);

@@ -37,7 +37,7 @@ Result<std::vector<Tensor>> ModelWalk::visit_time_distributed_layer(const Layer&
   sizes.erase(sizes.begin());
   sizes.front() = whole[0] * whole[1];
   const Layer parsed_layer = parse_layer(*inner, 0);
-  Tensors out = visit_layer(parsed_layer, {parsed_layer.config_json}, std::move(inputs), inside, {});
+  TensorsOrError out = visit_layer(parsed_layer, {parsed_layer.config_json}, std::move(inputs), inside, {});
   if (!out) return out;
   for (Tensor& tensor : *out) {
     if (tensor.sizes.empty() || tensor.sizes.front() != whole[0] * whole[1]) continue;
@@ -81,9 +81,9 @@ Result<std::vector<Tensor>> ModelWalk::visit_bidirectional_layer(const Layer& la
   first.front()
       .tensor.stack.reset();  // neither direction alone continues a stack; merge_bidirectional_passes() handles both
   const std::size_t before = graph_.operations.size();
-  Tensors there = visit_layer(one, {one.config_json}, first, inside, {});
+  TensorsOrError there = visit_layer(one, {one.config_json}, first, inside, {});
   if (!there) return there;
-  Tensors again = visit_layer(other, {other.config_json}, first, inside, {});
+  TensorsOrError again = visit_layer(other, {other.config_json}, first, inside, {});
   if (!again) return again;
   const DocumentValue* const mode = layer.config_json->find("merge_mode");
   if (there->empty() || again->empty() || (mode != nullptr && mode->is_null())) {
@@ -105,7 +105,7 @@ Result<std::vector<Tensor>> ModelWalk::visit_bidirectional_layer(const Layer& la
                                    : how == "mul"  ? "multiply"
                                    : how == "ave"  ? "Average"
                                                    : "add");
-  Tensors merged = check_output_shapes(call, rule(call));
+  TensorsOrError merged = check_output_shapes(call, rule(call));
   if (!merged) return merged;
   merged->insert(merged->end(), there->begin() + 1, there->end());
   merged->insert(merged->end(), again->begin() + 1, again->end());

@@ -164,9 +164,9 @@ std::vector<std::int64_t> row_major_strides(const Sizes& sizes) {
 }
 
 std::optional<ConstantValues> fold_slice(const ShapeInference& at, const Sizes& out) {
-  const std::optional<Sizes> begins = at.constant_input(1);
-  const std::optional<Sizes> axes = at.has_input(3) ? at.constant_input(3) : Sizes();
-  const std::optional<Sizes> steps = at.has_input(4) ? at.constant_input(4) : Sizes();
+  const std::optional<Sizes> begins = at.constant_input_integers(1);
+  const std::optional<Sizes> axes = at.has_input(3) ? at.constant_input_integers(3) : Sizes();
+  const std::optional<Sizes> steps = at.has_input(4) ? at.constant_input_integers(4) : Sizes();
   if (!begins || !axes || !steps) return std::nullopt;
   const Sizes& from = at.input_sizes(0);
   const std::vector<std::int64_t> strides = row_major_strides(from);
@@ -174,7 +174,7 @@ std::optional<ConstantValues> fold_slice(const ShapeInference& at, const Sizes& 
   for (std::size_t i = 0; i < from.size(); ++i) ways[i].step = strides[i];
   for (std::size_t i = 0; i < begins->size(); ++i) {
     const auto number = i < axes->size() ? (*axes)[i] : static_cast<std::int64_t>(i);
-    const Result<std::size_t> axis = checked_axis(number, from.size());
+    const Result<std::size_t> axis = resolve_axis(number, from.size());
     if (!axis) return std::nullopt;
     const std::int64_t size = from[*axis];
     const std::int64_t begin = (*begins)[i] < 0 ? (*begins)[i] + size : (*begins)[i];
@@ -191,7 +191,7 @@ std::optional<ConstantValues> fold_transpose(const ShapeInference& at, const Siz
   std::vector<StridedAxis> ways(out.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::size_t reversed = out.size() - 1 - i;
-    const Result<std::size_t> axis = order.empty() ? reversed : checked_axis(order[i], out.size());
+    const Result<std::size_t> axis = order.empty() ? reversed : resolve_axis(order[i], out.size());
     if (!axis) return std::nullopt;
     ways[i].step = strides[*axis];
   }

@@ -24,15 +24,15 @@ bool fuse_attention(Program& program, int step);
 // Helpers of all fusions.
 ProgramStep& find_step(Program& program, int step);
 Value& find_value(Program& program, int value);
-// The only step that reads a value; kNone if there are none or several, if it was fused into another step, or if the
+// The only step that reads a value; kNoIndex if there are none or several, if it was fused into another step, or if the
 // value is an output of the network.
 int single_consumer_step(const Program& program, int value);
 int producer_step(const Program& program, int value);
 bool is_step_of_type(const Program& program, int step, std::string_view type);
 std::optional<double> constant_scalar_value(const Program& program, int value);
-// The other input of a step with two inputs; kNone if `value` is neither.
+// The other input of a step with two inputs; kNoIndex if `value` is neither.
 int other_input_value(const Program& program, int step, int value);
-// The non-scalar input of a step that adds, multiplies or divides by a single number; else kNone.
+// The non-scalar input of a step that adds, multiplies or divides by a single number; else kNoIndex.
 int input_of_scaling_step(const Program& program, int step);
 // Fuses all `parts` into the step `last`, which gets the type, the inputs, and the layer of `main`. Returns false and
 // changes nothing if another step reads an intermediate value.

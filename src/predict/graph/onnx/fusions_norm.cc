@@ -63,7 +63,7 @@ void append_affine_steps(Program& program, std::vector<int>& parts, std::vector<
   }
 }
 
-std::int64_t elements_normalized_together(Program& program, int mean) {
+std::int64_t count_elements_per_norm(Program& program, int mean) {
   const ProgramStep& step = find_step(program, mean);
   const std::int64_t left = onnx_element_count(*find_value(program, step.outputs[0]).sizes);
   return left == 0 ? 0 : onnx_element_count(*find_value(program, step.inputs[0]).sizes) / left;
@@ -80,7 +80,7 @@ bool fuse_layer_norm(Program& program, int mean) {
     if (!is_step_of_type(program, variance, "ReduceMean")) continue;
     std::vector<int> parts = match_division_by_rms(program, variance, centred);
     if (parts.empty()) continue;
-    const std::int64_t normalized_count = elements_normalized_together(program, mean);
+    const std::int64_t normalized_count = count_elements_per_norm(program, mean);
     std::vector<int> inputs = {x};
     parts.insert(parts.end() - 1, {mean, difference, consumer});
     append_affine_steps(program, parts, inputs);
@@ -99,7 +99,7 @@ bool fuse_rms_norm(Program& program, int mean) {
     return false;
   std::vector<int> parts = match_division_by_rms(program, mean, x);
   if (parts.empty()) return false;
-  const std::int64_t normalized_count = elements_normalized_together(program, mean);
+  const std::int64_t normalized_count = count_elements_per_norm(program, mean);
   std::vector<int> inputs = {x};
   parts.insert(parts.begin(), square);
   append_affine_steps(program, parts, inputs);

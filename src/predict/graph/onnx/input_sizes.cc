@@ -88,7 +88,7 @@ Status bind_symbols_of_input(const ValueInfo& input, const InputShape& asked, In
 
 // Sizes of an input from the file, with symbols bound. An unknown leading dimension becomes a batch of 1, and `open`
 // the name of the first such input.
-Result<Sizes> input_sizes_in_file(const ValueInfo& input, InputSizes& known, std::string& open) {
+Result<Sizes> read_input_sizes_from_file(const ValueInfo& input, InputSizes& known, std::string& open) {
   if (!input.dimensions) {
     return usage_error(fmt::format("the sizes of the input {} are not in the file", quoted(input.name)),
                        fmt::format("set them: --input {}=1x3x224x224", to_valid_utf8(input.name)));
@@ -126,31 +126,31 @@ bool has_fixed_sizes(const ValueInfo& input) {
                      [](const Dimension& dimension) { return dimension.size && *dimension.size > 0; });
 }
 
-const Dimension* leading_symbol(const ValueInfo& input) {
+const Dimension* leading_dimension(const ValueInfo& input) {
   return input.dimensions && !input.dimensions->empty() ? &input.dimensions->front() : nullptr;
 }
 
-void add_note(std::string note, std::vector<std::string>& notes) {
+void add_unique_note(std::string note, std::vector<std::string>& notes) {
   if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
 }
 
 // Sets the batch of all inputs. Inputs that do not begin with the batch of the first one, such as a table of biases,
 // stay unchanged.
-void set_batch(std::int64_t batch, InputSizes& known) {
+void set_input_batch(std::int64_t batch, InputSizes& known) {
   std::int64_t of_file = 0;
   for (std::size_t i = 0; i < known.resolved_sizes.size(); ++i) {
-    const Dimension* const dimension = leading_symbol(*known.input_infos[i]);
+    const Dimension* const dimension = leading_dimension(*known.input_infos[i]);
     if (known.resolved_sizes[i].empty()) continue;
     const std::int64_t fixed = dimension != nullptr ? dimension->size.value_or(0) : 0;
     if (of_file == 0) of_file = fixed;
     if (fixed > 0 && fixed != of_file) {
-      add_note(fmt::format("the input {} keeps its {}: its first dimension is not the batch",
-                           quoted(known.input_infos[i]->name), sizes_text(known.resolved_sizes[i])),
-               known.notes);
+      add_unique_note(fmt::format("the input {} keeps its {}: its first dimension is not the batch",
+                                  quoted(known.input_infos[i]->name), sizes_text(known.resolved_sizes[i])),
+                      known.notes);
       continue;
     }
     if (fixed > 0 && fixed != batch)
-      add_note(fmt::format("batch {} instead of the file's {}", batch, fixed), known.notes);
+      add_unique_note(fmt::format("batch {} instead of the file's {}", batch, fixed), known.notes);
     known.resolved_sizes[i][0] = batch;
   }
 }
@@ -165,14 +165,14 @@ std::vector<const ValueInfo*> list_graph_inputs(const GraphBody& graph) {
   return inputs;
 }
 
-Status bind_symbols(const GraphOptions& options, InputSizes& known) {
+Status bind_dimension_symbols(const GraphOptions& options, InputSizes& known) {
   for (std::size_t i = 0; i < known.input_infos.size(); ++i) {
     const InputShape* const asked = find_requested_shape(options, known.input_infos[i]->name, i);
     if (asked == nullptr) continue;
     if (Status status = bind_symbols_of_input(*known.input_infos[i], *asked, known); !status) return status;
   }
   for (const ValueInfo* const input : known.input_infos) {
-    const Dimension* const dimension = leading_symbol(*input);
+    const Dimension* const dimension = leading_dimension(*input);
     if (options.batch && dimension != nullptr && !dimension->size && !dimension->symbol.empty()) {
       known.size_by_symbol[dimension->symbol] = *options.batch;
     }
@@ -198,17 +198,17 @@ Result<InputSizes> input_sizes(const GraphBody& graph, const GraphOptions& optio
   InputSizes known;
   known.input_infos = list_graph_inputs(graph);
   if (Status status = check_requested_inputs(options, known.input_infos); !status) return status.error();
-  if (Status status = bind_symbols(options, known); !status) return status.error();
+  if (Status status = bind_dimension_symbols(options, known); !status) return status.error();
   std::string open;
   for (std::size_t i = 0; i < known.input_infos.size(); ++i) {
     const InputShape* const asked = find_requested_shape(options, known.input_infos[i]->name, i);
     Result<Sizes> sizes =
-        asked != nullptr ? Result<Sizes>(asked->sizes) : input_sizes_in_file(*known.input_infos[i], known, open);
+        asked != nullptr ? Result<Sizes>(asked->sizes) : read_input_sizes_from_file(*known.input_infos[i], known, open);
     if (!sizes) return sizes.error();
     known.resolved_sizes.push_back(*std::move(sizes));
   }
   if (options.batch) {
-    set_batch(*options.batch, known);
+    set_input_batch(*options.batch, known);
   } else if (!open.empty()) {
     known.notes.push_back(fmt::format("batch 1: the file does not fix that of {}", quoted(open)));
   }

@@ -41,13 +41,13 @@ const Operation* find_layer(const Graph& graph, std::string_view layer, Kind kin
   return found == graph.operations.end() ? nullptr : &*found;
 }
 
-std::int64_t output_size(const Parameters& p, std::string_view size) {
+std::int64_t output_size(const OperationParameters& p, std::string_view size) {
   return (p.get(size, 1) + 2 * p.get("padding", 0) - p.get("kernel", 1)) / p.get("stride", 1) + 1;
 }
 
 // FLOPs: a multiply and an add count as 2, as in PyTorch's FLOP counter.
 double flops_of(const Operation& operation) {
-  const Parameters& p = operation.parameters;
+  const OperationParameters& p = operation.parameters;
   const auto get = [&](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
   if (operation.kind == Kind::dense) return 2 * get("rows") * get("in") * get("out");
   if (operation.kind != Kind::convolution) return 0;

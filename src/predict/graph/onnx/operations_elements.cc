@@ -135,7 +135,7 @@ std::vector<TranslatedOperation> translate_variadic_operation(const SizedStep& a
     translations.push_back(translate_binary_operation(kind, at.output_sizes(),
                                                       swapped ? at.input_sizes(first) : at.input_sizes(position)));
   }
-  if (translations.empty()) translations = single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
+  if (translations.empty()) translations = make_single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
   return translations;
 }
 
@@ -158,7 +158,7 @@ std::vector<TranslatedOperation> translate_softmax(const SizedStep& at, std::str
   const std::int64_t width = sizes.empty() ? 1 : sizes[axis];
   const std::int64_t batch = sizes.empty() || width == 0 ? 1 : std::max<std::int64_t>(1, axis == 0 ? 1 : sizes[0]);
   const std::int64_t rows = width == 0 ? 0 : onnx_element_count(sizes) / width / batch;
-  return single_operation(Kind::activation, form, {{"batch", batch}, {"rows", rows}, {"width", width}});
+  return make_single_operation(Kind::activation, form, {{"batch", batch}, {"rows", rows}, {"width", width}});
 }
 
 std::string_view reduction_form_of_type(std::string_view type) {
@@ -173,17 +173,19 @@ std::vector<TranslatedOperation> translate_reduction(const SizedStep& at) {
   const std::int64_t all = onnx_element_count(from);
   const std::int64_t left = onnx_element_count(at.output_sizes());
   const std::string_view form = reduction_form_of_type(at.step.type);
-  if (all == left && form == "mean") return single_operation(Kind::view, "", tensor_parameters(from));
-  if (left <= 1) return single_operation(Kind::reduce, form, {{"batch", 1}, {"rows", 1}, {"width", all}, {"over", 2}});
+  if (all == left && form == "mean") return make_single_operation(Kind::view, "", tensor_parameters(from));
+  if (left <= 1)
+    return make_single_operation(Kind::reduce, form, {{"batch", 1}, {"rows", 1}, {"width", all}, {"over", 2}});
   // Whether the last dimension remains in the result.
   const bool keeps = at.output_sizes().size() == from.size() && from.back() > 1;
   const bool last_stays = keeps ? at.output_sizes().back() == from.back()
                                 : !at.output_sizes().empty() && at.output_sizes().back() == from.back();
   if (!last_stays)
-    return single_operation(Kind::reduce, form, {{"batch", 1}, {"rows", left}, {"width", all / left}, {"over", 0}});
+    return make_single_operation(Kind::reduce, form,
+                                 {{"batch", 1}, {"rows", left}, {"width", all / left}, {"over", 0}});
   const std::int64_t width = from.back() == 0 ? 1 : from.back();
-  return single_operation(Kind::reduce, form,
-                          {{"batch", left / width}, {"rows", all / left}, {"width", width}, {"over", 1}});
+  return make_single_operation(Kind::reduce, form,
+                               {{"batch", left / width}, {"rows", all / left}, {"width", width}, {"over", 1}});
 }
 
 }  // namespace
@@ -194,8 +196,8 @@ Translations translate_elementwise_node(const SizedStep& at) {
   if (type == "Softmax" || type == "LogSoftmax")
     return translate_softmax(at, type == "Softmax" ? "softmax" : "log_softmax");
   if (type == "Clip")
-    return single_operation(Kind::activation, clip_activation_form(at), tensor_parameters(at.output_sizes()));
-  if (type == "Dropout") return single_operation(Kind::dropout, "", tensor_parameters(at.output_sizes()));
+    return make_single_operation(Kind::activation, clip_activation_form(at), tensor_parameters(at.output_sizes()));
+  if (type == "Dropout") return make_single_operation(Kind::dropout, "", tensor_parameters(at.output_sizes()));
   if (type == "BiasGelu") {
     return std::vector<TranslatedOperation>{
         translate_binary_operation(Kind::add, at.output_sizes(), at.input_sizes(1)),
@@ -212,7 +214,7 @@ Translations translate_elementwise_node(const SizedStep& at) {
   if (found == kActivationNodeTypes.end()) return std::nullopt;
   const Sizes& sizes =
       at.input_count() > 0 ? larger_tensor_sizes(at.input_sizes(), at.output_sizes()) : at.output_sizes();
-  return single_operation(Kind::activation, found->second, tensor_parameters(sizes));
+  return make_single_operation(Kind::activation, found->second, tensor_parameters(sizes));
 }
 
 }  // namespace joulemap::predict::onnx

@@ -27,7 +27,7 @@ ImageSizes read_image_sizes(const Sizes& sizes) {
   return image;
 }
 
-Parameters image_parameters(const ImageSizes& image) {
+OperationParameters image_parameters(const ImageSizes& image) {
   return {{"batch", image.batch}, {"channels", image.channels}, {"height", image.height}, {"width", image.width}};
 }
 
@@ -37,7 +37,7 @@ std::int64_t window_position_count(std::int64_t size, const SlidingWindow& windo
 
 // Sets kernel, stride, padding and dilation. Those of the width are set only if they differ from the height's, and
 // output sizes only if they do not follow from the other parameters.
-void set_window_parameters(Parameters& parameters, const SlidingWindow& high, const SlidingWindow& wide,
+void set_window_parameters(OperationParameters& parameters, const SlidingWindow& high, const SlidingWindow& wide,
                            const ImageSizes& image, bool dilates) {
   parameters.set("kernel", high.kernel);
   parameters.set("stride", high.stride);
@@ -75,11 +75,11 @@ Translations translate_convolution(const SizedStep& at, bool transposed) {
                    .channels = sizes[1],
                    .height = windows->size() == 1 ? 1 : sizes[sizes.size() - 2],
                    .width = sizes.back()};
-  Parameters parameters = {{"batch", image.batch},
-                           {"channels", image.channels},
-                           {"out", at.output_sizes()[1]},
-                           {"height", image.height},
-                           {"width", image.width}};
+  OperationParameters parameters = {{"batch", image.batch},
+                                    {"channels", image.channels},
+                                    {"out", at.output_sizes()[1]},
+                                    {"height", image.height},
+                                    {"width", image.width}};
   set_window_parameters(parameters, high, wide, image, true);
   parameters.set("groups", integer_attribute(*at.step.node, "group", 1));
   parameters.set("bias", at.has_input(2) ? 1 : 0);
@@ -94,7 +94,7 @@ Translations translate_convolution(const SizedStep& at, bool transposed) {
     parameters.set("transposed", 1);
   }
   if (is_channels_last(at)) parameters.set("channels_last", 1);
-  std::vector<TranslatedOperation> translations = single_operation(Kind::convolution, "", std::move(parameters));
+  std::vector<TranslatedOperation> translations = make_single_operation(Kind::convolution, "", std::move(parameters));
   if (at.step.type == "FusedConv") {
     translations.push_back(
         {.kind = Kind::activation, .form = "relu", .parameters = tensor_parameters(at.output_sizes())});
@@ -115,15 +115,15 @@ Translations translate_pooling(const SizedStep& at, std::string_view form) {
     high.padding_before = std::max(high.padding_before, (*windows)[i].padding_before);
   }
   const ImageSizes image = read_image_sizes(sizes);
-  Parameters parameters = image_parameters(image);
+  OperationParameters parameters = image_parameters(image);
   set_window_parameters(parameters, high, windows->back(), image, false);
-  return single_operation(Kind::pooling, form, std::move(parameters));
+  return make_single_operation(Kind::pooling, form, std::move(parameters));
 }
 
 Translations translate_global_pooling(const SizedStep& at) {
-  Parameters parameters = image_parameters(read_image_sizes(at.input_sizes(0)));
+  OperationParameters parameters = image_parameters(read_image_sizes(at.input_sizes(0)));
   parameters.set("out", 1);
-  return single_operation(Kind::pooling, "adaptive", std::move(parameters));
+  return make_single_operation(Kind::pooling, "adaptive", std::move(parameters));
 }
 
 std::vector<TranslatedOperation> translate_row_norm(const SizedStep& at, std::string_view form) {
@@ -136,14 +136,14 @@ std::vector<TranslatedOperation> translate_row_norm(const SizedStep& at, std::st
         sizes, static_cast<std::size_t>(std::max<std::int64_t>(0, axis < 0 ? axis + rank : axis)), sizes.size());
   }
   const std::int64_t rows = normalized_count == 0 ? 0 : onnx_element_count(sizes) / normalized_count;
-  return single_operation(Kind::normalization, form,
-                          {{"batch", rows}, {"channels", normalized_count}, {"height", 1}, {"width", 1}});
+  return make_single_operation(Kind::normalization, form,
+                               {{"batch", rows}, {"channels", normalized_count}, {"height", 1}, {"width", 1}});
 }
 
 Translations translate_batch_norm(const SizedStep& at) {
   const bool trains = integer_attribute(*at.step.node, "training_mode", 0) != 0;
-  return single_operation(Kind::normalization, trains ? "batch" : "batch-inference",
-                          image_parameters(read_image_sizes(at.input_sizes(0))));
+  return make_single_operation(Kind::normalization, trains ? "batch" : "batch-inference",
+                               image_parameters(read_image_sizes(at.input_sizes(0))));
 }
 
 // Each channel of each image has its own statistics: equivalent to a batch of one with batch * channels channels.
@@ -151,7 +151,7 @@ Translations translate_instance_norm(const SizedStep& at) {
   ImageSizes image = read_image_sizes(at.input_sizes(0));
   image.channels = product_of_sizes({image.batch, image.channels}, 0, 2);
   image.batch = 1;
-  return single_operation(Kind::normalization, "batch", image_parameters(image));
+  return make_single_operation(Kind::normalization, "batch", image_parameters(image));
 }
 
 Translations translate_skip_layer_norm(const SizedStep& at, std::string_view form) {
@@ -163,35 +163,36 @@ Translations translate_skip_layer_norm(const SizedStep& at, std::string_view for
 
 Translations translate_padding(const SizedStep& at) {
   if (at.input_sizes(0) == at.output_sizes())
-    return single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
+    return make_single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
   const std::string_view mode = text_attribute(*at.step.node, "mode", "constant");
   const ImageSizes from = read_image_sizes(at.input_sizes(0));
   const ImageSizes to = read_image_sizes(at.output_sizes());
-  Parameters parameters = image_parameters(from);
+  OperationParameters parameters = image_parameters(from);
   parameters.set("padding", std::max<std::int64_t>(0, (to.height - from.height) / 2));
   // Counts padding of channels or batch as additional height, because image sizes alone do not show it.
   const std::int64_t other =
       from.batch * from.channels == 0 ? 1 : (to.batch * to.channels) / (from.batch * from.channels);
   parameters.set("out_height", to.height * std::max<std::int64_t>(1, other));
   parameters.set("out_width", to.width);
-  return single_operation(Kind::padding,
-                          mode == "edge"      ? "replicate"
-                          : mode == "reflect" ? "reflect"
-                                              : "constant",
-                          std::move(parameters));
+  return make_single_operation(Kind::padding,
+                               mode == "edge"      ? "replicate"
+                               : mode == "reflect" ? "reflect"
+                                                   : "constant",
+                               std::move(parameters));
 }
 
 Translations translate_resize(const SizedStep& at) {
   if (at.input_sizes(0) == at.output_sizes())
-    return single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
+    return make_single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
   const std::string_view mode = text_attribute(*at.step.node, "mode", "nearest");
   const ImageSizes to = read_image_sizes(at.output_sizes());
-  Parameters parameters = image_parameters(read_image_sizes(at.input_sizes(0)));
+  OperationParameters parameters = image_parameters(read_image_sizes(at.input_sizes(0)));
   parameters.set("out", to.height);
   if (to.height != to.width) parameters.set("out_height", to.height);
   if (to.height != to.width) parameters.set("out_width", to.width);
   const bool samples = at.step.type == "GridSample";
-  return single_operation(Kind::resize, !samples && mode == "nearest" ? "nearest" : "bilinear", std::move(parameters));
+  return make_single_operation(Kind::resize, !samples && mode == "nearest" ? "nearest" : "bilinear",
+                               std::move(parameters));
 }
 
 }  // namespace
@@ -206,7 +207,7 @@ Translations translate_image_node(const SizedStep& at) {
     return translate_global_pooling(at);
   if (type == "BatchNormalization") return translate_batch_norm(at);
   if (type == "GroupNormalization")
-    return single_operation(Kind::normalization, "group", image_parameters(read_image_sizes(at.input_sizes(0))));
+    return make_single_operation(Kind::normalization, "group", image_parameters(read_image_sizes(at.input_sizes(0))));
   if (type == "InstanceNormalization") return translate_instance_norm(at);
   if (type == "LayerNormalization") return translate_row_norm(at, "layer");
   if (type == "RMSNormalization" || type == "SimplifiedLayerNormalization") return translate_row_norm(at, "rms");

@@ -15,7 +15,7 @@ bool is_type_among(std::string_view type, std::initializer_list<std::string_view
 }
 
 std::vector<TranslatedOperation> translate_view(const SizedStep& at) {
-  return single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
+  return make_single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
 }
 
 Sizes permutation_of_transpose(const SizedStep& at) {
@@ -85,7 +85,7 @@ std::vector<TranslatedOperation> translate_transpose(const SizedStep& at) {
     const ProgramStep* step = &at.program.steps[static_cast<std::size_t>(consumer)];
     if (step->fused_into != kNoIndex) step = &at.program.steps[static_cast<std::size_t>(step->fused_into)];
     if (consumer_needs_contiguous_input(at, *step, order))
-      return single_operation(Kind::reshape, transpose_form(order), tensor_parameters(at.output_sizes()));
+      return make_single_operation(Kind::reshape, transpose_form(order), tensor_parameters(at.output_sizes()));
   }
   return translate_view(at);
 }
@@ -96,7 +96,7 @@ std::vector<TranslatedOperation> translate_expand(const SizedStep& at) {
   for (const int consumer : at.output_value().consumer_steps) {
     const ProgramStep& step = at.program.steps[static_cast<std::size_t>(consumer)];
     const bool reshapes = step.fused_into == kNoIndex && is_type_among(step.type, {"Reshape", "Flatten"});
-    if (repeats && reshapes) return single_operation(Kind::reshape, "heads", tensor_parameters(at.output_sizes()));
+    if (repeats && reshapes) return make_single_operation(Kind::reshape, "heads", tensor_parameters(at.output_sizes()));
   }
   return translate_view(at);
 }
@@ -111,11 +111,11 @@ std::vector<TranslatedOperation> translate_concatenation(const SizedStep& at) {
   const std::int64_t given = integer_attribute(*at.step.node, "axis", 0);
   const auto axis = static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(out.size()) : given);
   const std::int64_t length = (out[axis] + parts - 1) / parts;
-  return single_operation(Kind::concatenate, "",
-                          {{"batch", product_of_sizes(out, 0, axis)},
-                           {"rows", length},
-                           {"width", product_of_sizes(out, axis + 1, out.size())},
-                           {"parts", parts}});
+  return make_single_operation(Kind::concatenate, "",
+                               {{"batch", product_of_sizes(out, 0, axis)},
+                                {"rows", length},
+                                {"width", product_of_sizes(out, axis + 1, out.size())},
+                                {"parts", parts}});
 }
 
 bool has_negative_slice_step(const SizedStep& at) {
@@ -124,7 +124,7 @@ bool has_negative_slice_step(const SizedStep& at) {
                      [](double step) { return step < 0; });
 }
 
-std::string_view cast_target_name(DataType type, Dtype real) {
+std::string_view cast_target_dtype_name(DataType type, Dtype real) {
   switch (type) {
     case DataType::float16:
       return "fp16";
@@ -145,9 +145,9 @@ std::string_view cast_target_name(DataType type, Dtype real) {
 }
 
 std::vector<TranslatedOperation> translate_cast(const SizedStep& at) {
-  const std::string_view from = cast_target_name(at.input_value(0).type, at.real_dtype);
-  const std::string_view to = cast_target_name(at.output_value().type, at.real_dtype);
-  return from == to ? translate_view(at) : single_operation(Kind::cast, to, tensor_parameters(at.output_sizes()));
+  const std::string_view from = cast_target_dtype_name(at.input_value(0).type, at.real_dtype);
+  const std::string_view to = cast_target_dtype_name(at.output_value().type, at.real_dtype);
+  return from == to ? translate_view(at) : make_single_operation(Kind::cast, to, tensor_parameters(at.output_sizes()));
 }
 
 }  // namespace
@@ -157,18 +157,19 @@ Translations translate_layout_node(const SizedStep& at) {
   if (is_type_among(type, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Split", "Identity"}))
     return translate_view(at);
   if (type == "Slice")
-    return has_negative_slice_step(at) ? single_operation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()))
-                                       : translate_view(at);
+    return has_negative_slice_step(at)
+               ? make_single_operation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()))
+               : translate_view(at);
   if (type == "Transpose") return translate_transpose(at);
   if (type == "Expand") return translate_expand(at);
   if (type == "Concat") return translate_concatenation(at);
   if (type == "Cast" || type == "CastLike") return translate_cast(at);
-  if (type == "Tile") return single_operation(Kind::reshape, "heads", tensor_parameters(at.output_sizes()));
+  if (type == "Tile") return make_single_operation(Kind::reshape, "heads", tensor_parameters(at.output_sizes()));
   if (type == "DepthToSpace" || type == "SpaceToDepth")
-    return single_operation(Kind::reshape, "transpose", tensor_parameters(at.output_sizes()));
+    return make_single_operation(Kind::reshape, "transpose", tensor_parameters(at.output_sizes()));
   if (is_type_among(
           type, {"GatherElements", "GatherND", "ScatterElements", "ScatterND", "TensorScatter", "ReverseSequence"})) {
-    return single_operation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()));
+    return make_single_operation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()));
   }
   return std::nullopt;
 }

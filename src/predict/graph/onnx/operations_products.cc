@@ -18,12 +18,13 @@ struct BatchedProductSizes {
   std::int64_t n = 1;
 };
 
-Parameters make_dense_translation(std::int64_t rows, std::int64_t in, std::int64_t out, bool bias) {
+OperationParameters make_dense_translation(std::int64_t rows, std::int64_t in, std::int64_t out, bool bias) {
   return {{"rows", rows}, {"in", in}, {"out", out}, {"bias", bias ? 1 : 0}};
 }
 
-Parameters make_bmm_translation(const BatchedProductSizes& product, bool transposed) {
-  Parameters parameters = {{"batch", product.batch_count}, {"m", product.m}, {"k", product.k}, {"n", product.n}};
+OperationParameters make_bmm_translation(const BatchedProductSizes& product, bool transposed) {
+  OperationParameters parameters = {
+      {"batch", product.batch_count}, {"m", product.m}, {"k", product.k}, {"n", product.n}};
   if (transposed) parameters.set("transposed", 1);
   return parameters;
 }
@@ -44,10 +45,10 @@ std::vector<TranslatedOperation> make_product_translation(const SizedStep& at, c
   const bool left = at.input_value(0).is_constant;
   if (right != left && !stacked) {
     const std::int64_t rows = product_of_sizes({product.batch_count, right ? product.m : product.n}, 0, 2);
-    return single_operation(Kind::dense, "",
-                            make_dense_translation(rows, product.k, right ? product.n : product.m, bias));
+    return make_single_operation(Kind::dense, "",
+                                 make_dense_translation(rows, product.k, right ? product.n : product.m, bias));
   }
-  return single_operation(Kind::bmm, "", make_bmm_translation(product, is_transpose_of_last_axes(at.producer(1))));
+  return make_single_operation(Kind::bmm, "", make_bmm_translation(product, is_transpose_of_last_axes(at.producer(1))));
 }
 
 std::vector<TranslatedOperation> translate_matmul(const SizedStep& at, bool transposed_a, bool transposed_b) {
@@ -74,13 +75,13 @@ std::vector<TranslatedOperation> translate_matmul(const SizedStep& at, bool tran
 std::vector<TranslatedOperation> make_attention_translation(const AttentionSizes& sizes) {
   // The mean of the widths of queries and values gives the FLOPs of both products.
   const std::int64_t width = (sizes.width_per_head + sizes.value_width_per_head + 1) / 2;
-  Parameters parameters = {{"batch", sizes.batch_size},
-                           {"heads", sizes.head_count},
-                           {"queries", sizes.query_count},
-                           {"keys", sizes.key_count},
-                           {"width", width}};
+  OperationParameters parameters = {{"batch", sizes.batch_size},
+                                    {"heads", sizes.head_count},
+                                    {"queries", sizes.query_count},
+                                    {"keys", sizes.key_count},
+                                    {"width", width}};
   if (sizes.is_causal) parameters.set("causal", 1);
-  return single_operation(Kind::attention, "", std::move(parameters));
+  return make_single_operation(Kind::attention, "", std::move(parameters));
 }
 
 std::vector<const Sizes*> all_input_sizes(const SizedStep& at) {
@@ -114,7 +115,7 @@ Translations translate_einsum(const SizedStep& at) {
     return std::nullopt;
   const BatchedProductSizes sizes{product->batch_count, product->m, product->k, product->n};
   if (sizes.k == 1 && sizes.batch_count == onnx_element_count(at.output_sizes())) {
-    return single_operation(Kind::multiply, "same", tensor_parameters(at.output_sizes()));
+    return make_single_operation(Kind::multiply, "same", tensor_parameters(at.output_sizes()));
   }
   return make_product_translation(at, sizes, sizes.batch_count > 1, false);
 }
@@ -149,14 +150,14 @@ Translations translate_recurrent(const SizedStep& at) {
   const std::int64_t gates = weight[1];
   const std::int64_t directions = weight[0];
   if (std::string form = recurrent_form_of_node(*at.step.node); !form.empty()) {
-    return single_operation(Kind::recurrent, form,
-                            {{"batch", batch},
-                             {"steps", steps},
-                             {"in", weight[2]},
-                             {"hidden", at.input_sizes(2)[2]},
-                             {"layers", 1},
-                             {"directions", directions},
-                             {"bias", at.has_input(3) ? 1 : 0}});
+    return make_single_operation(Kind::recurrent, form,
+                                 {{"batch", batch},
+                                  {"steps", steps},
+                                  {"in", weight[2]},
+                                  {"hidden", at.input_sizes(2)[2]},
+                                  {"layers", 1},
+                                  {"directions", directions},
+                                  {"bias", at.has_input(3) ? 1 : 0}});
   }
   const std::int64_t turns = product_of_sizes({steps, directions}, 0, 2);
   std::vector<TranslatedOperation> parts;
@@ -182,12 +183,12 @@ Translations translate_gather(const SizedStep& at) {
   const Sizes& data = at.input_sizes(0);
   const std::int64_t axis = integer_attribute(*at.step.node, "axis", 0);
   if (at.input_sizes(1).empty() || (onnx_element_count(at.input_sizes(1)) == 1 && at.input_value(1).is_constant)) {
-    return single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
+    return make_single_operation(Kind::view, "", tensor_parameters(at.output_sizes()));
   }
   const bool table =
       at.input_value(0).is_constant && data.size() == 2 && axis == 0 && is_floating_point(at.input_value(0).type);
-  if (!table) return single_operation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()));
-  return single_operation(
+  if (!table) return make_single_operation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()));
+  return make_single_operation(
       Kind::embedding, "",
       {{"vocabulary", data[0]}, {"width", data[1]}, {"tokens", onnx_element_count(at.input_sizes(1))}});
 }

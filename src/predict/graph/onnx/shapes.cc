@@ -41,7 +41,7 @@ Status check_output_sizes(const ShapeInference& at) {
 // Prefers a dimension in this range that equals the batch. Otherwise a dimension that covers the batch: one that begins
 // at `values_at_file_batch`, as with heads, unless it is the last one, which contains features; else one that begins
 // earlier, as with tokens. sizes.size() if there is none.
-std::size_t batch_axis(const Sizes& sizes, std::int64_t before, std::int64_t batch, std::int64_t around) {
+std::size_t find_batch_axis(const Sizes& sizes, std::int64_t before, std::int64_t batch, std::int64_t around) {
   std::size_t behind = sizes.size();
   std::size_t ahead = sizes.size();
   std::int64_t begin = 1;
@@ -61,7 +61,7 @@ std::size_t batch_axis(const Sizes& sizes, std::int64_t before, std::int64_t bat
 
 Error invalid_node(std::string message) { return {ErrorCode::malformed, std::move(message), ""}; }
 
-std::optional<Sizes> ShapeInference::constant_input(std::size_t position) const {
+std::optional<Sizes> ShapeInference::constant_input_integers(std::size_t position) const {
   if (!has_input(position) || !inputs[position]->constant_values) return std::nullopt;
   Sizes integers;
   for (const double number : *inputs[position]->constant_values) {
@@ -71,7 +71,7 @@ std::optional<Sizes> ShapeInference::constant_input(std::size_t position) const 
   return integers;
 }
 
-Result<std::size_t> checked_axis(std::int64_t axis, std::size_t rank) {
+Result<std::size_t> resolve_axis(std::int64_t axis, std::size_t rank) {
   const auto dimensions = static_cast<std::int64_t>(rank);
   if (axis < -dimensions || axis >= dimensions)
     return invalid_node(fmt::format("axis {} is out of range for {} dimensions", axis, rank));
@@ -95,13 +95,13 @@ Result<Sizes> broadcast_sizes(const Sizes& a, const Sizes& b) {
 Result<std::vector<std::size_t>> read_axes(const ShapeInference& at, std::size_t input, std::size_t rank) {
   Sizes given = integers_attribute(at.node, "axes");
   if (at.has_input(input)) {
-    const std::optional<Sizes> numbers = at.constant_input(input);
+    const std::optional<Sizes> numbers = at.constant_input_integers(input);
     if (!numbers) return invalid_node("axes computed from data");
     given = *numbers;
   }
   std::vector<std::size_t> axes;
   for (const std::int64_t number : given) {
-    const Result<std::size_t> axis = checked_axis(number, rank);
+    const Result<std::size_t> axis = resolve_axis(number, rank);
     if (!axis) return axis.error();
     axes.push_back(*axis);
   }
@@ -139,8 +139,8 @@ Result<Sizes> rescale_target_to_batch(const ShapeInference& at, Sizes target) {
   const std::int64_t shared = std::gcd(old_size, new_size);
   const std::int64_t old_batch = old_size / shared;
   const std::int64_t new_batch = new_size / shared;
-  const std::size_t position =
-      batch_axis(old_out, product_of_sizes(old_in, 0, at_batch), old_batch, product_of_sizes(old_in, 0, at_batch + 1));
+  const std::size_t position = find_batch_axis(old_out, product_of_sizes(old_in, 0, at_batch), old_batch,
+                                               product_of_sizes(old_in, 0, at_batch + 1));
   if (position < old_out.size() && old_out[position] % old_batch == 0) {
     target = old_out;
     target[position] = product_of_sizes({old_out[position] / old_batch, new_batch}, 0, 2);

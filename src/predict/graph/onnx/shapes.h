@@ -35,7 +35,7 @@ struct ShapeInference {
   bool has_input(std::size_t position) const { return position < inputs.size() && inputs[position] != nullptr; }
   const Sizes& input_sizes(std::size_t position) const { return *inputs[position]->sizes; }
   // Integers of a constant input, clamped to valid sizes; empty if unknown.
-  std::optional<Sizes> constant_input(std::size_t position) const;
+  std::optional<Sizes> constant_input_integers(std::size_t position) const;
   void set_output_sizes(Sizes sizes, std::size_t position = 0) {
     if (position < outputs.size()) outputs[position].sizes = std::move(sizes);
   }
@@ -65,7 +65,7 @@ void fold_constant_outputs(ShapeInference& at);
 
 Error invalid_node(std::string message);
 // Resolves an axis that may be negative; an Error if it is out of range.
-Result<std::size_t> checked_axis(std::int64_t axis, std::size_t rank);
+Result<std::size_t> resolve_axis(std::int64_t axis, std::size_t rank);
 Result<Sizes> broadcast_sizes(const Sizes& a, const Sizes& b);
 // Axes from the attribute or, in newer opsets, from the input at index `input`: sorted, each below `rank`.
 Result<std::vector<std::size_t>> read_axes(const ShapeInference& at, std::size_t input, std::size_t rank);

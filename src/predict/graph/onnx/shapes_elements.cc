@@ -63,7 +63,7 @@ Status infer_dropout(ShapeInference& at) {
 // Norms that may also output mean and deviation, which networks do not use at inference.
 Status infer_norm(ShapeInference& at) {
   at.set_output_sizes(at.input_sizes(0));
-  const Result<std::size_t> axis = checked_axis(integer_attribute(at.node, "axis", -1), at.input_sizes(0).size());
+  const Result<std::size_t> axis = resolve_axis(integer_attribute(at.node, "axis", -1), at.input_sizes(0).size());
   if (!axis) return axis.error();
   Sizes statistics = at.input_sizes(0);
   std::fill(statistics.begin() + static_cast<std::ptrdiff_t>(*axis), statistics.end(), 1);
@@ -108,7 +108,7 @@ Status infer_reduction(ShapeInference& at) {
 Status infer_arg_reduction(ShapeInference& at) {
   at.outputs[0].type = DataType::int64;
   const Sizes& from = at.input_sizes(0);
-  const Result<std::size_t> axis = checked_axis(integer_attribute(at.node, "axis", 0), from.size());
+  const Result<std::size_t> axis = resolve_axis(integer_attribute(at.node, "axis", 0), from.size());
   if (!axis) return axis.error();
   Sizes left = from;
   left[*axis] = 1;

@@ -16,7 +16,7 @@ void append_size_range(Sizes& sizes, const Sizes& from, std::size_t begin, std::
 
 Status infer_gather(ShapeInference& at) {
   const Sizes& data = at.input_sizes(0);
-  const Result<std::size_t> axis = checked_axis(integer_attribute(at.node, "axis", 0), data.size());
+  const Result<std::size_t> axis = resolve_axis(integer_attribute(at.node, "axis", 0), data.size());
   if (!axis) return axis.error();
   Sizes sizes;
   append_size_range(sizes, data, 0, *axis);
@@ -74,7 +74,7 @@ Status infer_size_node(ShapeInference& at) {
 
 // A tensor of one number with given sizes. Stores its numbers if it is small, because shapes may depend on them.
 Status infer_constant_of_shape(ShapeInference& at) {
-  const std::optional<Sizes> sizes = at.constant_input(0);
+  const std::optional<Sizes> sizes = at.constant_input_integers(0);
   if (!sizes) return invalid_node("sizes computed from data");
   const Attribute* const value = find_attribute(at.node, "value");
   double number = 0;
@@ -113,10 +113,10 @@ Status infer_range(ShapeInference& at) {
 }
 
 Status infer_one_hot(ShapeInference& at) {
-  const std::optional<Sizes> depth = at.constant_input(1);
+  const std::optional<Sizes> depth = at.constant_input_integers(1);
   if (!depth || depth->size() != 1) return invalid_node("a depth computed from data");
   Sizes sizes = at.input_sizes(0);
-  const Result<std::size_t> axis = checked_axis(integer_attribute(at.node, "axis", -1), sizes.size() + 1);
+  const Result<std::size_t> axis = resolve_axis(integer_attribute(at.node, "axis", -1), sizes.size() + 1);
   if (!axis) return axis.error();
   sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(*axis), (*depth)[0]);
   at.outputs[0].type = at.inputs[2]->type;
@@ -125,9 +125,9 @@ Status infer_one_hot(ShapeInference& at) {
 }
 
 Status infer_top_k(ShapeInference& at) {
-  const std::optional<Sizes> k = at.constant_input(1);
+  const std::optional<Sizes> k = at.constant_input_integers(1);
   Sizes sizes = at.input_sizes(0);
-  const Result<std::size_t> axis = checked_axis(integer_attribute(at.node, "axis", -1), sizes.size());
+  const Result<std::size_t> axis = resolve_axis(integer_attribute(at.node, "axis", -1), sizes.size());
   if (!k || k->size() != 1) return invalid_node("a value of k computed from data");
   if (!axis) return axis.error();
   sizes[*axis] = (*k)[0];
@@ -153,7 +153,7 @@ Status infer_random_tensor(ShapeInference& at) {
 std::vector<std::size_t> read_resized_axes(const ShapeInference& at, std::size_t rank) {
   std::vector<std::size_t> axes;
   for (const std::int64_t given : integers_attribute(at.node, "axes")) {
-    if (const Result<std::size_t> axis = checked_axis(given, rank)) axes.push_back(*axis);
+    if (const Result<std::size_t> axis = resolve_axis(given, rank)) axes.push_back(*axis);
   }
   for (std::size_t i = 0; axes.empty() && i < rank; ++i) axes.push_back(i);
   return axes;

@@ -33,7 +33,7 @@ Status resolve_reshape_target(const Sizes& from, bool zero_is_zero, Sizes& targe
 }
 
 Status infer_reshape(ShapeInference& at) {
-  const std::optional<Sizes> given = at.constant_input(1);
+  const std::optional<Sizes> given = at.constant_input_integers(1);
   if (!given) return invalid_node("a target shape computed from data");
   Result<Sizes> target = rescale_target_to_batch(at, *given);
   if (!target) return target.error();
@@ -76,7 +76,8 @@ Status infer_squeeze(ShapeInference& at) {
 
 Status infer_unsqueeze(ShapeInference& at) {
   const Sizes& from = at.input_sizes(0);
-  const std::optional<Sizes> numbers = at.has_input(1) ? at.constant_input(1) : integers_attribute(at.node, "axes");
+  const std::optional<Sizes> numbers =
+      at.has_input(1) ? at.constant_input_integers(1) : integers_attribute(at.node, "axes");
   if (!numbers) return invalid_node("axes computed from data");
   const Result<std::vector<std::size_t>> axes = read_axes(at, 1, from.size() + numbers->size());
   if (!axes) return axes.error();
@@ -97,7 +98,7 @@ Status infer_transpose(ShapeInference& at) {
   if (!order.empty()) {
     if (order.size() != from.size()) return invalid_node("a permutation with a different number of dimensions");
     for (std::size_t i = 0; i < order.size(); ++i) {
-      const Result<std::size_t> axis = checked_axis(order[i], from.size());
+      const Result<std::size_t> axis = resolve_axis(order[i], from.size());
       if (!axis) return axis.error();
       sizes[i] = from[*axis];
     }
@@ -109,7 +110,7 @@ Status infer_transpose(ShapeInference& at) {
 }
 
 Status infer_expand(ShapeInference& at) {
-  const std::optional<Sizes> target = at.constant_input(1);
+  const std::optional<Sizes> target = at.constant_input_integers(1);
   if (!target) return invalid_node("sizes computed from data");
   // A target that the file stores contains the file's batch, which is mostly 1 and broadcasts to any other.
   Result<Sizes> sizes = broadcast_sizes(at.input_sizes(0), *target);
@@ -124,7 +125,7 @@ Status infer_expand(ShapeInference& at) {
 }
 
 Status infer_tile(ShapeInference& at) {
-  const std::optional<Sizes> repeats = at.constant_input(1);
+  const std::optional<Sizes> repeats = at.constant_input_integers(1);
   Sizes sizes = at.input_sizes(0);
   if (!repeats || repeats->size() != sizes.size()) return invalid_node("repeats computed from data");
   for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = product_of_sizes({sizes[i], (*repeats)[i]}, 0, 2);
@@ -142,7 +143,7 @@ bool differs_from_file_batch(const ShapeInference& at, std::size_t position, std
 
 Status infer_concat(ShapeInference& at) {
   Sizes sizes = at.input_sizes(0);
-  const Result<std::size_t> axis = checked_axis(integer_attribute(at.node, "axis", 0), sizes.size());
+  const Result<std::size_t> axis = resolve_axis(integer_attribute(at.node, "axis", 0), sizes.size());
   if (!axis) return axis.error();
   for (std::size_t position = 1; position < at.inputs.size(); ++position) {
     if (!at.has_input(position)) continue;
@@ -165,9 +166,9 @@ Status infer_concat(ShapeInference& at) {
 
 Status infer_split(ShapeInference& at) {
   const Sizes& from = at.input_sizes(0);
-  const Result<std::size_t> axis = checked_axis(integer_attribute(at.node, "axis", 0), from.size());
+  const Result<std::size_t> axis = resolve_axis(integer_attribute(at.node, "axis", 0), from.size());
   if (!axis) return axis.error();
-  std::optional<Sizes> lengths = at.has_input(1) ? at.constant_input(1) : integers_attribute(at.node, "split");
+  std::optional<Sizes> lengths = at.has_input(1) ? at.constant_input_integers(1) : integers_attribute(at.node, "split");
   if (!lengths) return invalid_node("lengths computed from data");
   const auto parts = static_cast<std::int64_t>(at.outputs.size());
   if (lengths->empty()) {
@@ -199,15 +200,15 @@ std::int64_t slice_length(std::int64_t size, std::int64_t begin, std::int64_t en
 
 Status infer_slice(ShapeInference& at) {
   Sizes sizes = at.input_sizes(0);
-  const std::optional<Sizes> begins = at.constant_input(1);
-  const std::optional<Sizes> ends = at.constant_input(2);
+  const std::optional<Sizes> begins = at.constant_input_integers(1);
+  const std::optional<Sizes> ends = at.constant_input_integers(2);
   if (!begins || !ends || begins->size() != ends->size()) return invalid_node("bounds computed from data");
-  const std::optional<Sizes> axes = at.has_input(3) ? at.constant_input(3) : Sizes();
-  const std::optional<Sizes> steps = at.has_input(4) ? at.constant_input(4) : Sizes();
+  const std::optional<Sizes> axes = at.has_input(3) ? at.constant_input_integers(3) : Sizes();
+  const std::optional<Sizes> steps = at.has_input(4) ? at.constant_input_integers(4) : Sizes();
   if (!axes || !steps) return invalid_node("axes computed from data");
   for (std::size_t i = 0; i < begins->size(); ++i) {
     const auto number = i < axes->size() ? (*axes)[i] : static_cast<std::int64_t>(i);
-    const Result<std::size_t> axis = checked_axis(number, sizes.size());
+    const Result<std::size_t> axis = resolve_axis(number, sizes.size());
     const std::int64_t step = i < steps->size() ? (*steps)[i] : 1;
     if (!axis) return axis.error();
     if (step == 0) return invalid_node("a step of 0");
@@ -219,7 +220,7 @@ Status infer_slice(ShapeInference& at) {
 
 Status infer_pad(ShapeInference& at) {
   Sizes sizes = at.input_sizes(0);
-  const std::optional<Sizes> pads = at.constant_input(1);
+  const std::optional<Sizes> pads = at.constant_input_integers(1);
   if (!pads) return invalid_node("paddings computed from data");
   std::vector<std::size_t> axes;
   if (at.has_input(3)) {

@@ -16,7 +16,7 @@ std::vector<const Sizes*> optional_input_sizes(const ShapeInference& at) {
   return sizes;
 }
 
-void set_attention_outputs(ShapeInference& at, const AttentionSizes& sizes) {
+void set_attention_output_sizes(ShapeInference& at, const AttentionSizes& sizes) {
   if (at.input_sizes(0).size() == 4) {
     at.set_output_sizes({sizes.batch_size, sizes.head_count, sizes.query_count, sizes.value_width_per_head});
   } else {
@@ -31,14 +31,14 @@ void set_attention_outputs(ShapeInference& at, const AttentionSizes& sizes) {
 Status infer_attention(ShapeInference& at) {
   const Result<AttentionSizes> sizes = attention_sizes(at.node, optional_input_sizes(at));
   if (!sizes) return sizes.error();
-  set_attention_outputs(at, *sizes);
+  set_attention_output_sizes(at, *sizes);
   return Done{};
 }
 
 Status infer_weighted_attention(ShapeInference& at) {
   const Result<AttentionSizes> sizes = weighted_attention_sizes(at.node, optional_input_sizes(at));
   if (!sizes) return sizes.error();
-  set_attention_outputs(at, *sizes);
+  set_attention_output_sizes(at, *sizes);
   if (at.outputs.size() > 1)
     at.set_output_sizes({2, sizes->batch_size, sizes->head_count, sizes->key_count, sizes->width_per_head}, 1);
   return Done{};

@@ -15,7 +15,7 @@ namespace {
 // Limit of steps between two layers of a recurrent stack, such as a transposition, a reshape, a dropout.
 constexpr std::size_t kMaxStepsBetweenRecurrentLayers = 6;
 
-std::size_t checked_index(int number) { return static_cast<std::size_t>(number); }
+std::size_t to_vector_index(int number) { return static_cast<std::size_t>(number); }
 
 // Whether a constant input is a setting of the operation, which is never trained.
 bool is_untrained_input(std::string_view type, std::size_t position) {
@@ -27,7 +27,7 @@ bool is_untrained_input(std::string_view type, std::size_t position) {
 }
 
 // The 16-bit type that most elements of the weights have; empty if there is none.
-std::optional<Dtype> dtype_of_weights(const Program& program) {
+std::optional<Dtype> dominant_16_bit_weight_dtype(const Program& program) {
   double halves = 0;
   double brains = 0;
   double all = 0;
@@ -52,7 +52,7 @@ class OperationEmitter {
         is_differentiable_(program.values.size()),
         is_trained_(program.values.size()),
         first_operation_of_step_(program.steps.size()) {
-    const std::optional<Dtype> stored = dtype_of_weights(program);
+    const std::optional<Dtype> stored = dominant_16_bit_weight_dtype(program);
     if (!stored) return;
     if (*stored != options.dtype) {
       graph_.notes.push_back(
@@ -76,7 +76,7 @@ class OperationEmitter {
   }
 
  private:
-  const Value& value(int id) const { return program_.values[checked_index(id)]; }
+  const Value& value(int id) const { return program_.values[to_vector_index(id)]; }
   bool is_constant(const ProgramStep& step) const {
     return std::all_of(step.outputs.begin(), step.outputs.end(), [this](int id) { return value(id).is_constant; });
   }
@@ -87,14 +87,14 @@ class OperationEmitter {
     for (std::size_t position = 0; position < step.inputs.size(); ++position) {
       const int id = step.inputs[position];
       if (id == kNoIndex) continue;
-      by_inputs = by_inputs || is_differentiable_[checked_index(id)];
+      by_inputs = by_inputs || is_differentiable_[to_vector_index(id)];
       const int weight = value(id).source_weight;
       if (weight == kNoIndex || !value(weight).sizes || is_untrained_input(step.type, position)) continue;
       by_weights = true;
-      is_trained_[checked_index(weight)] = true;
+      is_trained_[to_vector_index(weight)] = true;
     }
     for (const int id : step.outputs) {
-      is_differentiable_[checked_index(id)] =
+      is_differentiable_[to_vector_index(id)] =
           (by_weights || by_inputs) && (is_floating_point(value(id).type) || !step.failure_reason.empty());
     }
     return by_inputs ? NeededGradients::all : by_weights ? NeededGradients::weights : NeededGradients::none;
@@ -147,7 +147,7 @@ class OperationEmitter {
            stack.layout_operations.size() < kMaxStepsBetweenRecurrentLayers) {
       const Value& read = value(at->inputs[0]);
       if (read.producer_step == kNoIndex) return stack;
-      at = &program_.steps[checked_index(read.producer_step)];
+      at = &program_.steps[to_vector_index(read.producer_step)];
       const std::optional<std::size_t> first = first_operation_of_step_[step_index(*at)];
       if (first && graph_.operations[*first].kind == Kind::recurrent) {
         // The first output is the sequence; the others are states.
@@ -244,10 +244,10 @@ class OperationEmitter {
 
 const ProgramStep* SizedStep::producer(std::size_t position) const {
   const int made_by = has_input(position) ? input_value(position).producer_step : kNoIndex;
-  return made_by == kNoIndex ? nullptr : &program.steps[checked_index(made_by)];
+  return made_by == kNoIndex ? nullptr : &program.steps[to_vector_index(made_by)];
 }
 
-Parameters tensor_parameters(const Sizes& sizes) {
+OperationParameters tensor_parameters(const Sizes& sizes) {
   const std::int64_t batch = sizes.size() >= 2 ? sizes[0] : 1;
   const std::int64_t rows = sizes.size() >= 3 ? sizes[1] : 1;
   return {{"batch", batch},
@@ -260,7 +260,8 @@ const Sizes& larger_tensor_sizes(const Sizes& a, const Sizes& b) {
   return onnx_element_count(a) >= onnx_element_count(b) ? a : b;
 }
 
-std::vector<TranslatedOperation> single_operation(Kind kind, std::string_view form, Parameters parameters) {
+std::vector<TranslatedOperation> make_single_operation(Kind kind, std::string_view form,
+                                                       OperationParameters parameters) {
   return {{.kind = kind, .form = std::string(form), .parameters = std::move(parameters)}};
 }
 

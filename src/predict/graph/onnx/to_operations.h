@@ -23,7 +23,7 @@ void add_operations(const Program& program, const GraphOptions& options, Graph& 
 struct TranslatedOperation {
   Kind kind = Kind::unknown;
   std::string form;
-  Parameters parameters;
+  OperationParameters parameters;
   std::int64_t repeat_count = 1;
 };
 using Translations = std::optional<std::vector<TranslatedOperation>>;
@@ -53,8 +53,9 @@ Translations translate_elementwise_node(const SizedStep& at);
 
 // Sizes of a tensor as the parameters batch (first dimension), rows (second) and width (product of all others). The
 // last dimension is always part of width; missing ones are 1.
-Parameters tensor_parameters(const Sizes& sizes);
+OperationParameters tensor_parameters(const Sizes& sizes);
 const Sizes& larger_tensor_sizes(const Sizes& a, const Sizes& b);
-std::vector<TranslatedOperation> single_operation(Kind kind, std::string_view form, Parameters parameters);
+std::vector<TranslatedOperation> make_single_operation(Kind kind, std::string_view form,
+                                                       OperationParameters parameters);
 
 }  // namespace joulemap::predict::onnx
