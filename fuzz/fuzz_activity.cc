@@ -19,9 +19,9 @@ using namespace joulemap::attribution;
 
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr TimeSpan kSpan{0, 3 * kSecond_ns};
-constexpr double kJoules = 300;
+constexpr double kTotalEnergy_j = 300;
 
-TimeCurve constant_rate(double amount) {
+TimeCurve make_constant_rate_curve(double amount) {
   TimeCurve curve(kSpan, cell_count_for_span(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
@@ -36,9 +36,9 @@ std::vector<EnergyPoint> counter_updates() {
 }
 
 void check_ledger(RowLevel level, const Activity& activity) {
-  MachineEnergy energy{.cpu_energy_j = constant_rate(kJoules)};
-  energy.machine_cpu_s = constant_rate(2);
-  energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", constant_rate(kJoules)});
+  MachineEnergy energy{.cpu_energy_j = make_constant_rate_curve(kTotalEnergy_j)};
+  energy.machine_cpu_s = make_constant_rate_curve(2);
+  energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(kTotalEnergy_j)});
   ActivitySums sums(kSpan);
   GpuWork work(kSpan);
   sums.add(0, activity);
@@ -60,14 +60,14 @@ void check_ledger(RowLevel level, const Activity& activity) {
   }
   const double total_j = *result.attributed_j + *result.idle_j + *result.unattributed_j;
   JOULEMAP_CHECK(std::abs(rows_j - *result.attributed_j) <= 1e-6 * (1 + rows_j), "rows that do not add up");
-  JOULEMAP_CHECK(std::abs(total_j - 2 * kJoules) <= 1e-6, "joules lost");
+  JOULEMAP_CHECK(std::abs(total_j - 2 * kTotalEnergy_j) <= 1e-6, "joules lost");
   JOULEMAP_CHECK(*result.unattributed_j >= -1e-6 && *result.idle_j >= -1e-6, "joules made up");
 }
 
 // Checks the timeline: phases do not overlap, and the energy quantiles of each layer are complete and sorted.
 void check_timeline(const Activity& activity) {
-  MachineEnergy energy{.cpu_energy_j = constant_rate(kJoules)};
-  energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", constant_rate(kJoules)});
+  MachineEnergy energy{.cpu_energy_j = make_constant_rate_curve(kTotalEnergy_j)};
+  energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(kTotalEnergy_j)});
   ActivitySums sums(kSpan);
   sums.add(0, activity);
   sums.finish();

@@ -27,20 +27,20 @@ void check_archive(std::string_view archive) {
   JOULEMAP_CHECK(formats::write_tar(*members) == archive, "an archive that is not canonical");
 }
 
-bool is_sound(std::string_view archive) {
+bool opens_without_damage(std::string_view archive) {
   check_archive(archive);
   const Result<bundle::OpenedBundle> opened = bundle::open_bundle(archive);
   return opened && opened->damage_descriptions.empty();
 }
 
-std::string with_manifest(const std::string& text) {
+std::string make_archive_with_manifest(const std::string& text) {
   const std::string digest = formats::sha256_hex(text) + "  manifest.json\n";
   const std::vector<formats::TarMember> members = {
       {"manifest.json", text}, {"manifest.sha256", digest}, {"recordings/run.joule", "content"}};
   return formats::write_tar(members);
 }
 
-std::string whole_bundle() {
+std::string make_undamaged_bundle() {
   bundle::Manifest manifest;
   manifest.joulemap_version = "0.1.0";
   manifest.options.attribution_mode = "regress";
@@ -53,16 +53,16 @@ std::string whole_bundle() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string rest(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (data[0] % 3 == 0) is_sound(rest);
-  if (data[0] % 3 == 1) is_sound(with_manifest(rest));
+  if (data[0] % 3 == 0) opens_without_damage(rest);
+  if (data[0] % 3 == 1) opens_without_damage(make_archive_with_manifest(rest));
   if (data[0] % 3 == 2) {
-    static const std::string whole = whole_bundle();
+    static const std::string whole = make_undamaged_bundle();
     std::string changed = whole;
     for (std::size_t i = 0; i + 2 < rest.size(); i += 3) {
       const std::size_t at = (static_cast<unsigned char>(rest[i]) << 8U) | static_cast<unsigned char>(rest[i + 1]);
       changed[at % changed.size()] = rest[i + 2];
     }
-    JOULEMAP_CHECK(is_sound(changed) == (changed == whole), "a change that was not found");
+    JOULEMAP_CHECK(opens_without_damage(changed) == (changed == whole), "a change that was not found");
   }
   return 0;
 }

@@ -151,15 +151,15 @@ class CallSequence {
       case 5:
         return query_window(&jm_window_peek);
       case 6:
-        return waits_++ < kMaxWindowWaits ? query_window(&jm_window_wait) : query_window(&jm_window_peek);
+        return wait_count_++ < kMaxWindowWaits ? query_window(&jm_window_wait) : query_window(&jm_window_peek);
       case 7:
         return row<jm_domain>(&jm_window_domain);
       case 8:
         return row<jm_diagnostic>(&jm_window_diagnostic);
       case 9:
-        return doctor();
+        return call_doctor();
       case 10:
-        return unknown_window();
+        return call_with_unknown_window();
       default:
         return make_marks();
     }
@@ -233,7 +233,7 @@ class CallSequence {
     JOULEMAP_CHECK(code == JM_USAGE || size >= sizeof size, "a structure without a size was filled");
   }
 
-  void doctor() {
+  void call_doctor() {
     SizedStructMemory options = next_options(arguments_);
     char* text = nullptr;
     const int code = jm_doctor_json(options.as<jm_options>(), &text);
@@ -241,7 +241,7 @@ class CallSequence {
     jm_text_free(text);
   }
 
-  void unknown_window() {
+  void call_with_unknown_window() {
     const auto window = arguments_.next<jm_window>();
     const bool is_ours =
         std::any_of(windows_.begin(), windows_.end(), [&](const Window& ours) { return ours.id == window; });
@@ -261,7 +261,7 @@ class CallSequence {
 
   FuzzedArguments arguments_;
   std::vector<Window> windows_;
-  std::size_t waits_ = 0;
+  std::size_t wait_count_ = 0;
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 
 using namespace joulemap;
 
-ExperimentData two_factors() {
+ExperimentData make_two_factor_data() {
   ExperimentData data;
   data.factors = {{"framework", {"pytorch", "tensorflow"}, true}, {"batch", {"32", "64"}, true}};
   data.metrics = {{"accuracy", "", true}};
@@ -32,8 +32,8 @@ void read_plan(std::string_view text) {
     JOULEMAP_CHECK(!factor.levels.empty(), "a factor without levels");
 }
 
-void read_row(std::string_view text) {
-  const ExperimentData data = two_factors();
+void check_row_json(std::string_view text) {
+  const ExperimentData data = make_two_factor_data();
   const Result<ExperimentRow> row = experiment::parse_row_json(text, "row.json", data);
   if (!row) return;
   JOULEMAP_CHECK(row->metrics.size() == data.metrics.size(), "metrics that nobody declared");
@@ -47,7 +47,7 @@ void read_epochs(std::string_view text) {
   }
 }
 
-void read_published(std::string_view text) {
+void check_published_logs(std::string_view text) {
   for (const double watts : ingest::parse_power_samples(text).watts) JOULEMAP_CHECK(std::isfinite(watts), "no power");
   const ingest::PerfEnergies energies = ingest::parse_perf_energies(text);
   if (energies.package_j) JOULEMAP_CHECK(std::isfinite(*energies.package_j), "no energy");
@@ -63,16 +63,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       read_plan(text);
       break;
     case 'c':
-      static_cast<void>(experiment::parse_run_table(text, two_factors().factors));
+      static_cast<void>(experiment::parse_run_table(text, make_two_factor_data().factors));
       break;
     case 'r':
-      read_row(text);
+      check_row_json(text);
       break;
     case 'e':
       read_epochs(text);
       break;
     default:
-      read_published(text);
+      check_published_logs(text);
   }
   return 0;
 }

@@ -13,7 +13,7 @@ namespace {
 using namespace joulemap;
 using namespace joulemap::predict;
 
-GraphOptions options_of(std::uint8_t choice) {
+GraphOptions make_graph_options(std::uint8_t choice) {
   GraphOptions options;
   if ((choice & 1) != 0) options.batch = 8;
   if ((choice & 2) != 0) options.inputs = {{"", {1, 32, 32, 3}}};
@@ -42,7 +42,7 @@ void check_model(const Graph& graph) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const Result<Graph> graph = read_keras(text, options_of(data[0]));
+  const Result<Graph> graph = read_keras(text, make_graph_options(data[0]));
   if (graph) check_model(*graph);
   return 0;
 }

@@ -67,7 +67,7 @@ KernelPower next_kernel_power(Input& input) {
   return power;
 }
 
-std::string payloads_of(Input& input) {
+std::string make_payload_chunks(Input& input) {
   std::string file;
   while (!input.empty()) {
     const std::string payload = input.text(input.next<std::uint16_t>());
@@ -85,7 +85,7 @@ std::string encode_kernel_powers(Input& input) {
   return file;
 }
 
-std::string with_source(std::string chunks) {
+std::string prepend_source_chunk(std::string chunks) {
   SourceDefinition definition;
   definition.source.recording_id = "library";
   return make_chunk(ChunkType::source, 0, encode_source(definition)) + std::move(chunks);
@@ -117,8 +117,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Input input(data, size);
   const int mode = input.next<std::uint8_t>() % 3;
   const std::string file = mode == 0   ? input.remaining_bytes()
-                           : mode == 1 ? with_source(payloads_of(input))
-                                       : with_source(encode_kernel_powers(input));
+                           : mode == 1 ? prepend_source_chunk(make_payload_chunks(input))
+                                       : prepend_source_chunk(encode_kernel_powers(input));
   MemorySource bytes(file);
   const Result<LoadedKernelLibrary> library = read_kernel_library(bytes, "fuzzed");
   if (library) check_library(*library);

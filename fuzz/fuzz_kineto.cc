@@ -27,7 +27,7 @@ void check_event(const Trace& trace, const TraceEvent& event) {
                  "a size that is none");
 }
 
-std::uint64_t check(const Trace& trace) {
+std::uint64_t check_trace_events(const Trace& trace) {
   std::uint64_t kept = 0;
   for (const auto& block : trace.event_blocks) {
     for (const TraceEvent& event : block) check_event(trace, event);
@@ -48,10 +48,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t block_bytes = data[0] + std::size_t{1};
   const Trace single_threaded = joulemap::ingest::read_kineto_text(text, {.block_bytes = block_bytes, .threads = 1});
   const Trace two = joulemap::ingest::read_kineto_text(text, {.block_bytes = block_bytes, .threads = 2});
-  JOULEMAP_CHECK(check(single_threaded) == check(two), "two threads find something else than one");
+  JOULEMAP_CHECK(check_trace_events(single_threaded) == check_trace_events(two),
+                 "two threads find something else than one");
   JOULEMAP_CHECK(
       single_threaded.read_event_count == two.read_event_count && single_threaded.names.size() == two.names.size(),
       "they count differently");
-  static_cast<void>(check(joulemap::ingest::read_kineto_text(text)));
+  static_cast<void>(check_trace_events(joulemap::ingest::read_kineto_text(text)));
   return 0;
 }

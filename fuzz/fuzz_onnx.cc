@@ -16,7 +16,7 @@ using joulemap::predict::Graph;
 using joulemap::predict::Kind;
 using joulemap::predict::Operation;
 
-void check(const Result<Graph>& graph) {
+void check_graph(const Result<Graph>& graph) {
   if (!graph) {
     JOULEMAP_CHECK(!graph.error().message.empty(), "an error that says nothing");
     return;
@@ -37,8 +37,8 @@ void check(const Result<Graph>& graph) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  check(joulemap::predict::read_onnx(bytes, {}));
-  check(joulemap::predict::read_onnx(bytes, {.batch = 3}));
-  check(joulemap::predict::read_onnx(bytes, {.inputs = {{"", {2, 3, 32, 32}}, {"", {2, 7}}}}));
+  check_graph(joulemap::predict::read_onnx(bytes, {}));
+  check_graph(joulemap::predict::read_onnx(bytes, {.batch = 3}));
+  check_graph(joulemap::predict::read_onnx(bytes, {.inputs = {{"", {2, 3, 32, 32}}, {"", {2, 7}}}}));
   return 0;
 }

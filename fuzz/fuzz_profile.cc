@@ -32,12 +32,12 @@ struct Value {
   std::size_t end = 0;
 };
 
-std::vector<Value> values_of(const std::string& json) {
+std::vector<Value> find_json_values(const std::string& json) {
   std::vector<Value> values;
   for (std::size_t at = 0; at < json.size(); ++at) {
     const std::size_t begin = at;
     if (json[at] == '"') {
-      at = json.find('"', at + 1);  // the strings of small_profile() contain no escapes
+      at = json.find('"', at + 1);  // the strings of small_profile_json() contain no escapes
       if (json[at + 1] != ':') values.push_back({begin, at + 1});
     } else if (std::isdigit(static_cast<unsigned char>(json[at])) != 0 || json[at] == '-') {
       while (std::string_view("+-.eE0123456789").find(json[at]) != std::string_view::npos) ++at;
@@ -47,7 +47,7 @@ std::vector<Value> values_of(const std::string& json) {
   return values;
 }
 
-const std::string& small_profile() {
+const std::string& small_profile_json() {
   static const std::string text = [] {
     DeviceProfile profile = h200_profile();
     profile.operation_model.time_trees = {{{3, 0.5F, 1, 2}, {-1, 0.25F}, {-1, -0.25F}}, {0}};
@@ -59,7 +59,7 @@ const std::string& small_profile() {
 }
 
 std::string mutate_profile(const std::uint8_t* data, std::size_t size) {
-  static const std::vector<Value> values = values_of(small_profile());
+  static const std::vector<Value> values = find_json_values(small_profile_json());
   std::vector<std::string_view> replaced(values.size());
   for (std::size_t i = 0; i + 2 < size; i += 3) {
     const std::size_t which = (data[i] | static_cast<std::size_t>(data[i + 1]) << 8U) % values.size();
@@ -69,13 +69,13 @@ std::string mutate_profile(const std::uint8_t* data, std::size_t size) {
   std::size_t copied = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (replaced[i].empty()) continue;
-    json.append(small_profile(), copied, values[i].begin - copied).append(replaced[i]);
+    json.append(small_profile_json(), copied, values[i].begin - copied).append(replaced[i]);
     copied = values[i].end;
   }
-  return json.append(small_profile(), copied);
+  return json.append(small_profile_json(), copied);
 }
 
-Graph two_layers() {
+Graph make_two_layer_graph() {
   Graph graph;
   Operation dense;
   dense.layer = "dense";
@@ -95,7 +95,7 @@ Graph two_layers() {
 
 void check_prediction(const DeviceProfile& profile) {
   for (const bool training : {false, true}) {
-    const Prediction prediction = joulemap::predict::predict(profile, two_layers(), {.training = training});
+    const Prediction prediction = joulemap::predict::predict(profile, make_two_layer_graph(), {.training = training});
     for (const double value : {prediction.energy_j, prediction.low_j, prediction.high_j.value_or(0), prediction.time_s,
                                prediction.power_w}) {
       JOULEMAP_CHECK(std::isfinite(value) && value >= 0, "a prediction that is no number");

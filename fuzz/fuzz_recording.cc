@@ -22,7 +22,7 @@ using namespace joulemap;
 using namespace joulemap::recording;
 
 using Key = std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::uint64_t>;
-Key key_of(const Sample& sample) {
+Key sample_key(const Sample& sample) {
   return {sample.channel, sample.reading.before_ns, sample.reading.after_ns, sample.reading.raw};
 }
 
@@ -43,10 +43,10 @@ class InputBytes {
   std::size_t size_;
 };
 
-struct Collector final : RecordingVisitor {
+struct SampleKeyCollector final : RecordingVisitor {
   std::set<Key> samples;
   void on_samples(std::uint32_t, std::span<const Sample> some) override {
-    for (const Sample& sample : some) samples.insert(key_of(sample));
+    for (const Sample& sample : some) samples.insert(sample_key(sample));
   }
 };
 
@@ -58,7 +58,7 @@ SourceDefinition make_source_definition() {
   return definition;
 }
 
-void read_all(const std::string& file, RecordingVisitor& visitor) {
+void read_fuzzed_recording(const std::string& file, RecordingVisitor& visitor) {
   MemorySource bytes(file);
   static_cast<void>(read_recording(bytes, "fuzzed", visitor));
 }
@@ -72,15 +72,15 @@ void read_payloads(InputBytes bytes) {
       payload.push_back(static_cast<char>(bytes.next()));
     file += make_chunk(type, static_cast<std::uint16_t>(payload.size() % 2), payload);
   }
-  Collector collector;
-  read_all(file, collector);
+  SampleKeyCollector collector;
+  read_fuzzed_recording(file, collector);
 }
 
-struct RecordedPart {
+struct WrittenChunk {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::vector<Sample> samples;  // empty for a source definition
-  bool touched = false;
+  bool is_changed = false;
 };
 
 std::vector<Sample> make_samples(InputBytes& bytes, std::int64_t& now_ns) {
@@ -92,9 +92,9 @@ std::vector<Sample> make_samples(InputBytes& bytes, std::int64_t& now_ns) {
   return samples;
 }
 
-void read_changed(InputBytes bytes) {
+void check_changed_recording(InputBytes bytes) {
   std::string file;
-  std::vector<RecordedPart> pieces;
+  std::vector<WrittenChunk> pieces;
   const auto append = [&](const std::string& chunk, std::vector<Sample> samples) {
     pieces.push_back({file.size(), file.size() + chunk.size(), std::move(samples)});
     file += chunk;
@@ -110,23 +110,23 @@ void read_changed(InputBytes bytes) {
     const std::size_t at = bytes.next_u24() % file.size();
     const std::uint8_t flip = bytes.next();
     file[at] = static_cast<char>(static_cast<std::uint8_t>(file[at]) ^ flip);
-    for (RecordedPart& piece : pieces)
-      piece.touched = piece.touched || (flip != 0 && at >= piece.begin && at < piece.end);
+    for (WrittenChunk& piece : pieces)
+      piece.is_changed = piece.is_changed || (flip != 0 && at >= piece.begin && at < piece.end);
   }
-  Collector collector;
-  read_all(file, collector);
+  SampleKeyCollector collector;
+  read_fuzzed_recording(file, collector);
 
   std::set<Key> written;
   bool is_defined = false;
-  for (const RecordedPart& piece : pieces) {
-    is_defined = is_defined || (piece.samples.empty() && !piece.touched);
-    for (const Sample& sample : piece.samples) written.insert(key_of(sample));
+  for (const WrittenChunk& piece : pieces) {
+    is_defined = is_defined || (piece.samples.empty() && !piece.is_changed);
+    for (const Sample& sample : piece.samples) written.insert(sample_key(sample));
   }
   for (const Key& key : collector.samples) JOULEMAP_CHECK(written.contains(key), "a sample that nobody wrote");
-  for (const RecordedPart& piece : pieces) {
+  for (const WrittenChunk& piece : pieces) {
     for (const Sample& sample : piece.samples) {
-      const bool must_come = is_defined && !piece.touched;
-      JOULEMAP_CHECK(!must_come || collector.samples.contains(key_of(sample)), "an untouched sample was lost");
+      const bool must_come = is_defined && !piece.is_changed;
+      JOULEMAP_CHECK(!must_come || collector.samples.contains(sample_key(sample)), "an untouched sample was lost");
     }
   }
 }
@@ -137,12 +137,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   InputBytes bytes(data, size);
   const int mode = bytes.next() % 3;
   if (mode == 0) {
-    Collector collector;
-    read_all(bytes.remaining_bytes(), collector);
+    SampleKeyCollector collector;
+    read_fuzzed_recording(bytes.remaining_bytes(), collector);
   } else if (mode == 1) {
     read_payloads(bytes);
   } else {
-    read_changed(bytes);
+    check_changed_recording(bytes);
   }
   return 0;
 }

@@ -2,7 +2,7 @@
 //
 // Fuzzes sensor discovery on a folder that imitates /sys and /proc, with arbitrary text in the files. Every probe must
 // return a reason for its result, and reading the sensors that it opened must not crash. The input is texts separated
-// by a zero byte, written in order into kFiles.
+// by a zero byte, written in order into kMachineFiles.
 #include <stdlib.h>
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace {
 
-constexpr std::array<const char*, 17> kFiles = {
+constexpr std::array<const char*, 17> kMachineFiles = {
     "sys/class/powercap/intel-rapl:0/name",
     "sys/class/powercap/intel-rapl:0/energy_uj",
     "sys/class/powercap/intel-rapl:0/max_energy_range_uj",
@@ -45,7 +45,7 @@ const std::string& machine_folder() {
     std::string path =
         std::filesystem::exists("/dev/shm") ? "/dev/shm/joulemap-fuzz-XXXXXX" : "/tmp/joulemap-fuzz-XXXXXX";
     JOULEMAP_CHECK(::mkdtemp(path.data()) != nullptr, "no folder");
-    for (const char* file : kFiles)
+    for (const char* file : kMachineFiles)
       std::filesystem::create_directories((std::filesystem::path(path) / file).parent_path());
     return path;
   }();
@@ -57,7 +57,7 @@ const std::string& machine_folder() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace joulemap;
   std::string_view text(reinterpret_cast<const char*>(data), size);
-  for (const char* file : kFiles) {
+  for (const char* file : kMachineFiles) {
     const std::size_t end = std::min(text.find('\0'), text.size());
     std::ofstream(machine_folder() + "/" + file, std::ios::binary | std::ios::trunc) << text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));

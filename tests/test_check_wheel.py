@@ -20,7 +20,7 @@ sys.path.append(str(ROOT / "tools"))
 from wheel_metadata import make_description, make_metadata  # noqa: E402
 
 MACHINE = platform.machine()
-INFO = "joulemap-1.2.3.dist-info"
+INFO_FOLDER = "joulemap-1.2.3.dist-info"
 PROGRAM = Path(shutil.which("true") or "/bin/true").read_bytes()
 
 
@@ -28,9 +28,9 @@ def write_wheel(folder: Path, glibc: int = 99, machine: str = MACHINE, **changed
     tag = f"cp39-abi3-manylinux_2_{glibc}_{machine}"
     files = {
         "joulemap/bin/joulemap": PROGRAM,
-        f"{INFO}/METADATA": make_metadata("1.2.3", "# Joulemap\n", ["LICENSE"]).encode(),
-        f"{INFO}/licenses/LICENSE": b"",
-        f"{INFO}/WHEEL": f"Tag: {tag}\n".encode(),
+        f"{INFO_FOLDER}/METADATA": make_metadata("1.2.3", "# Joulemap\n", ["LICENSE"]).encode(),
+        f"{INFO_FOLDER}/licenses/LICENSE": b"",
+        f"{INFO_FOLDER}/WHEEL": f"Tag: {tag}\n".encode(),
     }
     files.update((name, changed[name]) for name in files if name in changed)
     rows = []
@@ -39,7 +39,7 @@ def write_wheel(folder: Path, glibc: int = 99, machine: str = MACHINE, **changed
         rows.append(f"{name},sha256={digest},{len(data)}\n")
     path = folder / f"joulemap-1.2.3-{tag}.whl"
     with zipfile.ZipFile(path, "w") as wheel:
-        for name, data in {**files, f"{INFO}/RECORD": "".join([*rows, f"{INFO}/RECORD,,\n"]).encode()}.items():
+        for name, data in {**files, f"{INFO_FOLDER}/RECORD": "".join([*rows, f"{INFO_FOLDER}/RECORD,,\n"]).encode()}.items():
             wheel.writestr(name, data)
         for name, data in changed.items():
             if name not in files:
@@ -74,7 +74,7 @@ def test_a_file_that_record_does_not_list_is_refused(tmp_path):
 def test_incomplete_metadata_is_refused(tmp_path, field):
     lines = make_metadata("1.2.3", "# Joulemap\n", ["LICENSE"]).split("\n")
     incomplete = "\n".join(line for line in lines if not line.startswith(field)).encode()
-    assert f"METADATA has no {field}" in check(write_wheel(tmp_path, **{f"{INFO}/METADATA": incomplete})).stderr
+    assert f"METADATA has no {field}" in check(write_wheel(tmp_path, **{f"{INFO_FOLDER}/METADATA": incomplete})).stderr
 
 
 def test_wheels_with_different_files_are_refused(tmp_path):

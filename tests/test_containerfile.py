@@ -14,14 +14,14 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def instructions() -> list[tuple[str, str]]:
+def read_instructions() -> list[tuple[str, str]]:
     text = re.sub(r"^#.*\n", "", (ROOT / "Containerfile").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
     return [(name, rest) for name, _, rest in (line.partition(" ") for line in text.splitlines() if line.strip())]
 
 
 def test_copied_folders_are_those_that_the_makefile_fills():
     makefile = (ROOT / "Makefile").read_text()
-    copied = [rest.split()[0] for name, rest in instructions() if name == "COPY" and not rest.startswith("--from=")]
+    copied = [rest.split()[0] for name, rest in read_instructions() if name == "COPY" and not rest.startswith("--from=")]
     assert copied == ["build/wheels/"]
     assert re.search(r"^WHEELS := \$\(BUILD\)/wheels$", makefile, re.MULTILINE)
     assert "!build/wheels/joulemap-*.whl" in (ROOT / ".dockerignore").read_text().splitlines()
@@ -29,7 +29,7 @@ def test_copied_folders_are_those_that_the_makefile_fills():
 
 def test_copies_between_stages_name_an_earlier_stage():
     stages: set[str] = set()
-    for name, rest in instructions():
+    for name, rest in read_instructions():
         if name == "FROM" and " AS " in rest:
             stages.add(rest.split(" AS ")[1])
         if name == "COPY" and rest.startswith("--from="):
@@ -37,8 +37,8 @@ def test_copies_between_stages_name_an_earlier_stage():
 
 
 def test_the_image_runs_as_an_unprivileged_user():
-    names = [name for name, _ in instructions()]
-    assert dict(instructions())["USER"] == "1000:1000"
+    names = [name for name, _ in read_instructions()]
+    assert dict(read_instructions())["USER"] == "1000:1000"
     assert names.index("USER") < names.index("ENTRYPOINT")
 
 

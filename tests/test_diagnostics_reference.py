@@ -30,23 +30,23 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "diagnostics.md"
-TOOL = ROOT / "tools" / "make_note_help.py"
-MAX_WORDS = 60  # of an entry
+HELP_TOOL = ROOT / "tools" / "make_note_help.py"
+MAX_ENTRY_WORDS = 60  # of an entry
 
-TOKEN = re.compile(r'R"\w*\(.*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
+TOKEN_PATTERN = re.compile(r'R"\w*\(.*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
 CODE = re.compile(r'"([a-z][a-z0-9]*(?:[._-][a-z0-9]+)*)"')
-SENTENCE = re.compile(r'"[^"]* [^"]*"|\bmessage\b')
-OBJECT = re.compile(r"(?:\badd|\badd_diagnostic)\(\s*\{|(?<!struct )\bDiagnostic\b\s*\w*\s*=?\s*\{")
-ANY_LIST = re.compile(r'\{\s*"')
-FLAG = re.compile(
+SENTENCE_PATTERN = re.compile(r'"[^"]* [^"]*"|\bmessage\b')
+DIAGNOSTIC_PATTERN = re.compile(r"(?:\badd|\badd_diagnostic)\(\s*\{|(?<!struct )\bDiagnostic\b\s*\w*\s*=?\s*\{")
+TEXT_LIST_PATTERN = re.compile(r'\{\s*"')
+FLAG_PATTERN = re.compile(
     r"\b\w*[fF]lags\w*(?:\.|->)(?:push_back\(\s*\{|emplace_back\()|(?<!struct )\bAnalysisFlag\b\s*\w*\s*=?\s*\{"
 )
-HELPER = re.compile(r"\bvoid\s+(?:\w+::)*(\w+)\(|\bauto (\w+) = \[[^\]]*\]\s*\(")
-CODE_PARAMETER = re.compile(r"\b(?:string_view|string|char)\b[&* ]*\bcode\b")
-VARIABLE = re.compile(r"\bstring(?:_view)? code = ([^;]+);|\.code = ([^;,}]+)")
+HELPER_PATTERN = re.compile(r"\bvoid\s+(?:\w+::)*(\w+)\(|\bauto (\w+) = \[[^\]]*\]\s*\(")
+CODE_PARAMETER_PATTERN = re.compile(r"\b(?:string_view|string|char)\b[&* ]*\bcode\b")
+CODE_VARIABLE_PATTERN = re.compile(r"\bstring(?:_view)? code = ([^;]+);|\.code = ([^;,}]+)")
 
 
-def constant(name: str, text: str) -> str:
+def find_constant(name: str, text: str) -> str:
     """The value of a constant array or text."""
     found = re.search(rf"\b{name}(?:\[\])? =\s+(\{{.*?\}}|\".*?\");", text, re.DOTALL)
     assert found, name
@@ -54,21 +54,23 @@ def constant(name: str, text: str) -> str:
 
 
 def check_codes(text: str) -> list[str]:
-    names = constant("kKnownCheckNames", cc_sources()["src/experiment/plan/experiment_spec.h"])
+    names = find_constant("kKnownCheckNames", cc_sources()["src/experiment/plan/experiment_spec.h"])
     return [f"check_{name}" for name in names.strip('"').split()]
 
 
 # Expressions of codes that are not literals: the codes that they can be, from the text of the file. Copies of other
 # diagnostics have none of their own.
-COMPUTED = {
+COMPUTED_CODES = {
     "note.code": lambda text: [],  # a copy of another diagnostic
-    "std::string(fault.diagnostic_code)": lambda text: CODE.findall(constant("kReadFaults", text)),
-    "std::string(kind.code)": lambda text: CODE.findall(constant("kKinds", text)),
+    "std::string(fault.diagnostic_code)": lambda text: CODE.findall(find_constant("kReadFaults", text)),
+    "std::string(kind.code)": lambda text: CODE.findall(find_constant("kKinds", text)),
     '"check_" + check.check_name': check_codes,
     'each.text_or_empty("code")': lambda text: [],
     "each.code": lambda text: [],
 }
-PASSED_ON = re.compile(r"(?:std::string|std::move|text|_encode_text)?\(?code\)?")  # the parameter or variable `code` itself
+PASSED_CODE_PATTERN = re.compile(
+    r"(?:std::string|std::move|text|_encode_text)?\(?code\)?"
+)  # the parameter or variable `code` itself
 
 
 @cache
@@ -76,7 +78,9 @@ def cc_sources() -> dict[str, str]:
     """Texts without comments, by path."""
     paths = [path for folder in ("src", "python") for path in sorted((ROOT / folder).rglob("*.[ch]*"))]
     return {
-        str(path.relative_to(ROOT)): TOKEN.sub(lambda match: " " if match[0].startswith("/") else match[0], path.read_text())
+        str(path.relative_to(ROOT)): TOKEN_PATTERN.sub(
+            lambda match: " " if match[0].startswith("/") else match[0], path.read_text()
+        )
         for path in paths
         if path.suffix in (".cc", ".h") and not path.name.endswith("_test.cc")
     }
@@ -86,7 +90,7 @@ def split_elements(text: str, opening: int) -> list[str]:
     """The elements of the list or of the arguments whose bracket is at `opening`."""
     found, depth, begin, at = [], 0, opening + 1, opening
     while at < len(text):
-        literal = TOKEN.match(text, at) if text[at] in "\"'R" else None
+        literal = TOKEN_PATTERN.match(text, at) if text[at] in "\"'R" else None
         if literal:
             at = literal.end()
             continue
@@ -101,36 +105,38 @@ def split_elements(text: str, opening: int) -> list[str]:
 
 
 def codes_of(expression: str, name: str, text: str) -> list[str]:
-    if expression in COMPUTED:
-        return COMPUTED[expression](text)
+    if expression in COMPUTED_CODES:
+        return COMPUTED_CODES[expression](text)
     codes = CODE.findall(expression)
-    assert codes or PASSED_ON.fullmatch(expression), f"{name}: how is the code computed? Extend COMPUTED: {expression}"
+    assert codes or PASSED_CODE_PATTERN.fullmatch(expression), (
+        f"{name}: how is the code computed? Extend COMPUTED: {expression}"
+    )
     return codes
 
 
 def codes_of_objects(name: str, text: str) -> Iterator[str]:
-    for match in OBJECT.finditer(text):
+    for match in DIAGNOSTIC_PATTERN.finditer(text):
         parts = split_elements(text, match.end() - 1)
         if len(parts) == 4 and not parts[0].startswith("."):  # else a sample, an event or other data
             yield from codes_of(parts[0], name, text)
-    for match in ANY_LIST.finditer(text):
+    for match in TEXT_LIST_PATTERN.finditer(text):
         parts = split_elements(text, match.start())
         if len(parts) != 4 or parts[1].startswith('"'):  # a count is no text
             continue
-        if CODE.fullmatch(parts[0]) and SENTENCE.search(parts[2]):
+        if CODE.fullmatch(parts[0]) and SENTENCE_PATTERN.search(parts[2]):
             yield from CODE.findall(parts[0])
-    for match in FLAG.finditer(text):
+    for match in FLAG_PATTERN.finditer(text):
         yield from codes_of(split_elements(text, match.end() - 1)[0], name, text)
-    for match in VARIABLE.finditer(text):
+    for match in CODE_VARIABLE_PATTERN.finditer(text):
         yield from CODE.findall(match[1] or match[2])
 
 
-def helpers() -> Iterator[tuple[str, int]]:
+def find_helpers() -> Iterator[tuple[str, int]]:
     """Functions that take a code, and the index of that parameter."""
     for text in cc_sources().values():
-        for match in HELPER.finditer(text):
+        for match in HELPER_PATTERN.finditer(text):
             for index, parameter in enumerate(split_elements(text, match.end() - 1)):
-                if CODE_PARAMETER.search(parameter):
+                if CODE_PARAMETER_PATTERN.search(parameter):
                     yield match[1] or match[2], index
 
 
@@ -153,14 +159,16 @@ def codes_of_python(path: Path) -> Iterator[str]:
         if isinstance(code, ast.Constant):
             yield code.value
         else:
-            assert PASSED_ON.fullmatch(ast.unparse(code)), f"{where}: how is the code computed? {ast.unparse(code)}"
+            assert PASSED_CODE_PATTERN.fullmatch(ast.unparse(code)), (
+                f"{where}: how is the code computed? {ast.unparse(code)}"
+            )
 
 
 @cache
 def emitted_codes() -> dict[str, str]:
     """A file that emits it, by code."""
     found: dict[str, str] = {}
-    known_helpers = set(helpers())
+    known_helpers = set(find_helpers())
     for name, text in cc_sources().items():
         for code in codes_of_objects(name, text):
             found.setdefault(code, name)
@@ -174,7 +182,7 @@ def emitted_codes() -> dict[str, str]:
 
 
 @cache
-def entries() -> list[tuple[str, str]]:
+def page_entries() -> list[tuple[str, str]]:
     """Codes and descriptions of the page."""
     parts = re.split(r"^### (\S+)\n", PAGE.read_text(), flags=re.MULTILINE)
     return [(code, text.split("\n## ")[0].strip()) for code, text in zip(parts[1::2], parts[2::2])]
@@ -202,32 +210,32 @@ def test_the_scan_finds_every_way_in_which_a_code_is_emitted():
 
 
 def test_every_emitted_code_is_described():
-    described = {code for code, text in entries()}
+    described = {code for code, text in page_entries()}
     missing = {code: where for code, where in emitted_codes().items() if code not in described}
     assert missing == {}, f"describe them in {PAGE.relative_to(ROOT)}, then run tools/make_note_help.py"
 
 
 def test_no_code_is_described_twice():
-    codes = [code for code, text in entries()]
+    codes = [code for code, text in page_entries()]
     assert sorted(codes) == sorted(set(codes))
 
 
 def test_nothing_is_described_that_is_not_emitted():
-    assert [code for code, text in entries() if code not in emitted_codes()] == []
+    assert [code for code, text in page_entries() if code not in emitted_codes()] == []
 
 
 def test_every_code_that_strict_counts_as_data_loss_is_emitted():
-    codes = CODE.findall(constant("kDataLossCodes", cc_sources()["src/model/data_loss.cc"]))
+    codes = CODE.findall(find_constant("kDataLossCodes", cc_sources()["src/model/data_loss.cc"]))
     assert len(codes) > 30 and set(codes) <= set(emitted_codes())
 
 
-@pytest.mark.parametrize(("code", "text"), entries(), ids=[code for code, text in entries()])
+@pytest.mark.parametrize(("code", "text"), page_entries(), ids=[code for code, text in page_entries()])
 def test_a_description_is_short_and_complete(code, text):
-    assert len(text.split()) <= MAX_WORDS
+    assert len(text.split()) <= MAX_ENTRY_WORDS
     assert text.endswith("."), text
     assert text.count("To do:") <= 1
 
 
 def test_the_texts_of_the_page_are_those_of_the_reference():
-    checked = subprocess.run([sys.executable, TOOL, "--check"], capture_output=True, text=True, timeout=60)
+    checked = subprocess.run([sys.executable, HELP_TOOL, "--check"], capture_output=True, text=True, timeout=60)
     assert checked.returncode == 0, checked.stderr

@@ -19,10 +19,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDING = ROOT / "examples" / "resnet50-h200.joule"
-Snippet = tuple[str, str]  # a command, and its documented output
+CommandSnippet = tuple[str, str]  # a command, and its documented output
 
 
-def snippets_of(page: Path) -> list[Snippet]:
+def snippets_of(page: Path) -> list[CommandSnippet]:
     found = []
     for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -31,8 +31,8 @@ def snippets_of(page: Path) -> list[Snippet]:
     return found
 
 
-DECISIONS = ROOT / "docs" / "decisions"  # without examples
-PAGES = [page for page in sorted(ROOT.glob("docs/**/*.md")) if page.parent != DECISIONS and snippets_of(page)]
+DECISIONS_FOLDER = ROOT / "docs" / "decisions"  # without examples
+PAGES = [page for page in sorted(ROOT.glob("docs/**/*.md")) if page.parent != DECISIONS_FOLDER and snippets_of(page)]
 PAGES += [ROOT / "README.md"]
 
 
@@ -60,11 +60,11 @@ def run(binaries: Path, folder: Path, command: str) -> str:
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
-def is_part(printed: str) -> bool:
+def is_partial_output(printed: str) -> bool:
     return any(line.strip() == "..." for line in printed.split("\n"))
 
 
-def matches(printed: str, text: str) -> bool:
+def matches_documented(printed: str, text: str) -> bool:
     lines = printed.rstrip("\n").split("\n")
     pattern = "".join(r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()) + "\n" for line in lines)
     return re.fullmatch(pattern, text) is not None
@@ -74,10 +74,10 @@ def matches(printed: str, text: str) -> bool:
 def test_examples_on_pages_match_the_output_of_the_program(binaries, folder, page):
     for command, printed in snippets_of(page):
         text = run(binaries, folder, command)
-        if not printed.strip() or matches(printed, text):
+        if not printed.strip() or matches_documented(printed, text):
             continue
-        if not os.environ.get("JOULEMAP_UPDATE_GOLDENS") or is_part(printed):
-            remedy = "correct the part that it shows" if is_part(printed) else "make update-goldens rewrites it"
+        if not os.environ.get("JOULEMAP_UPDATE_GOLDENS") or is_partial_output(printed):
+            remedy = "correct the part that it shows" if is_partial_output(printed) else "make update-goldens rewrites it"
             pytest.fail(f"$ {command}\n{text}\nis not what {page.relative_to(ROOT)} shows; {remedy}")
         page.write_text(page.read_text().replace(f"$ {command}\n{printed}", f"$ {command}\n{text}"))
 

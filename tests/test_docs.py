@@ -14,23 +14,23 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/sysroots/*.md")])
 CODE = re.compile(r"^```\w*\n(.*?)^```|(?<!`)`(joulemap [^`]+)`", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"(?:^|[\s;&|(])joulemap ((?:[a-z][a-z-]* )*)([^\n]*)")
+COMMAND_PATTERN = re.compile(r"(?:^|[\s;&|(])joulemap ((?:[a-z][a-z-]* )*)([^\n]*)")
 
 
-def options_of(text: str) -> Iterator[tuple[str, str]]:
+def find_options(text: str) -> Iterator[tuple[str, str]]:
     """The verb and each long option of the joulemap commands on a page."""
     for block, inline in CODE.findall(text):
         lines = (block or inline).replace("\\\n", " ").splitlines()
         if block.startswith("$ "):
             lines = [line for line in lines if line.startswith("$ ")]  # the others are output
-        for verbs, rest in (found for line in lines for found in COMMAND.findall(re.sub(r"\s#.*", "", line))):
+        for verbs, rest in (found for line in lines for found in COMMAND_PATTERN.findall(re.sub(r"\s#.*", "", line))):
             own = re.split(r" -- |[|;&>]", f" {rest}")[0]  # options after these are of other programs
             yield from ((verbs, option) for option in re.findall(r"(?<=\s)--[a-z][\w-]*", own) if verbs)
 
 
 def test_options_are_found_in_commands():
     text = "`joulemap diff A B --fail-over 5%`\n```console\n$ joulemap record --probe -- env --x  # --y\nuse --z\n```\n"
-    assert list(options_of(text)) == [("diff ", "--fail-over"), ("record ", "--probe")]
+    assert list(find_options(text)) == [("diff ", "--fail-over"), ("record ", "--probe")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -39,7 +39,7 @@ def test_options_in_commands_are_in_the_help(joulemap, page):
     def help_of(verb: str, subcommand: str) -> str:
         return joulemap(verb, *([subcommand] if verb in ("bench", "experiment", "model") else []), "--help").out
 
-    for verbs, option in options_of(page.read_text()):
+    for verbs, option in find_options(page.read_text()):
         verb, subcommand = [*verbs.split(), ""][:2]
         if verb != "collect":  # of the Python package
             assert re.search(rf"(?<![\w-]){option}(?![\w-])", help_of(verb, subcommand)), f"joulemap {verbs}{option}"
@@ -51,10 +51,10 @@ def test_paths_exist(page):
         assert (ROOT / path).exists(), path
 
 
-WITH_TARGETS = ["README.md", "CONTRIBUTING.md", "docs/how-to/install.md", ".github/pull_request_template.md"]
+PAGES_WITH_MAKE_TARGETS = ["README.md", "CONTRIBUTING.md", "docs/how-to/install.md", ".github/pull_request_template.md"]
 
 
-@pytest.mark.parametrize("page", WITH_TARGETS)
+@pytest.mark.parametrize("page", PAGES_WITH_MAKE_TARGETS)
 def test_targets_exist(page):
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"(?:^\s*|`)make ([a-z][\w-]*)", (ROOT / page).read_text(), re.MULTILINE):

@@ -42,14 +42,14 @@ network = "Swin | T"
 QUOTED_PAGE = "The error is\n<!-- e:far.vgg.error -->4.2 %<!-- / --> here.\n"
 
 LINTED_PAGES = ["README.md", "docs/tutorials/**/*.md", "docs/how-to/**/*.md", "docs/explanation/**/*.md"]
-FIGURE = re.compile(
+FIGURE_PATTERN = re.compile(
     r"\d[\d.,]*\s*(?:%|percent\b|per cent\b)"
     r"|\d[\d.,]*\s*(?:x|×|times)\s+(?:as\s+|the\s+)?"
     r"(?:fast|slow|less|more|cheap|dear|few|small|large|long|short|better|worse)"
 )
 # Definitions and settings, not results: levels of intervals and tests, settings of simulations, constants of the method.
 # A space matches any white space.
-ALLOWED = [
+ALLOWED_FIGURES = [
     r"\b(?:90|95|99) %(?: \w+)? (?:intervals?|confidence|level|limits?)\b",
     r"\bintervals? (?:of|at) (?:90|95) %",
     r"\bconfidence (?:level )?of (?:90|95) %",
@@ -66,7 +66,7 @@ ALLOWED = [
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def evidence_tree(tmp_path: Path) -> Path:
     (tmp_path / "docs" / "evidence").mkdir(parents=True)
     (tmp_path / "docs" / "evidence" / "far.toml").write_text(EVIDENCE)
     (tmp_path / "README.md").write_text(QUOTED_PAGE)
@@ -78,7 +78,7 @@ def check(tree: Path) -> int:
     return main(["--check", "--root", str(tree)])
 
 
-def change(path: Path, old: str, new: str) -> None:
+def replace_in_file(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
@@ -96,79 +96,79 @@ def test_scripts_of_evidence_exist():
             assert (ROOT / script).exists(), f"{path.name}: {script}"
 
 
-def test_the_page_shows_every_entry(tree):
-    page = (tree / EVIDENCE_PAGE).read_text()
+def test_the_page_shows_every_entry(evidence_tree):
+    page = (evidence_tree / EVIDENCE_PAGE).read_text()
     assert "## Sensors\n\n### far\n\nHow far is it?\n" in page
     assert "- Looked at once.\n" in page
     assert "| network | RMS error |\n|---|---|\n| VGG | 4.2 % |\n| Swin \\| T |  |\n" in page
 
 
-def test_a_tree_that_agrees_passes(tree):
-    assert check(tree) == 0
+def test_a_tree_that_agrees_passes(evidence_tree):
+    assert check(evidence_tree) == 0
 
 
-def test_a_changed_figure_fails_and_is_rewritten(tree, capsys):
-    change(tree / "docs" / "evidence" / "far.toml", "4.2 %", "5.0 %")
-    before = (tree / "README.md").read_text()
-    assert check(tree) == 1
+def test_a_changed_figure_fails_and_is_rewritten(evidence_tree, capsys):
+    replace_in_file(evidence_tree / "docs" / "evidence" / "far.toml", "4.2 %", "5.0 %")
+    before = (evidence_tree / "README.md").read_text()
+    assert check(evidence_tree) == 1
     errors = capsys.readouterr().err
     assert "README.md:2: far.vgg.error is '5.0 %', the page has '4.2 %'" in errors
     assert f"{EVIDENCE_PAGE}:" in errors
-    assert (tree / "README.md").read_text() == before, "--check writes nothing"
-    assert main(["--root", str(tree)]) == 0
-    assert (tree / "README.md").read_text() == QUOTED_PAGE.replace("4.2", "5.0")
-    assert check(tree) == 0
+    assert (evidence_tree / "README.md").read_text() == before, "--check writes nothing"
+    assert main(["--root", str(evidence_tree)]) == 0
+    assert (evidence_tree / "README.md").read_text() == QUOTED_PAGE.replace("4.2", "5.0")
+    assert check(evidence_tree) == 0
 
 
-def test_pages_in_folders_are_checked(tree, capsys):
-    (tree / "docs" / "how-to").mkdir()
-    (tree / "docs" / "how-to" / "page.md").write_text(QUOTED_PAGE.replace("4.2", "4.3"))
-    assert check(tree) == 1
+def test_pages_in_folders_are_checked(evidence_tree, capsys):
+    (evidence_tree / "docs" / "how-to").mkdir()
+    (evidence_tree / "docs" / "how-to" / "page.md").write_text(QUOTED_PAGE.replace("4.2", "4.3"))
+    assert check(evidence_tree) == 1
     assert "docs/how-to/page.md:2:" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["far.vgg.time", "far.resnet.error", "near.vgg.error", "far.swin.error", "far.vgg"])
-def test_an_unknown_figure_fails(tree, capsys, name):
-    change(tree / "README.md", "far.vgg.error", name)
-    assert check(tree) == 1
+def test_an_unknown_figure_fails(evidence_tree, capsys, name):
+    replace_in_file(evidence_tree / "README.md", "far.vgg.error", name)
+    assert check(evidence_tree) == 1
     assert f"README.md:2: {name} is in no evidence file" in capsys.readouterr().err
-    assert main(["--root", str(tree)]) == 1, "writing cannot resolve it"
+    assert main(["--root", str(evidence_tree)]) == 1, "writing cannot resolve it"
 
 
 @pytest.mark.parametrize(
     "text", ["<!-- e:far.vgg.error -->4.2 %\n", "4.2 %<!-- / -->\n", "<!-- e:far.vgg.error -->4.2 %\n" + QUOTED_PAGE]
 )
-def test_a_marker_without_its_counterpart_fails(tree, text):
-    (tree / "README.md").write_text(text)
-    assert check(tree) == 1
+def test_a_marker_without_its_counterpart_fails(evidence_tree, text):
+    (evidence_tree / "README.md").write_text(text)
+    assert check(evidence_tree) == 1
 
 
 @pytest.mark.parametrize(
     "text", ["`<!-- e:far.no.error -->1<!-- / -->`\n", "```md\n<!-- e:far.no.error -->1<!-- / -->\n```\n"]
 )
-def test_code_is_left_alone(tree, text):
-    (tree / "README.md").write_text(text)
-    assert check(tree) == 0
+def test_code_is_left_alone(evidence_tree, text):
+    (evidence_tree / "README.md").write_text(text)
+    assert check(evidence_tree) == 0
 
 
-def test_an_edited_page_of_evidence_fails(tree, capsys):
-    change(tree / EVIDENCE_PAGE, "| VGG | 4.2 % |", "| VGG | 4.1 % |")
-    assert check(tree) == 1
+def test_an_edited_page_of_evidence_fails(evidence_tree, capsys):
+    replace_in_file(evidence_tree / EVIDENCE_PAGE, "| VGG | 4.2 % |", "| VGG | 4.1 % |")
+    assert check(evidence_tree) == 1
     assert re.search(rf"^{EVIDENCE_PAGE}:\d+: out of date", capsys.readouterr().err, re.MULTILINE)
 
 
-KEYS = ["topic", "question", "command", "date", "hardware", "software", "commit", "kind", "n", "notes"]
+EVIDENCE_KEYS = ["topic", "question", "command", "date", "hardware", "software", "commit", "kind", "n", "notes"]
 
 
-@pytest.mark.parametrize("key", KEYS)
-def test_a_missing_key_fails(tree, capsys, key):
-    path = tree / "docs" / "evidence" / "far.toml"
+@pytest.mark.parametrize("key", EVIDENCE_KEYS)
+def test_a_missing_key_fails(evidence_tree, capsys, key):
+    path = evidence_tree / "docs" / "evidence" / "far.toml"
     path.write_text(re.sub(rf"^{key} = .*\n", "", EVIDENCE, flags=re.MULTILINE))
-    assert check(tree) == 1
+    assert check(evidence_tree) == 1
     assert f"docs/evidence/far.toml:1: the key '{key}' is missing" in capsys.readouterr().err
 
 
-FAULTS = {
+EVIDENCE_FAULTS = {
     "two rows with one id": ('id = "swin"', 'id = "vgg"'),
     "no id": ('id = "swin"', ""),
     "an id with a dot": ('id = "swin"', 'id = "swin.t"'),
@@ -183,10 +183,10 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_faulty_file_fails(tree, capsys, fault):
-    change(tree / "docs" / "evidence" / "far.toml", *FAULTS[fault])
-    assert check(tree) == 1
+@pytest.mark.parametrize("fault", EVIDENCE_FAULTS)
+def test_a_faulty_file_fails(evidence_tree, capsys, fault):
+    replace_in_file(evidence_tree / "docs" / "evidence" / "far.toml", *EVIDENCE_FAULTS[fault])
+    assert check(evidence_tree) == 1
     assert "docs/evidence/far.toml:1:" in capsys.readouterr().err
 
 
@@ -196,10 +196,10 @@ def unquoted_figures(text: str) -> list[str]:
     def blank(match: re.Match) -> str:
         return re.sub(r"[^\n]", " ", match[0])
 
-    for pattern in ALLOWED:
+    for pattern in ALLOWED_FIGURES:
         text = re.sub(pattern.replace(" ", r"\s+"), blank, text)
     text = re.sub(r"<!--.*?-->", blank, QUOTE_PATTERN.sub(blank, blank_out_code(text)), flags=re.DOTALL)
-    return [f"{text.count(chr(10), 0, match.start()) + 1}: {match[0]}" for match in FIGURE.finditer(text)]
+    return [f"{text.count(chr(10), 0, match.start()) + 1}: {match[0]}" for match in FIGURE_PATTERN.finditer(text)]
 
 
 @pytest.mark.parametrize(

@@ -16,18 +16,32 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from cli.made_rows import domain, deterministic_noise, write_factorial, write_rows
+from cli.made_rows import make_domain, deterministic_noise, write_factorial, write_rows
 from support.kineto_trace import begin_ns, training
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMAS = ROOT / "docs" / "reference" / "schemas"
 EXAMPLE_RECORDING = ROOT / "examples" / "resnet50-h200.joule"
 RECORDINGS = sorted((ROOT / "tests" / "data" / "recordings").glob("*.joule"))
-LEVELS = ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "stack", "step", "epoch", "rank",
-          "request", "token"]
+LEVELS = [
+    "domain",
+    "phase",
+    "layer",
+    "op",
+    "tensor",
+    "function",
+    "region",
+    "kernel",
+    "stack",
+    "step",
+    "epoch",
+    "rank",
+    "request",
+    "token",
+]
 SYSROOTS = sorted(path.name for path in (ROOT / "tests" / "sysroots").iterdir() if path.is_dir())
 INTERNAL_SCHEMAS = {"page", "profile"}  # of the page's own script, and of fitted profiles, which only the program reads
-EXPERIMENT = """name = "small"
+EXPERIMENT_TOML = """name = "small"
 command = ["true"]
 repetitions = 1
 baseline_s = 0.1
@@ -42,7 +56,7 @@ require = []
 
 
 @cache
-def schema_of(name: str) -> dict:
+def read_schema(name: str) -> dict:
     return json.loads((SCHEMAS / f"{name}.json").read_text())
 
 
@@ -66,7 +80,7 @@ def undescribed_keys(value: object, schema: dict, root: dict, at: str = "$") -> 
 
 
 def check(document: dict, name: str) -> dict:
-    schema = schema_of(name)
+    schema = read_schema(name)
     assert document["schema"] == schema["title"]
     errors = [
         f"{error.json_path}: {error.message}" for error in jsonschema.Draft202012Validator(schema).iter_errors(document)
@@ -77,7 +91,7 @@ def check(document: dict, name: str) -> dict:
 
 
 @pytest.fixture
-def printed(joulemap):
+def print_checked(joulemap):
     """printed("report", "report", FILE): the checked output of `joulemap report FILE --json`."""
 
     def run(schema: str, *arguments: object, code: int = 0) -> dict:
@@ -117,50 +131,52 @@ def test_every_schema_of_the_sources_has_a_file_and_is_on_the_page():
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_report_at_every_level(printed, level):
-    report = printed("report", "report", EXAMPLE_RECORDING, "--by", level)
+def test_report_at_every_level(print_checked, level):
+    report = print_checked("report", "report", EXAMPLE_RECORDING, "--by", level)
     assert report["rows"] or level in ("epoch", "request", "token")  # the example has none of these
 
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.name)
-def test_report_of_earlier_versions(printed, recording):
-    printed("report", "report", recording)
+def test_report_of_earlier_versions(print_checked, recording):
+    print_checked("report", "report", recording)
 
 
 @pytest.mark.parametrize("name", SYSROOTS)
-def test_stat_and_doctor_of_every_machine(printed, sysroots, name):
-    printed("doctor", "doctor", "--sysroot", sysroots / name)
-    printed("stat", "stat", "--sysroot", sysroots / name, "--", "true")
+def test_stat_and_doctor_of_every_machine(print_checked, sysroots, name):
+    print_checked("doctor", "doctor", "--sysroot", sysroots / name)
+    print_checked("stat", "stat", "--sysroot", sysroots / name, "--", "true")
 
 
-def test_stat_of_several_runs_with_intervals(printed, sysroots):
-    stat = printed("stat", "stat", "--sysroot", sysroots / "intel-2socket", "-r", 2, "-I", 20, "--", "sleep", "0.1")
+def test_stat_of_several_runs_with_intervals(print_checked, sysroots):
+    stat = print_checked(
+        "stat", "stat", "--sysroot", sysroots / "intel-2socket", "-r", 2, "-I", 20, "--", "sleep", "0.1"
+    )
     assert len(stat["runs"]) == 2 and stat["runs"][0]["intervals"]
 
 
-def test_record_and_share(printed, sysroots, tmp_path):
+def test_record_and_share(print_checked, sysroots, tmp_path):
     made = tmp_path / "made.joule"
-    printed("record", "record", "--sysroot", sysroots / "intel-2socket", "-o", made, "--", "true")
-    printed("report", "report", made)
-    printed("share", "share", made, "-o", tmp_path / "shared.joule")
+    print_checked("record", "record", "--sysroot", sysroots / "intel-2socket", "-o", made, "--", "true")
+    print_checked("report", "report", made)
+    print_checked("share", "share", made, "-o", tmp_path / "shared.joule")
 
 
-def test_bundle_and_verify(printed, tmp_path):
+def test_bundle_and_verify(print_checked, tmp_path):
     bundle = tmp_path / "run.bundle"
-    printed("bundle", "bundle", RECORDINGS[-1], "-o", bundle)
-    assert printed("verification", "verify", bundle)["verified"]
+    print_checked("bundle", "bundle", RECORDINGS[-1], "-o", bundle)
+    assert print_checked("verification", "verify", bundle)["verified"]
     with tarfile.open(bundle) as archive:
         for name in ("manifest", "environment"):
             check(json.load(archive.extractfile(f"{name}.json")), name)
         for level in ("layer", "domain"):
             check(json.load(archive.extractfile(f"reports/{level}.json")), "report")
     bundle.write_bytes(bundle.read_bytes().replace(b'"by":"domain"', b'"by":"kernel"'))
-    assert printed("verification", "verify", bundle, code=1)["damage"]
+    assert print_checked("verification", "verify", bundle, code=1)["damage"]
 
 
-def test_account_and_disclosures(printed, joulemap):
+def test_account_and_disclosures(print_checked, joulemap):
     assumptions = ["--region", "France", "--pue", 1.2, "--price-per-kwh", 0.2, "--embodied-kg", 1500]
-    assert printed("report", "report", EXAMPLE_RECORDING, *assumptions)["account"]["entries"]
+    assert print_checked("report", "report", EXAMPLE_RECORDING, *assumptions)["account"]["entries"]
     for format, schema in {"sci": "sci", "eu-ai-act": "euaiact"}.items():
         outcome = joulemap("report", EXAMPLE_RECORDING, *assumptions, "--disclose", format)
         assert outcome.code == 0, outcome.err
@@ -178,92 +194,98 @@ def test_announced_recording(binaries, sysroots, tmp_path):
     check(json.loads(out.splitlines()[-1]), "record")
 
 
-def test_calibrate(printed, sysroots):
-    printed("calibrate", "calibrate", "--sysroot", sysroots / "intel-2socket", "--seconds", 0.2, "--no-load")
+def test_calibrate(print_checked, sysroots):
+    print_checked("calibrate", "calibrate", "--sysroot", sysroots / "intel-2socket", "--seconds", 0.2, "--no-load")
 
 
-def test_advice(printed):
-    printed("advice", "advise", EXAMPLE_RECORDING)
-    printed("advice", "advise", RECORDINGS[-1])
+def test_advice(print_checked):
+    print_checked("advice", "advise", EXAMPLE_RECORDING)
+    print_checked("advice", "advise", RECORDINGS[-1])
 
 
-def test_diff_of_the_example(printed):
-    printed("diff", "diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING)
+def test_diff_of_the_example(print_checked):
+    print_checked("diff", "diff", EXAMPLE_RECORDING, EXAMPLE_RECORDING)
 
 
-@pytest.mark.parametrize("level", ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "operator"])
-def test_diff_at_every_level(printed, level):
-    printed("diff", "diff", RECORDINGS[-1], RECORDINGS[-2], "--by", level, "--whole-run", "--fail-over", "100000%")
+@pytest.mark.parametrize(
+    "level", ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "operator"]
+)
+def test_diff_at_every_level(print_checked, level):
+    print_checked(
+        "diff", "diff", RECORDINGS[-1], RECORDINGS[-2], "--by", level, "--whole-run", "--fail-over", "100000%"
+    )
 
 
-def test_predictions(printed):
+def test_predictions(print_checked):
     keras, onnx = ROOT / "tests/data/keras/tiny_cnn_keras3.json", ROOT / "tests/data/onnx/resnet18.onnx"
-    printed("prediction", "predict", keras)
-    printed("prediction", "predict", keras, "--pass", "training", "--steps", 10, "--inferences", 100, "--price-per-kwh", 0.2)
-    printed("prediction", "predict", onnx, "--batch", 8, "--device", "a100", "--explain")
+    print_checked("prediction", "predict", keras)
+    print_checked(
+        "prediction", "predict", keras, "--pass", "training", "--steps", 10, "--inferences", 100, "--price-per-kwh", 0.2
+    )
+    print_checked("prediction", "predict", onnx, "--batch", 8, "--device", "a100", "--explain")
 
 
 @pytest.mark.parametrize("name", ["torch.nn.Conv2d", "torch.nn.ReLU", "Gemm"])
-def test_operations(printed, name):
-    printed("card", "operation", name)
+def test_operations(print_checked, name):
+    print_checked("card", "operation", name)
 
 
-def test_model_evaluation(printed, tmp_path):
+def test_model_evaluation(print_checked, tmp_path):
     with gzip.open(ROOT / "data" / "h200" / "operations.csv.gz", "rt") as file:
         head, *lines = file.readlines()
     with gzip.open(tmp_path / "operations.csv.gz", "wt") as file:
         file.writelines([head, *lines[::60]])
-    printed("evaluation", "model", "eval", tmp_path, "--folds", 2)
+    print_checked("evaluation", "model", "eval", tmp_path, "--folds", 2)
 
 
-def test_import_of_a_trace(printed, tmp_path):
+def test_import_of_a_trace(print_checked, tmp_path):
     trace, power = training().write(tmp_path / "trace.json"), tmp_path / "power.csv"
     times = [begin_ns() + number * 10_000_000 for number in range(-100, 300)]
     power.write_text("time_unix_ns,domain,kind,value\n" + "".join(f"{time},gpu0,power_w,200\n" for time in times))
-    printed("import", "import", trace, "--power", power, "-o", tmp_path / "made.joule")
-    printed("report", "report", tmp_path / "made.joule")
-    printed("import", "import", trace, "-o", tmp_path / "timed.joule")
-    assert printed("report", "report", tmp_path / "timed.joule")["measured_j"] is None
+    print_checked("import", "import", trace, "--power", power, "-o", tmp_path / "made.joule")
+    print_checked("report", "report", tmp_path / "made.joule")
+    print_checked("import", "import", trace, "-o", tmp_path / "timed.joule")
+    assert print_checked("report", "report", tmp_path / "timed.joule")["measured_j"] is None
 
 
-def test_import_of_an_experiment(printed, tmp_path):
+def test_import_of_an_experiment(print_checked, tmp_path):
     power, epochs = tmp_path / "power.csv", tmp_path / "epochs.csv"
     head = "timestamp, power.draw [W]\n"
     power.write_text(head + "".join(f"2024/05/01 10:00:{second:02}.000, {90 + second} W\n" for second in range(20)))
     epochs.write_text("epoch;accuracy;timestamp\n0;0.5;2024-05-01 10:00:08\n1;0.7;2024-05-01 10:00:16\n")
     options = ["--epochs", epochs, "--utc-offset", "+00:00", "-o", tmp_path / "made"]
-    printed("import", "import", "nvidia-smi", power, *options)
-    printed("analysis", "experiment", "analyze", tmp_path / "made")
+    print_checked("import", "import", "nvidia-smi", power, *options)
+    print_checked("analysis", "experiment", "analyze", tmp_path / "made")
 
 
-def test_experiment_from_plan_to_status(printed, sysroots, tmp_path):
+def test_experiment_from_plan_to_status(print_checked, sysroots, tmp_path):
     plan, folder = tmp_path / "experiment.toml", tmp_path / "made"
-    plan.write_text(EXPERIMENT)
-    planned = printed("experiment", "experiment", "plan", plan)
+    plan.write_text(EXPERIMENT_TOML)
+    planned = print_checked("experiment", "experiment", "plan", plan)
     assert planned["forecast"] is None
     options = ["-o", folder, "--sysroot", sysroots / "intel-2socket"]
-    done = printed("experiment", "experiment", "run", plan, *options)
+    done = print_checked("experiment", "experiment", "run", plan, *options)
     assert done["counts"]["done"] == 2
-    printed("experiment", "experiment", "status", folder)
+    print_checked("experiment", "experiment", "status", folder)
     check(json.loads((folder / "plan.json").read_text()), "plan")
     for row in folder.glob("rows/*/attempt-*/row.json"):
         check(json.loads(row.read_text()), "row")
-    printed("analysis", "experiment", "analyze", folder)
+    print_checked("analysis", "experiment", "analyze", folder)
 
 
-def test_analysis(printed, tmp_path):
+def test_analysis(print_checked, tmp_path):
     def row(level: int, block: int) -> dict:
         joules = 100 + 20 * level + deterministic_noise(block)
         accuracy = {"accuracy": 0.9 - 0.1 * level + deterministic_noise(block) / 100}
-        domains = [domain("package-0", joules), domain("gpu0", 2 * joules)]
+        domains = [make_domain("package-0", joules), make_domain("gpu0", 2 * joules)]
         return {"elapsed_s": joules / 50, "metrics": accuracy, "domains": domains}
 
-    analysis = printed("analysis", "experiment", "analyze", write_rows(tmp_path / "made", row))
+    analysis = print_checked("analysis", "experiment", "analyze", write_rows(tmp_path / "made", row))
     assert analysis["comparisons"] and analysis["pareto"]
 
     factors = {"framework": ["a", "b", "c"], "model": ["m", "n"], "batch": ["1", "2"]}
     folder = write_factorial(tmp_path / "factorial", factors, lambda cell, block: row(sum(cell), block + cell[1]), 3)
-    analysis = printed("analysis", "experiment", "analyze", folder)
+    analysis = print_checked("analysis", "experiment", "analyze", folder)
     assert analysis["main_effects"] and analysis["interactions"] and analysis["correlations"]
 
 
@@ -297,7 +319,7 @@ print(json.dumps(joulemap.list_operations(model, torch.zeros(2, 3, 8, 8), traini
     check(json.loads(run_python(binaries, code)), "operations")
 
 
-BENCH_ENGINE = """
+BENCH_ENGINE_PROGRAM = """
 class Engine:
     vocabulary = 100
 
@@ -323,7 +345,7 @@ class Engine:
 
 @pytest.mark.parametrize("options", [["--requests", 8, "--rate", "20,40"], ["--requests", 1]])
 def test_benchmarks_of_serving(binaries, tmp_path, options):
-    (tmp_path / "engine.py").write_text(BENCH_ENGINE)
+    (tmp_path / "engine.py").write_text(BENCH_ENGINE_PROGRAM)
     code = "import sys; from joulemap._bench_serve.command import main; sys.exit(main(sys.argv[1:]))"
     tenants = ["--tenant", "chat=3,search", "--output-tokens", "2..4"]
     printed = run_python(binaries, code, "--engine", f"{tmp_path}/engine.py:Engine", *options, *tenants, "--json")

@@ -16,9 +16,9 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import make_reference  # noqa: E402
 
-LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-MACROS = re.compile(r"^\s*#\s*(?:define|if|ifdef|ifndef|undef)[^\n]*", re.MULTILINE)
+LITERAL_PATTERN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
+COMMENT_PATTERN = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+MACRO_PATTERN = re.compile(r"^\s*#\s*(?:define|if|ifdef|ifndef|undef)[^\n]*", re.MULTILINE)
 
 
 def variables_of_sources() -> set[str]:
@@ -29,8 +29,8 @@ def variables_of_sources() -> set[str]:
             continue
         text = path.read_text()
         if path.suffix != ".py":
-            text = MACROS.sub("", COMMENT.sub("", text))
-        found |= {name for literal in LITERAL.findall(text) for name in re.findall(r"\bJOULEMAP_[A-Z_]+\b", literal)}
+            text = MACRO_PATTERN.sub("", COMMENT_PATTERN.sub("", text))
+        found |= {name for literal in LITERAL_PATTERN.findall(text) for name in re.findall(r"\bJOULEMAP_[A-Z_]+\b", literal)}
     return found
 
 

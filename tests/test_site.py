@@ -17,17 +17,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("examples", "bench/predict", "tests/sysroots")
-ROOT_PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / folder / "README.md" for folder in FOLDERS)])
-SPELLED = ["docs", ".github", *(str(page.relative_to(ROOT)) for page in ROOT_PAGES)]
-FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+README_FOLDERS = ("examples", "bench/predict", "tests/sysroots")
+ROOT_PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / folder / "README.md" for folder in README_FOLDERS)])
+SPELL_CHECKED_PATHS = ["docs", ".github", *(str(page.relative_to(ROOT)) for page in ROOT_PAGES)]
+FENCED_BLOCK_PATTERN = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!`)\]\(([^)\s]+)\)")
 # Text of a list or table that Markdown took for a paragraph: a blank line before it is missing.
-RAW_MARKDOWN = re.compile(r"^(?:[-*] |\d\. |\|)", re.MULTILINE)
+RAW_MARKDOWN_PATTERN = re.compile(r"^(?:[-*] |\d\. |\|)", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Path:
+def site_folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     settings = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
@@ -67,30 +67,32 @@ class Page(html.parser.HTMLParser):
             self.paragraphs[-1] += data
 
 
-def test_every_page_is_built(site):
+def test_every_page_is_built(site_folder):
     pages = [page.relative_to(ROOT / "docs") for page in ROOT.glob("docs/**/*.md")]
     assert len(pages) > 50
     for page in pages:
         name = "index.html" if page.name == "README.md" else f"{page.stem}.html"
-        assert (site / page.parent / name).exists(), page
+        assert (site_folder / page.parent / name).exists(), page
 
 
-def test_lists_and_tables_are_not_shown_as_text(site):
-    for path in sorted(site.rglob("*.html")):
+def test_lists_and_tables_are_not_shown_as_text(site_folder):
+    for path in sorted(site_folder.rglob("*.html")):
         for paragraph in Page(path.read_text()).paragraphs:
-            assert not RAW_MARKDOWN.search(paragraph), f"{path.relative_to(site)}: blank line before this: {paragraph}"
+            assert not RAW_MARKDOWN_PATTERN.search(paragraph), (
+                f"{path.relative_to(site_folder)}: blank line before this: {paragraph}"
+            )
 
 
-def test_the_site_loads_nothing_from_other_hosts(site):
-    for path in sorted(site.rglob("*.html")):
+def test_the_site_loads_nothing_from_other_hosts(site_folder):
+    for path in sorted(site_folder.rglob("*.html")):
         foreign = [address for address in Page(path.read_text()).loaded if re.match(r"(https?:)?//", address)]
-        assert foreign == [], path.relative_to(site)
+        assert foreign == [], path.relative_to(site_folder)
 
 
 def anchors_of(page: Path) -> set[str]:
     """Anchors of a page's headings as GitHub makes them."""
     found: set[str] = set()
-    for title in re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE):
+    for title in re.findall(r"^#+ (.+)$", FENCED_BLOCK_PATTERN.sub("", page.read_text()), re.MULTILINE):
         words = re.sub(r"\]\([^)]*\)", "", title)
         anchor = re.sub(r"[^\w\- ]", "", words.strip().lower()).replace(" ", "-")
         repeated = (f"{anchor}-{number}" for number in range(1, 100))
@@ -98,7 +100,7 @@ def anchors_of(page: Path) -> set[str]:
     return found
 
 
-def fault_of(page: Path, target: str) -> str | None:
+def find_link_fault(page: Path, target: str) -> str | None:
     """Why a link leads nowhere; None if it does not."""
     name, _, anchor = target.partition("#")
     path = page if name == "" else page.parent / name
@@ -111,35 +113,44 @@ def fault_of(page: Path, target: str) -> str | None:
 
 @pytest.mark.parametrize("page", ROOT_PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_of_pages_beside_the_site_lead_somewhere(page):
-    targets = [target for target in LINK.findall(FENCE.sub("", page.read_text())) if not re.match(r"\w+:", target)]
-    assert {target: fault for target in targets if (fault := fault_of(page, target))} == {}
+    targets = [
+        target
+        for target in LINK.findall(FENCED_BLOCK_PATTERN.sub("", page.read_text()))
+        if not re.match(r"\w+:", target)
+    ]
+    assert {target: fault for target in targets if (fault := find_link_fault(page, target))} == {}
 
 
 def test_links_to_missing_files_and_headings_are_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# A title: `code` and words\n\n```sh\n# no heading\n```\n\n## Twice\n\n## Twice\n")
     assert anchors_of(page) == {"a-title-code-and-words", "twice", "twice-1"}
-    assert fault_of(page, "page.md#twice-1") is None and fault_of(page, "#twice") is None
-    assert fault_of(page, "#no-heading") and fault_of(page, "other.md")
+    assert find_link_fault(page, "page.md#twice-1") is None and find_link_fault(page, "#twice") is None
+    assert find_link_fault(page, "#no-heading") and find_link_fault(page, "other.md")
 
 
-def misspelled(*paths: str, text: str | None = None) -> str:
+def find_misspellings(*paths: str, text: str | None = None) -> str:
     process = subprocess.run(
-        [sys.executable, "-m", "codespell_lib", *paths], cwd=ROOT, input=text, capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "codespell_lib", *paths],
+        cwd=ROOT,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     return process.stdout + process.stderr if process.returncode else ""
 
 
 def test_codespell_finds_no_mistake_in_the_documents():
-    assert misspelled(*SPELLED) == ""
+    assert find_misspellings(*SPELL_CHECKED_PATHS) == ""
 
 
 def test_codespell_finds_no_mistake_in_the_help(joulemap, tmp_path):
     joulemap("man", tmp_path)
     assert len(list(tmp_path.rglob("*.1"))) > 10
-    assert misspelled(str(tmp_path)) == ""
+    assert find_misspellings(str(tmp_path)) == ""
 
 
 def test_codespell_finds_mistakes(tmp_path):
     (tmp_path / "page.md").write_text("This page is writen badly.\n")
-    assert "writen ==> written" in misspelled(str(tmp_path))
+    assert "writen ==> written" in find_misspellings(str(tmp_path))

@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "h200"))
 from findings import Findings  # noqa: E402
 
-MAX_S = 600
+MAX_RUN_S = 600
 MIN_SAVINGS_IN_RANGE = 0.8
 CASES = ["data_loading", "unfused_optimizer", "unfused_attention", "unfused_attention_causal", "small_operations",
          "evaluation", "checkpoint"]  # fmt: skip
@@ -39,7 +39,7 @@ def record(joulemap: str, case: str, file: Path, *options: str) -> str:
     program = [sys.executable, str(HERE / "cpu_programs.py"), case, *options]
     command = [joulemap, "record", "-q", "--no-learn", "-o", str(file), "--", *program]
     environment = {**os.environ, "PYTHONPATH": str(Path(joulemap).resolve().parent.parent / "python")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_S, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False, env=environment)
     return "" if done.returncode == 0 else (done.stdout + done.stderr)[-800:]
 
 

@@ -103,7 +103,7 @@ class Images(torch.utils.data.Dataset):
         return self.prepared[index] if self.prepared else self.prepare(index)
 
 
-class Sentences(torch.utils.data.Dataset):
+class SentenceDataset(torch.utils.data.Dataset):
     """Text that is split into words and looked up again each time, or once."""
 
     def __init__(self, count: int, words: int, epochs: int, once: bool) -> None:
@@ -132,7 +132,7 @@ def data_loading(fixed: bool, steps: int) -> None:
 
 def data_loading_text(fixed: bool, steps: int) -> None:
     epochs = 5
-    data = Sentences(steps * 32 // epochs, 2000, epochs, once=fixed)
+    data = SentenceDataset(steps * 32 // epochs, 2000, epochs, once=fixed)
     model = nn.Sequential(nn.EmbeddingBag(5000, 64), nn.Linear(64, 10))
     train(model, torch.utils.data.DataLoader(data, 32))
 

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any, List, Tuple
 
-from announced_training_names import LAYERS
+from announced_training_names import LAYER_NAMES
 from announcer import Announcer
 
 # Announces before importing PyTorch, because the import takes seconds of CPU time, which belong to this program, too.
@@ -63,7 +63,7 @@ class Net(nn.Module):
         """Runs all layers with announcements between them."""
         way = "forward" if torch.is_grad_enabled() else "evaluation"
         before = "backward.conv1"
-        for name in LAYERS:
+        for name in LAYER_NAMES:
             x = OperationMarker.apply(x, f"{way}.{name}", before)
             if name == "fc1":
                 x = x.flatten(1)
@@ -72,7 +72,7 @@ class Net(nn.Module):
         return OperationMarker.apply(x, f"{way}.loss", before)
 
 
-class Pictures(torch.utils.data.Dataset):  # type: ignore[type-arg]
+class PictureDataset(torch.utils.data.Dataset):  # type: ignore[type-arg]
     """Pictures that are generated, cropped and flipped in Python, as in a real training."""
 
     def __len__(self) -> int:
@@ -92,7 +92,7 @@ def train(seconds: float, announcer: Announcer) -> None:
     net = Net()
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4)
     criterion = nn.CrossEntropyLoss()
-    loader = iter(torch.utils.data.DataLoader(Pictures(), batch_size=16))
+    loader = iter(torch.utils.data.DataLoader(PictureDataset(), batch_size=16))
     end = time.monotonic() + seconds
     losses: List[float] = []
     while time.monotonic() < end:

@@ -3,13 +3,13 @@
 
 from typing import List
 
-LAYERS = ["conv1", "norm1", "act1", "pool1", "conv2", "norm2", "act2", "pool2", "fc1", "act3", "fc2"]
+LAYER_NAMES = ["conv1", "norm1", "act1", "pool1", "conv2", "norm2", "act2", "pool2", "fc1", "act3", "fc2"]
 NEIGHBOUR = "neighbour"
 OPERATIONS = [
     "outside",
     "dataloader",
     "optimizer",
-    *(f"{way}.{layer}" for way in ("forward", "backward", "evaluation") for layer in [*LAYERS, "loss"]),
+    *(f"{way}.{layer}" for way in ("forward", "backward", "evaluation") for layer in [*LAYER_NAMES, "loss"]),
     NEIGHBOUR,
 ]
 
@@ -23,7 +23,7 @@ def operation_of_row(path: List[str]) -> str:
     if "dataloader" in path:
         return "dataloader"
     way = "evaluation" if path[0] == "inference" else "backward" if "backward" in path else "forward"
-    layers = [element for element in path if element in LAYERS]
+    layers = [element for element in path if element in LAYER_NAMES]
     if layers:
         return f"{way}.{layers[0]}"
     return f"{way}.loss" if any("loss" in element.lower() for element in path) else "outside"

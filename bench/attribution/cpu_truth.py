@@ -28,7 +28,7 @@ sys.path.insert(0, str(HERE.parent / "peers"))
 from announced_training_names import NEIGHBOUR, OPERATIONS, operation_of_row  # noqa: E402  in this folder
 from machine import (  # noqa: E402  found through the path above
     EXIT_NOT_PERMITTED,
-    JOULEMAP,
+    JOULEMAP_PROGRAM,
     PROGRAMS,
     NotPermitted,
     run_on_simulated_machine,
@@ -91,7 +91,7 @@ def run_inside_machine(folder: Path, seconds: float, seed: int) -> None:
     try:
         training = [sys.executable, str(HERE / "announced_training.py"), *files, str(seconds)]
         environment = {**os.environ, "PYTHONPATH": str(PROGRAMS.parent / "python")}
-        command = [str(JOULEMAP), "record", "-o", str(folder / "run.joule"), "--", *training]
+        command = [str(JOULEMAP_PROGRAM), "record", "-o", str(folder / "run.joule"), "--", *training]
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
     finally:
         neighbour.kill()
@@ -115,7 +115,7 @@ def simulate_round(folder: Path, seconds: float, seed: int) -> OperationTruth:
 
 def report(folder: Path, mode: str) -> Dict[str, Any]:
     """Returns the report of the recording."""
-    command = [str(JOULEMAP), "report", str(folder / "run.joule"), "--by", "op", "--mode", mode, "--json"]
+    command = [str(JOULEMAP_PROGRAM), "report", str(folder / "run.joule"), "--by", "op", "--mode", mode, "--json"]
     report_json = subprocess.run(command, capture_output=True, text=True, check=True)
     result: Dict[str, Any] = json.loads(report_json.stdout)
     return result
@@ -148,7 +148,7 @@ def evaluated_operations(compared: List[ComparedOperation]) -> List[ComparedOper
     return [one for one in compared if one.share >= MIN_SHARE and one.operation not in ("background", "outside")]
 
 
-def wilson(hits: int, tries: int) -> str:
+def format_wilson_interval(hits: int, tries: int) -> str:
     """Formats a proportion with its 90 % interval."""
     z, p = 1.645, hits / tries
     centre = (p + z * z / (2 * tries)) / (1 + z * z / tries)
@@ -184,7 +184,7 @@ def print_round(number: int, compared: Dict[str, List[ComparedOperation]]) -> No
         )
 
 
-def summarise(rounds: List[Dict[str, List[ComparedOperation]]], worst_balance: float) -> int:
+def print_summary(rounds: List[Dict[str, List[ComparedOperation]]], worst_balance: float) -> int:
     """Prints the results of all rounds and compares them with the bars. Returns the exit code."""
     print(f"\n{'':30}" + "".join(f"{title:>24}" for title in MODES.values()))
 
@@ -202,7 +202,7 @@ def summarise(rounds: List[Dict[str, List[ComparedOperation]]], worst_balance: f
     held = []
     for mode in MODES:
         ops = [one for compared in rounds for one in evaluated_operations(compared[mode])]
-        held.append(wilson(sum(one.covers_truth for one in ops), len(ops)))
+        held.append(format_wilson_interval(sum(one.covers_truth for one in ops), len(ops)))
     line("90 % intervals that hold", held)
     print(f"attributed + idle + unattributed against measured: {100 * worst_balance:.4f} % at worst")
     met = found["regress"] <= MAX_RMS and found["regress background"] <= MAX_BACKGROUND and worst_balance < 0.001
@@ -245,7 +245,7 @@ def main() -> int:
         print_round(seed, rounds[-1])
     if options.json:
         options.json.write_text(json.dumps([{m: [c._asdict() for c in r[m]] for m in MODES} for r in rounds]))
-    return summarise(rounds, worst_balance)
+    return print_summary(rounds, worst_balance)
 
 
 if __name__ == "__main__":

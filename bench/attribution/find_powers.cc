@@ -37,7 +37,7 @@ double sorting_s(std::vector<SimulatedKernel> kernels) {
 
 int measure_run(double length_s, std::int64_t kernel_ns) {
   SimulatedGpu gpu({.kernel_ns = kernel_ns}, 1);
-  const SimulatedRun run = gpu.mixture(length_s);
+  const SimulatedRun run = gpu.simulate_mixture(length_s);
   const std::vector<Activity> activities = activities_of(run);
   const double sorting = sorting_s(run.kernels);
   const double before_bytes = peak_bytes();

@@ -31,15 +31,17 @@ using namespace joulemap;
 using namespace joulemap::attribution;
 
 // Time at the begin of a block in which an averaging gauge still shows part of the previous block.
-constexpr std::int64_t kGuard_ns = 60'000'000;
+constexpr std::int64_t kSettlingTime_ns = 60'000'000;
 
-struct BlockCut {
+struct BlockPartition {
   TimeSpan span;
   std::int64_t block_ns;
   std::int64_t interval_ns;
 
   std::int64_t block_of(std::int64_t time_ns) const { return (time_ns - span.begin_ns) / block_ns; }
-  bool is_after_settling(std::int64_t time_ns) const { return (time_ns - span.begin_ns) % block_ns >= kGuard_ns; }
+  bool is_after_settling(std::int64_t time_ns) const {
+    return (time_ns - span.begin_ns) % block_ns >= kSettlingTime_ns;
+  }
 };
 
 // Collects the samples of one recorder, and what ran on its machine.
@@ -51,7 +53,7 @@ class SampleCollector final : public recording::RecordingVisitor {
         span_(*sources[recorder].command_span()),
         energy_(sources[recorder].channels, span_, 1),
         sums_(span_),
-        work_(span_) {}
+        gpu_work_(span_) {}
 
   void on_samples(std::uint32_t source, std::span<const Sample> samples) override {
     if (source != recorder_) return;
@@ -64,12 +66,12 @@ class SampleCollector final : public recording::RecordingVisitor {
     if (sources_[source].source.boot_id != sources_[recorder_].source.boot_id) return;
     const Activity inside = clip_activity(activity, span_);
     sums_.add(source, inside);
-    work_.add(source, inside, sums_.process_activity(source).scopes);
+    gpu_work_.add(source, inside, sums_.process_activity(source).scopes);
   }
   RecordedEnergy::Result energy() { return energy_.finish(); }
-  std::map<std::string, DeviceWork> device_works() {
+  std::map<std::string, DeviceWork> finish_device_works() {
     sums_.finish();
-    return work_.finish(sums_.processes());
+    return gpu_work_.finish(sums_.processes());
   }
 
  private:
@@ -78,7 +80,7 @@ class SampleCollector final : public recording::RecordingVisitor {
   TimeSpan span_;
   RecordedEnergy energy_;
   ActivitySums sums_;
-  GpuWork work_;
+  GpuWork gpu_work_;
 };
 
 // The first GPU of the recording: its energy, the kernels that ran on it, and its sensor model.
@@ -93,12 +95,12 @@ struct HeldOutPrediction {
   std::int64_t end_ns;
   double measured_j;
   double predicted_j;
-  std::pair<double, double> middle_j;
+  std::pair<double, double> central_interval_j;
   double by_time_j;
   double held_j;
 };
 
-std::optional<std::uint32_t> recorder_in(const std::vector<SurveyedSource>& sources) {
+std::optional<std::uint32_t> find_recorder_source(const std::vector<SurveyedSource>& sources) {
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
     if (sources[i].source.role == "recorder" && sources[i].command_span() && !sources[i].channels.empty()) return i;
   }
@@ -110,12 +112,12 @@ Result<Gpu> read_gpu(const std::string& path, RecordingSurvey& survey, const Com
   if (!files) return std::move(files).error();
   if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
   if (const Status clip = survey.limit_time_range(within); !clip) return clip.error();
-  const std::optional<std::uint32_t> recorder = recorder_in(survey.sources());
+  const std::optional<std::uint32_t> recorder = find_recorder_source(survey.sources());
   if (!recorder) return Error{ErrorCode::not_found, "the recording holds no samples", "record with sensors"};
   SampleCollector gatherer(survey.sources(), *recorder);
   if (const auto read = recording::read_recording(*files, gatherer); !read) return read.error();
   RecordedEnergy::Result energy = gatherer.energy();
-  std::map<std::string, DeviceWork> works = gatherer.device_works();
+  std::map<std::string, DeviceWork> works = gatherer.finish_device_works();
   for (RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
     if (curve.domain_class != DomainClass::gpu) continue;
     auto work = works.find(curve.device);
@@ -130,7 +132,7 @@ Result<Gpu> read_gpu(const std::string& path, RecordingSurvey& survey, const Com
 }
 
 // Power history of the blocks whose number modulo 2 is `parity`.
-std::vector<PowerPoint> history_of_blocks(const Gpu& gpu, const BlockCut& cut, std::int64_t parity) {
+std::vector<PowerPoint> select_block_history(const Gpu& gpu, const BlockPartition& cut, std::int64_t parity) {
   std::vector<PowerPoint> some;
   for (const PowerPoint& point : gpu.curve.power_history) {
     const bool is_inside = point.time_ns >= cut.span.begin_ns && point.time_ns < cut.span.end_ns;
@@ -141,14 +143,14 @@ std::vector<PowerPoint> history_of_blocks(const Gpu& gpu, const BlockCut& cut, s
 }
 
 // Counter updates that bound the intervals of one block.
-std::vector<EnergyPoint> counter_updates_in(const Gpu& gpu, const BlockCut& cut, std::int64_t block) {
+std::vector<EnergyPoint> find_block_updates(const Gpu& gpu, const BlockPartition& cut, std::int64_t block) {
   std::vector<EnergyPoint> edges;
   for (const EnergyPoint& step : gpu.curve.counter_updates) {
     if (step.time_ns < cut.span.begin_ns || step.time_ns >= cut.span.end_ns || cut.block_of(step.time_ns) != block)
       continue;
     if (!cut.is_after_settling(step.time_ns)) continue;
     // Updates come at whole periods: one that is slightly early still ends the interval.
-    const bool is_due = edges.empty() || step.time_ns - edges.back().time_ns >= cut.interval_ns - kGuard_ns;
+    const bool is_due = edges.empty() || step.time_ns - edges.back().time_ns >= cut.interval_ns - kSettlingTime_ns;
     if (is_due) edges.push_back(step);
   }
   return edges;
@@ -170,8 +172,8 @@ struct BlockObservations {
   std::vector<EnergyPoint> edges;
   BusyTimeMatrix busy_times;
 
-  BlockObservations(const Gpu& gpu, const BlockCut& cut, std::int64_t block)
-      : edges(counter_updates_in(gpu, cut, block)) {
+  BlockObservations(const Gpu& gpu, const BlockPartition& cut, std::int64_t block)
+      : edges(find_block_updates(gpu, cut, block)) {
     std::vector<std::int64_t> drawn_ns;
     for (const EnergyPoint& edge : edges) drawn_ns.push_back(edge.time_ns - gpu.known.counter_lag_ns());
     if (edges.size() > 1) busy_times = gpu.work.timeline.busy_times(drawn_ns);
@@ -191,12 +193,12 @@ double sum_j(std::span<const double> watts, std::span<const double> busy_s) {
 // powers, including replicates, are scaled to the counter's energy in those blocks.
 class BlockPowers {
  public:
-  BlockPowers(const Gpu& gpu, const BlockCut& cut, const std::vector<PowerPoint>& history, const PowerFit& fit)
-      : gpu_(gpu), cut_(cut) {
+  BlockPowers(const Gpu& gpu, const BlockPartition& cut, const std::vector<PowerPoint>& history, const PowerFit& fit)
+      : gpu_(gpu), partition_(cut) {
     const UsablePowerEvidence useful(gpu.work.timeline, {{}, history, {}, gpu.known});
     const PowerPrior coarse = fit_busy_and_idle_prior(useful.make_observations({fit.lag_ns, fit.time_constant_ns}));
-    by_time_w_.assign(fit.classes.size(), coarse.busy_w);
-    by_time_w_.back() = coarse.idle_w;
+    time_proportional_w_.assign(fit.classes.size(), coarse.busy_w);
+    time_proportional_w_.back() = coarse.idle_w;
     for (const KernelClassPower& one : fit.classes) class_power_w_.push_back(one.watts);
     for (std::size_t r = 0; r < fit.gain_replicates.size(); ++r) {
       std::vector<double>& watts = replicates_w_.emplace_back();
@@ -207,7 +209,7 @@ class BlockPowers {
   // Scales the powers to the counter in these blocks, and estimates the residual noise of an interval.
   void level(std::span<const std::int64_t> blocks) {
     std::vector<BlockObservations> own;
-    for (const std::int64_t block : blocks) own.emplace_back(gpu_, cut_, block);
+    for (const std::int64_t block : blocks) own.emplace_back(gpu_, partition_, block);
     std::vector<double> busy_s(class_power_w_.size());
     double measured_j = 0;
     for_each(own, [&](const BlockObservations& rows, std::size_t i) {
@@ -220,7 +222,7 @@ class BlockPowers {
       for (double& one : watts) one *= measured_j / modelled_j;
     };
     bring(class_power_w_);
-    bring(by_time_w_);
+    bring(time_proportional_w_);
     for (std::vector<double>& watts : replicates_w_) bring(watts);
     double squares = 0;
     double count = 0;
@@ -232,8 +234,8 @@ class BlockPowers {
   }
 
   void predict(std::int64_t block, std::vector<HeldOutPrediction>& all) {
-    const BlockObservations rows(gpu_, cut_, block);
-    const double held_w = counter_power_before_w(gpu_, cut_.span.begin_ns + block * cut_.block_ns);
+    const BlockObservations rows(gpu_, partition_, block);
+    const double held_w = counter_power_before_w(gpu_, partition_.span.begin_ns + block * partition_.block_ns);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::span<const double> busy_s = rows.busy_times[i];
       // Predictive distribution: replicates of the powers plus residual noise of the counter.
@@ -243,7 +245,7 @@ class BlockPowers {
       }
       all.push_back({rows.edges[i].time_ns, rows.edges[i + 1].time_ns, rows.measured_j(i),
                      sum_j(class_power_w_, busy_s), central_interval(std::move(draws_j), 0.9),
-                     sum_j(by_time_w_, busy_s), held_w * rows.length_s(i)});
+                     sum_j(time_proportional_w_, busy_s), held_w * rows.length_s(i)});
     }
   }
 
@@ -256,19 +258,19 @@ class BlockPowers {
   }
 
   const Gpu& gpu_;
-  const BlockCut& cut_;
+  const BlockPartition& partition_;
   std::vector<double> class_power_w_;  // by class, idle last
-  std::vector<double> by_time_w_;
+  std::vector<double> time_proportional_w_;
   std::vector<std::vector<double>> replicates_w_;
   double noise_j_ = 0;  // residual standard deviation of an interval
   statistics::Random random_{1};
 };
 
-Result<std::vector<HeldOutPrediction>> predict_all(const Gpu& gpu, const BlockCut& cut) {
+Result<std::vector<HeldOutPrediction>> predict_held_out_blocks(const Gpu& gpu, const BlockPartition& cut) {
   std::vector<HeldOutPrediction> all;
   const std::int64_t blocks = (cut.span.end_ns - cut.span.begin_ns) / cut.block_ns;
   for (const std::int64_t parity : {0, 1}) {
-    const std::vector<PowerPoint> history = history_of_blocks(gpu, cut, parity);
+    const std::vector<PowerPoint> history = select_block_history(gpu, cut, parity);
     const std::optional<PowerFit> fit = fit_powers(gpu.work.timeline, {{}, history, {}, gpu.known});
     if (!fit)
       return Error{ErrorCode::not_found,
@@ -295,9 +297,9 @@ int main(int argc, char** argv) {
   RecordingSurvey survey;
   const Result<Gpu> gpu = read_gpu(argv[1], survey, {std::atof(argv[2]), std::atof(argv[3])});
   if (!gpu) return fmt::print(stderr, "{}\n", gpu.error().message), 1;
-  const TimeSpan span = *survey.sources()[*recorder_in(survey.sources())].command_span();
-  const BlockCut cut{span, static_cast<std::int64_t>(1e9 * block_s), static_cast<std::int64_t>(1e9 * interval_s)};
-  const Result<std::vector<HeldOutPrediction>> predicted = predict_all(*gpu, cut);
+  const TimeSpan span = *survey.sources()[*find_recorder_source(survey.sources())].command_span();
+  const BlockPartition cut{span, static_cast<std::int64_t>(1e9 * block_s), static_cast<std::int64_t>(1e9 * interval_s)};
+  const Result<std::vector<HeldOutPrediction>> predicted = predict_held_out_blocks(*gpu, cut);
   if (!predicted) return fmt::print(stderr, "{}\n", predicted.error().message), 1;
   std::string separator = "";
   fmt::print("{{\"intervals\":[");
@@ -305,7 +307,7 @@ int main(int argc, char** argv) {
     fmt::print(R"({}{{"begin_s":{:.6f},"end_s":{:.6f},"measured_j":{},"predicted_j":{},"low_j":{},"high_j":{},)"
                R"("by_time_j":{},"held_j":{}}})",
                separator, seconds(one.begin_ns - span.begin_ns), seconds(one.end_ns - span.begin_ns), one.measured_j,
-               one.predicted_j, one.middle_j.first, one.middle_j.second, one.by_time_j, one.held_j);
+               one.predicted_j, one.central_interval_j.first, one.central_interval_j.second, one.by_time_j, one.held_j);
     separator = ",\n";
   }
   fmt::print("]}}\n");

@@ -64,11 +64,13 @@ class MethodErrors:
         print(f"\n{title}\n\n| | error, RMS | 90 % intervals that hold | half width, median |\n|---|---|---|---|")
         for way, errors in self.errors.items():
             held, halves = self.held.get(way, []), self.halves.get(way, [])
-            intervals = f"{statistics.fmean(held):.0%} of {len(held)} | {statistics.median(halves):.0%}" if held else " | "
+            intervals = (
+                f"{statistics.fmean(held):.0%} of {len(held)} | {statistics.median(halves):.0%}" if held else " | "
+            )
             print(f"| {way} | {rms(errors):.1%} | {intervals} |")
 
 
-def mixtures(programs: JoulemapPrograms, folder: Path, library: Path, window_s: float, most: int) -> None:
+def compare_mixtures(programs: JoulemapPrograms, folder: Path, library: Path, window_s: float, most: int) -> None:
     ways = MethodErrors()
     for _, pupil in RECORDING_PAIRS:
         file = folder / f"{pupil}.joule"
@@ -93,7 +95,9 @@ def mixtures(programs: JoulemapPrograms, folder: Path, library: Path, window_s: 
     ways.print_table(f"Joules of a kind in windows of {window_s:g} s, each by its own data")
 
 
-def steady_loop(programs: JoulemapPrograms, file: Path, libraries: dict[str, Path], steps: tuple[float, float]) -> None:
+def compare_steady_loop(
+    programs: JoulemapPrograms, file: Path, libraries: dict[str, Path], steps: tuple[float, float]
+) -> None:
     """Compares the energy shares of layers that a report of the training steps alone gives with those that powers from
     probing give."""
 
@@ -107,7 +111,9 @@ def steady_loop(programs: JoulemapPrograms, file: Path, libraries: dict[str, Pat
 
     probed = rows("--library", "none")
     known = {path for path, row in probed.items() if row["basis"] in ("probed", "regressed") and row["share"] > 0.002}
-    print(f"\nLayers of {file.name} whose powers were probed ({len(known)}), in its training steps alone: their shares\n")
+    print(
+        f"\nLayers of {file.name} whose powers were probed ({len(known)}), in its training steps alone: their shares\n"
+    )
     print("| | differs from the probed, RMS | worst |\n|---|---|---|")
     for way, flags in [("by time", ("--library", "none"))] + [(n, ("--library", l)) for n, l in libraries.items()]:
         mine = rows("--time", f"{steps[0]},{steps[1]}", *flags)
@@ -123,7 +129,9 @@ def main() -> int:
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--windows", default="1,2,6", help="seconds")
     parser.add_argument("--most", type=int, default=8, help="windows of each recording")
-    parser.add_argument("--steps", default="12,22.5", help="training steps of the probed recording, and then the probing")
+    parser.add_argument(
+        "--steps", default="12,22.5", help="training steps of the probed recording, and then the probing"
+    )
     options = parser.parse_args()
     programs = JoulemapPrograms(options.build.resolve())
     with tempfile.TemporaryDirectory() as temporary:
@@ -133,13 +141,13 @@ def main() -> int:
             for name in (teacher, pupil):
                 programs.add_to_library(everything, options.folder / f"{name}.joule")
         for window_s in map(float, options.windows.split(",")):
-            mixtures(programs, options.folder, library, window_s, options.most)
+            compare_mixtures(programs, options.folder, library, window_s, options.most)
         if (options.folder / PROBED_RECORDING).exists():
             file, steps = options.folder / PROBED_RECORDING, tuple(map(float, options.steps.split(",")))
             programs.add_to_library(probing, file, steps[1], 1e6)
             programs.add_to_library(everything, file)
             libraries = {"by what the probing taught": probing, "by what the mixtures taught": library}
-            steady_loop(programs, file, libraries, steps)
+            compare_steady_loop(programs, file, libraries, steps)
         output = subprocess.run([programs.leave, str(everything)], check=True, capture_output=True, text=True).stdout
         print("\n" + output)
     return 0

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "predict_total")
 
 import torch
 from run import CpuTimeWindow
-from trainings import NAMES, Training, make_training
+from trainings import TRAINING_NAMES, Training, make_training
 
 import joulemap as jm
 from joulemap import _early_stop
@@ -31,7 +31,7 @@ EVALUATIONS = 40
 
 
 @dataclass
-class Patience:
+class PatienceRule:
     """The usual rule: stop after `limit` evaluations without a new best loss."""
 
     limit: int
@@ -49,7 +49,7 @@ def run_training(training: Training, prices: list) -> dict:
     """The losses and energies of a whole training, and the evaluation at which each rule stops."""
     training.evaluate_every = max(1, training.steps // EVALUATIONS)
     rules: dict = {f"EarlyStop {price:g} J": jm.EarlyStop(price) for price in prices}
-    rules.update({f"patience {limit}": Patience(limit) for limit in (3, 5)})
+    rules.update({f"patience {limit}": PatienceRule(limit) for limit in (3, 5)})
     window = _early_stop.begin("training")
     losses: list = []
     energies: list = []
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--length", type=float, default=1.0)
     parser.add_argument("--wide", type=int, default=1)
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--only", choices=NAMES, action="append")
+    parser.add_argument("--only", choices=TRAINING_NAMES, action="append")
     parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("-o", "--output")
     options = parser.parse_args()
@@ -109,7 +109,7 @@ def main() -> None:
     head = ("training", "rule", "stop", "J", "full J", "saved", "loss given up", "best loss", "J per loss")
     print("{:12} {:18} {:>7} {:>8} {:>8} {:>7} {:>14} {:>9} {:>11}".format(*head))
     rows = []
-    for name in options.only or NAMES:
+    for name in options.only or TRAINING_NAMES:
         training = make_training(name, options.device, options.length, options.wide)
         for row in rows_of(run_training(training, options.price or [500.0, 5000.0])):
             print_row(row)

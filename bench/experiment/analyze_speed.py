@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-PERF = "{:.2f} Joules power/energy-pkg/\n{:.2f} Joules power/energy-ram/\n{:.6f} seconds time elapsed\n"
+PERF_OUTPUT = "{:.2f} Joules power/energy-pkg/\n{:.2f} Joules power/energy-ram/\n{:.6f} seconds time elapsed\n"
 REPETITIONS = 10
 
 
@@ -34,7 +34,7 @@ def make(folder: Path, rows: int) -> dict[tuple[str, str], list[float]]:
             for repetition in range(1, REPETITIONS + 1):
                 seconds = factor * draw.gauss(100, 1)
                 stem = f"m{number}_{framework}"
-                (target / f"{stem}_perf_{repetition}.txt").write_text(PERF.format(seconds * 60, seconds * 6, seconds))
+                (target / f"{stem}_perf_{repetition}.txt").write_text(PERF_OUTPUT.format(seconds * 60, seconds * 6, seconds))
                 (target / f"{stem}_nvidia_smi_{repetition}.txt").write_text("100.00 W\n120.00 W\n")
                 values.append(seconds * (66 + 110))
     return cells

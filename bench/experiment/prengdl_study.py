@@ -21,7 +21,7 @@ TESTS = {"wilcoxon-signed-rank": "signed-rank, pairs by number", "mann-whitney":
 ADJUSTMENTS = {"none": "none", "bh": "Benjamini-Hochberg", "holm": "Holm", "bonferroni": "Bonferroni"}
 
 
-def analysed(program: str, folder: str, adjustment: str) -> dict:
+def run_analysis(program: str, folder: str, adjustment: str) -> dict:
     chosen = [word for metric in METRICS for word in ("--metric", metric)]
     command = [program, "experiment", "analyze", folder, "--json", "--adjust", adjustment, *chosen]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -31,7 +31,7 @@ def corrected_p_rows(program: str, folder: str) -> list[str]:
     lines = ["| test | correction | different | of training | of inference | PyTorch significantly less, inference |"]
     lines.append("|---|---|---:|---:|---:|---:|")
     for adjustment, name in ADJUSTMENTS.items():
-        comparisons = analysed(program, folder, adjustment)["comparisons"]
+        comparisons = run_analysis(program, folder, adjustment)["comparisons"]
         for test, words in TESTS.items():
             found = [one for one in comparisons if one["test"] == test]
             shown = [one for one in found if one["different"]]
@@ -42,12 +42,12 @@ def corrected_p_rows(program: str, folder: str) -> list[str]:
     return lines
 
 
-def flags(program: str, folder: str) -> list[str]:
-    return [f"- `{flag['code']}`: {flag['message']}" for flag in analysed(program, folder, "holm")["flags"]]
+def format_flags(program: str, folder: str) -> list[str]:
+    return [f"- `{flag['code']}`: {flag['message']}" for flag in run_analysis(program, folder, "holm")["flags"]]
 
 
 def warm_up(program: str, folder: str) -> list[str]:
-    for cell in analysed(program, folder, "holm")["cells"]:
+    for cell in run_analysis(program, folder, "holm")["cells"]:
         if cell["factors"] == {"phase": "inference", "model": "ncf", "framework": "TensorFlow"}:
             times = ", ".join(f"{value:.0f}" for value in cell["time_s"]["values"])
             messages = [
@@ -67,7 +67,7 @@ def main() -> int:
         folder = f"{scratch}/prengdl"
         command = [arguments.joulemap, "import", "prengdl", arguments.data, "-o", folder]
         subprocess.run(command, check=True, capture_output=True)
-        found = [*corrected_p_rows(arguments.joulemap, folder), "", *flags(arguments.joulemap, folder),
+        found = [*corrected_p_rows(arguments.joulemap, folder), "", *format_flags(arguments.joulemap, folder),
                  *warm_up(arguments.joulemap, folder)]
     print("\n".join(found))
     if arguments.check is None:

@@ -24,7 +24,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCALARS = 100_000
-STEPS = 20_000
+STEP_COUNT = 20_000
 
 
 def torch_write_s(folder: Path) -> float:
@@ -41,13 +41,13 @@ def writer_s(program: Path, folder: Path) -> float:
     return float(subprocess.run([program, file, str(SCALARS)], check=True, capture_output=True, text=True).stdout)
 
 
-def command_s(program: Path, recording: Path, folder: Path) -> float:
+def measure_export_s(program: Path, recording: Path, folder: Path) -> float:
     begin = time.perf_counter()
     subprocess.run([program, "export", recording, "--to", "tensorboard", "-o", folder], check=True)
     return time.perf_counter() - begin
 
 
-def scalars_in(folder: Path) -> int:
+def count_scalars(folder: Path) -> int:
     events = EventAccumulator(str(folder), size_guidance={"scalars": 0})
     events.Reload()
     return sum(len(events.Scalars(tag)) for tag in events.Tags()["scalars"])
@@ -64,13 +64,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         top = Path(made)
         recording = top / "made.joule"
-        subprocess.run([binaries / "joulemap-made-recording", recording, str(STEPS), "2", "1"], check=True)
+        subprocess.run([binaries / "joulemap-made-recording", recording, str(STEP_COUNT), "2", "1"], check=True)
         for turn in range(options.rounds):
             folders = {name: top / f"{name}-{turn}" for name in times}
             times["torch"].append(torch_write_s(folders["torch"]))
             times["writer"].append(writer_s(binaries / "joulemap-write-scalars", folders["writer"]))
-            times["command"].append(command_s(binaries / "joulemap", recording, folders["command"]))
-        counts = {name: scalars_in(folder) for name, folder in folders.items()}
+            times["command"].append(measure_export_s(binaries / "joulemap", recording, folders["command"]))
+        counts = {name: count_scalars(folder) for name, folder in folders.items()}
     each = {name: statistics.median(values) / counts[name] for name, values in times.items()}
     for name in times:
         print(f"{name:8} {counts[name]:8} scalars  {statistics.median(times[name]):8.3f} s  "

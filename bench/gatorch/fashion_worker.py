@@ -21,8 +21,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-BATCH = 64
-WARM_UP = 20
+BATCH_SIZE = 64
+WARM_UP_STEPS = 20
 
 
 class NeuralNetwork(nn.Module):
@@ -46,13 +46,13 @@ def read_idx(file: Path) -> torch.Tensor:
 class Training:
     def __init__(self, folder: Path, steps: int) -> None:
         torch.manual_seed(0)
-        images = read_idx(folder / "train-images-idx3-ubyte.gz")[: (steps + WARM_UP) * BATCH].float() / 255
-        labels = read_idx(folder / "train-labels-idx1-ubyte.gz")[: (steps + WARM_UP) * BATCH].long()
+        images = read_idx(folder / "train-images-idx3-ubyte.gz")[: (steps + WARM_UP_STEPS) * BATCH_SIZE].float() / 255
+        labels = read_idx(folder / "train-labels-idx1-ubyte.gz")[: (steps + WARM_UP_STEPS) * BATCH_SIZE].long()
         self.model, self.loss_of = NeuralNetwork(), nn.CrossEntropyLoss()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
-        self.loader = DataLoader(TensorDataset(images, labels), batch_size=BATCH)
+        self.loader = DataLoader(TensorDataset(images, labels), batch_size=BATCH_SIZE)
         self._batches = iter(self.loader)
-        self.run(WARM_UP)
+        self.run(WARM_UP_STEPS)
 
     def run(self, steps: int) -> None:
         for _ in range(steps):

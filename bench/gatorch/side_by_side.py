@@ -45,7 +45,7 @@ def run_tool(tool: str, options: argparse.Namespace, folder: Path) -> dict:
     return results
 
 
-def ratio(results: list, tool: str, time: str) -> str:
+def format_time_ratio(results: list, tool: str, time: str) -> str:
     """Ratio of step times, each round relative to its own run without a tool."""
     ratios = [one[tool][time] / one["nothing"][time] for one in results if time in one[tool]]
     if not ratios:
@@ -101,8 +101,8 @@ def main() -> int:
     )
     for tool in TOOLS[1:]:
         print(
-            f"- under {tool} a step takes {ratio(results, tool, 'step_s')} as long; "
-            f"CPU time: {ratio(results, tool, 'cpu_s')}"
+            f"- under {tool} a step takes {format_time_ratio(results, tool, 'step_s')} as long; "
+            f"CPU time: {format_time_ratio(results, tool, 'cpu_s')}"
         )
         if "error" in results[-1][tool]:
             print(f"  it raised: {results[-1][tool]['error']}")

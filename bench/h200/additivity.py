@@ -22,8 +22,8 @@ from study_statistics import CONFIRMED, REFUTED, Interval, least_squares, mean_i
 
 NAME = "additivity"
 # Variants of a window, as additivity_load.py runs them.
-WHOLE, LAYERS, BLOCKS, LAYERS_SYNCHRONIZED = "whole", "layers", "blocks", "layers waited for"
-NEAR_ONE = (0.9, 1.1)
+WHOLE_VARIANT, LAYERS_VARIANT, BLOCKS_VARIANT, SYNCHRONIZED_VARIANT = "whole", "layers", "blocks", "layers waited for"
+NEAR_ONE_RANGE = (0.9, 1.1)
 
 
 class Network(NamedTuple):
@@ -39,7 +39,7 @@ class Network(NamedTuple):
         """Energy of the network divided by that of its parts, one ratio per round."""
         if variant not in self.pass_j:
             return None
-        whole, parts = (self._joules(one, above_idle) for one in (WHOLE, variant))
+        whole, parts = (self._joules(one, above_idle) for one in (WHOLE_VARIANT, variant))
         return mean_interval([a / b for a, b in zip(whole, parts) if b > 0] or [math.nan])
 
     def _joules(self, variant: str, above_idle: bool) -> list[float]:
@@ -53,7 +53,7 @@ class Network(NamedTuple):
         return mean_interval(self.pass_j[variant]).value / self.mean_s(variant)
 
 
-def network_of(recording: Recording, entry: dict, device: str) -> Network:
+def read_network(recording: Recording, entry: dict, device: str) -> Network:
     windows = sorted(entry["windows"], key=lambda one: one["round"])
     rest, *played = recording.energy_in([trim_rest(entry["rest"]), *windows], device)
     pass_j: dict[str, list[float]] = {}
@@ -96,15 +96,15 @@ def write_table(findings: Findings, networks: list[Network]) -> None:
             [
                 one.name,
                 str(one.batch),
-                f"{1e3 * one.mean_s(WHOLE):.3f} ms",
-                f"{mean_interval(one.pass_j[WHOLE]).value:.4f} J",
-                f"{one.watts(WHOLE):.0f} W",
+                f"{1e3 * one.mean_s(WHOLE_VARIANT):.3f} ms",
+                f"{mean_interval(one.pass_j[WHOLE_VARIANT]).value:.4f} J",
+                f"{one.watts(WHOLE_VARIANT):.0f} W",
                 f"{one.idle_w:.0f} W",
-                interval_cell(one.factor(LAYERS)),
-                interval_cell(one.factor(LAYERS, True)),
-                interval_cell(one.factor(BLOCKS)),
-                interval_cell(one.factor(LAYERS_SYNCHRONIZED)),
-                f"{one.mean_s(LAYERS) / one.mean_s(WHOLE):.2f}",
+                interval_cell(one.factor(LAYERS_VARIANT)),
+                interval_cell(one.factor(LAYERS_VARIANT, True)),
+                interval_cell(one.factor(BLOCKS_VARIANT)),
+                interval_cell(one.factor(SYNCHRONIZED_VARIANT)),
+                f"{one.mean_s(LAYERS_VARIANT) / one.mean_s(WHOLE_VARIANT):.2f}",
             ]
         )
     findings.table(head, rows)
@@ -112,8 +112,8 @@ def write_table(findings: Findings, networks: list[Network]) -> None:
 
 def write_verdicts(findings: Findings, networks: list[Network]) -> None:
     """Writes the verdicts on additivity, on its dependence on size, and on the causes of a factor other than 1."""
-    factors = [(one, one.factor(LAYERS)) for one in networks]
-    verdicts = [verdict_within(found, *NEAR_ONE) for _, found in factors]
+    factors = [(one, one.factor(LAYERS_VARIANT)) for one in networks]
+    verdicts = [verdict_within(found, *NEAR_ONE_RANGE) for _, found in factors]
     said = ", ".join(f"{sum(v == kind for v in verdicts)} {kind}" for kind in sorted(set(verdicts)))
     low, high = min(f.value for _, f in factors), max(f.value for _, f in factors)
     findings.add_line(
@@ -123,14 +123,18 @@ def write_verdicts(findings: Findings, networks: list[Network]) -> None:
     write_time_and_power_ratios(
         findings, [(one, found) for (one, found), shown in zip(factors, verdicts) if shown != CONFIRMED]
     )
-    above = [one.factor(LAYERS, True) for one in networks]
+    above = [one.factor(LAYERS_VARIANT, True) for one in networks]
     findings.add_line(
         f"- Above idle power the factors lie between {min(f.value for f in above):.2f} and "
         f"{max(f.value for f in above):.2f}: what is "
         "left there is the layers' own work; the rest is a device that waits for launches, in the network and in the "
         "loops."
     )
-    blocks = [(one.factor(LAYERS).value, one.factor(BLOCKS).value) for one in networks if BLOCKS in one.pass_j]
+    blocks = [
+        (one.factor(LAYERS_VARIANT).value, one.factor(BLOCKS_VARIANT).value)
+        for one in networks
+        if BLOCKS_VARIANT in one.pass_j
+    ]
     if blocks:
         layers, whole = (sum(pair[i] for pair in blocks) / len(blocks) for i in (0, 1))
         findings.add_line(
@@ -138,7 +142,7 @@ def write_verdicts(findings: Findings, networks: list[Network]) -> None:
             f"in blocks and in "
             "no layer; the difference is theirs, and that of layers that find their input in a cache."
         )
-    waited = [one.factor(LAYERS_SYNCHRONIZED) for one in networks if LAYERS_SYNCHRONIZED in one.pass_j]
+    waited = [one.factor(SYNCHRONIZED_VARIANT) for one in networks if SYNCHRONIZED_VARIANT in one.pass_j]
     if waited:
         findings.add_line(
             f"- When the device is waited for after every call, as when each layer is timed by hand, factors lie "
@@ -153,14 +157,12 @@ def write_verdicts(findings: Findings, networks: list[Network]) -> None:
 def write_time_and_power_ratios(findings: Findings, factors: list) -> None:
     """Splits each factor into a ratio of times and a ratio of powers."""
     for one, found in factors:
-        time = one.mean_s(WHOLE) / one.mean_s(LAYERS)
-        waits = one.mean_s(LAYERS) / one.calls * 1e6
+        time = one.mean_s(WHOLE_VARIANT) / one.mean_s(LAYERS_VARIANT)
+        waits = one.mean_s(LAYERS_VARIANT) / one.calls * 1e6
         findings.add_line(
             f"  - {one.name}, batch {one.batch}: {found.value:.2f} = {time:.2f} by time x {found.value / time:.2f} "
-            f"by power "
-            f"({one.watts(WHOLE):.0f} W whole, {one.watts(LAYERS):.0f} W alone, {one.idle_w:.0f} W at rest; a "
-            f"layer's call takes "
-            f"{waits:.0f} us alone)."
+            f"by power ({one.watts(WHOLE_VARIANT):.0f} W whole, {one.watts(LAYERS_VARIANT):.0f} W alone, "
+            f"{one.idle_w:.0f} W at rest; a layer's call takes {waits:.0f} us alone)."
         )
 
 
@@ -185,7 +187,7 @@ def write_size(findings: Findings, factors: list) -> None:
 def analyse(options, findings: Findings) -> None:
     diary = read_load_log(options.folder, NAME)
     recording = Recording(str(options.joulemap.resolve()), options.folder / f"{NAME}.joule")
-    networks = [network_of(recording, entry, diary["device"]) for entry in diary["entries"]]
+    networks = [read_network(recording, entry, diary["device"]) for entry in diary["entries"]]
     if not networks:
         findings.missed.append("nothing was collected")
         return

@@ -17,12 +17,12 @@ import time
 from typing import Callable, NamedTuple
 
 import torch
-from additivity import BLOCKS, LAYERS, LAYERS_SYNCHRONIZED, WHOLE
-from study_load import Device, LoadLog, remaining_s, load_parser, progress
+from additivity import BLOCKS_VARIANT, LAYERS_VARIANT, SYNCHRONIZED_VARIANT, WHOLE_VARIANT
+from study_load import Device, LoadLog, remaining_s, load_parser, print_progress
 from torch import nn
 
 BLOCK_TYPES = {"BasicBlock", "Bottleneck"}
-REST_S = 0.4
+IDLE_REST_S = 0.4
 # (network, batch size), most important first: the time limit may end the run before the list does.
 PLAN = [
     ("resnet18", 1), ("resnet50", 32), ("mlp-small", 1), ("vgg11", 1), ("mlp-large", 32), ("resnet50", 1), ("resnet18", 32),
@@ -125,12 +125,12 @@ class Windows:
         model, x = make(name, batch, device.name)
         layers = parts_of(model, x, whole_blocks=False)
         self.variants = {
-            WHOLE: ([MeasuredModule(lambda: model(x), 1)], False),
-            LAYERS: (layers, False),
-            LAYERS_SYNCHRONIZED: (layers, True),
+            WHOLE_VARIANT: ([MeasuredModule(lambda: model(x), 1)], False),
+            LAYERS_VARIANT: (layers, False),
+            SYNCHRONIZED_VARIANT: (layers, True),
         }
         if any(is_block(module) for module in model.modules()):
-            self.variants[BLOCKS] = (parts_of(model, x, whole_blocks=True), False)
+            self.variants[BLOCKS_VARIANT] = (parts_of(model, x, whole_blocks=True), False)
         self.facts = {"network": name, "batch": batch, "parameters": sum(p.numel() for p in model.parameters()),
                       "multiplications": count_multiplications(model, x), "calls": sum(part.count for part in layers),
                       "distinct": len(layers)}  # fmt: skip
@@ -164,14 +164,14 @@ def run_network_windows(diary: LoadLog, device: Device, name: str, batch: int, o
     windows, chance = Windows(device, name, batch), random.Random(f"{options.seed} {name} {batch}")
     # The cost of synchronization varies little: one window of it is enough.
     turns = [(number, variant) for number in range(options.rounds) for variant in windows.variants
-             if variant != LAYERS_SYNCHRONIZED or number == 0]  # fmt: skip
+             if variant != SYNCHRONIZED_VARIANT or number == 0]  # fmt: skip
     turns.sort(key=lambda turn: (turn[0], chance.random()))
     played = [
         {"variant": variant, "round": number, **windows.window(variant, options.window_s)} for number, variant in turns
     ]
-    rest = device.rest(REST_S)
+    rest = device.rest(IDLE_REST_S)
     diary.add(**windows.facts, windows=played, rest=rest)
-    progress(f"{name}, batch {batch}: " + ", ".join(f"{v} {1e3 * s:.3f} ms" for v, s in windows._pass_s.items()))
+    print_progress(f"{name}, batch {batch}: " + ", ".join(f"{v} {1e3 * s:.3f} ms" for v, s in windows._pass_s.items()))
 
 
 def main() -> int:
@@ -184,9 +184,9 @@ def main() -> int:
     diary = LoadLog(options.out, options.device, window_s=options.window_s, seed=options.seed)
     with torch.inference_mode():
         for name, batch in TINY_PLAN if options.tiny else PLAN:
-            longest_s = (3 * options.rounds + 1) * options.window_s + REST_S + 1.5
+            longest_s = (3 * options.rounds + 1) * options.window_s + IDLE_REST_S + 1.5
             if remaining_s(options) < longest_s:
-                progress("out of time")
+                print_progress("out of time")
                 break
             try:
                 run_network_windows(diary, device, name, batch, options)

@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
-MAX_S = 180
+MAX_RUN_S = 180
 MIN_SAVINGS_IN_RANGE = 0.8
 UNCOMPARED_IDLE_CAUSES = {"startup", "shutdown", "compilation"}
 CASES = ["data_loading", "launch_bound", "synchronization", "checkpoint", "host_code", "full_precision", "half_precision",
@@ -40,7 +40,7 @@ HEALTHY_CASES = ["healthy_transformer", "healthy_convnet", "healthy_mlp", "healt
 def record(joulemap: str, case: str, file: Path, *options: str) -> str:
     program = [sys.executable, str(HERE / "advise_programs.py"), case, *options]
     command = [joulemap, "record", "-q", "--no-learn", "-o", str(file), "--", *program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_S, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False)
     return "" if done.returncode == 0 else (done.stdout + done.stderr)[-800:]
 
 

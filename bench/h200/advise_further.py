@@ -94,7 +94,7 @@ def repeat(inputs: torch.Tensor, steps: int):
     return (inputs for _ in range(steps))
 
 
-class Documents(torch.utils.data.Dataset):
+class DocumentDataset(torch.utils.data.Dataset):
     """Token sequences that are tokenized in Python when they are read."""
 
     def __init__(self, count: int, length: int) -> None:
@@ -111,7 +111,7 @@ class Documents(torch.utils.data.Dataset):
 def data_loading_text(fixed: bool, steps: int, tiny: bool) -> None:
     width, batch = (64, 2) if tiny else (1024, 16)
     options = {"num_workers": 8, "pin_memory": True, "persistent_workers": True} if fixed and not tiny else {}
-    loader = torch.utils.data.DataLoader(Documents(steps * batch, 64 if tiny else 512), batch, **options)
+    loader = torch.utils.data.DataLoader(DocumentDataset(steps * batch, 64 if tiny else 512), batch, **options)
     model = nn.Sequential(nn.Embedding(8192, width), llama(width, 2 if tiny else 6)).to(DEVICE)
     train(model, (tokens.to(DEVICE, non_blocking=True) for tokens in loader), half=True)
 

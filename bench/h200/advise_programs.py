@@ -210,7 +210,7 @@ def unfused_attention(fixed: bool, steps: int, tiny: bool, compiled: bool = Fals
     train(model, repeat_batch(x, None, steps), autocast=True)
 
 
-class Chain(nn.Module):
+class ElementwiseChain(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = torch.tanh(x) * 0.5 + 0.25
         y = y * torch.sigmoid(x) - 0.1 * x
@@ -219,7 +219,7 @@ class Chain(nn.Module):
 
 def unfused_elementwise(fixed: bool, steps: int, tiny: bool) -> None:
     width = 64 if tiny else 4096
-    model = nn.Sequential(*(Chain() for _ in range(4)), nn.Linear(width, 10)).to(DEVICE)
+    model = nn.Sequential(*(ElementwiseChain() for _ in range(4)), nn.Linear(width, 10)).to(DEVICE)
     if fixed and not tiny:
         model = torch.compile(model)
     x, labels = torch.randn(8192, width, device=DEVICE), torch.randint(0, 10, (8192,), device=DEVICE)

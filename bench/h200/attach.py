@@ -26,18 +26,18 @@ from pathlib import Path
 
 START_METHODS = ["attach", "record", "record -p", "attach, workers"]
 MAX_BACKGROUND_SHARE, MAX_RELATIVE_DIFFERENCE = 0.01, 0.03
-MAX_S = 120
+MAX_RUN_S = 120
 
 
 def main() -> int:
-    options = parse()
+    options = parse_arguments()
     if options.load:
         run_load(options)
         return 0
     options.folder.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
     findings = [measure(options, way) for way in options.ways.split("; ")]
-    missed = judge(findings)
+    missed = find_missed_bars(findings)
     print_table(findings)
     for line in missed:
         print(f"MISSED: {line}")
@@ -47,7 +47,7 @@ def main() -> int:
     return 1 if missed else 0
 
 
-def parse() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--joulemap", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True)
@@ -165,7 +165,7 @@ def measure(options: argparse.Namespace, way: str) -> dict:
     if way == "record -p":
         run_watched(load, record, environment)
     else:
-        subprocess.run([*record, "--", *load] if way == "record" else load, env=environment, check=True, timeout=MAX_S)
+        subprocess.run([*record, "--", *load] if way == "record" else load, env=environment, check=True, timeout=MAX_RUN_S)
     return ask(program, file, way)
 
 
@@ -176,13 +176,13 @@ def run_watched(load: list[str], record: list[str], environment: dict) -> None:
     recorder.stdout.readline()
     training.stdin.write("\n")
     training.stdin.close()
-    if training.wait(timeout=MAX_S) != 0 or recorder.wait(timeout=MAX_S) != 0:
+    if training.wait(timeout=MAX_RUN_S) != 0 or recorder.wait(timeout=MAX_RUN_S) != 0:
         raise SystemExit("the training or its recorder failed")
 
 
 def report(program: str, file: Path, *arguments: str) -> dict:
     command = [program, "report", "--json", *arguments, str(file)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=MAX_S).stdout)
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=MAX_RUN_S).stdout)
 
 
 def ask(program: str, file: Path, way: str) -> dict:
@@ -202,7 +202,7 @@ def ask(program: str, file: Path, way: str) -> dict:
     }  # fmt: skip
 
 
-def judge(findings: list[dict]) -> list[str]:
+def find_missed_bars(findings: list[dict]) -> list[str]:
     missed = []
     for one in findings:
         if one["background"] >= MAX_BACKGROUND_SHARE:

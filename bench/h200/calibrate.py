@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
-LAG_S = (0.0, 0.040)  # the lag of the counter must lie between these
+LAG_RANGE_S = (0.0, 0.040)  # the lag of the counter must lie between these
 MAX_LAG_DIFFERENCE_S = 0.004  # largest difference of the lag between rounds
 MAX_GAIN_ERROR = 0.03
 
@@ -40,7 +40,7 @@ def format_value(value: float | None, scale: float = 1, unit: str = "", digits: 
     return "-" if value is None else f"{value * scale:.{digits}f}{unit}"
 
 
-def averages(entry: dict) -> str:
+def describe_averaging(entry: dict) -> str:
     if entry["window_s"] is not None:
         return f"mean of {entry['window_s'] * 1e3:.1f} ms"
     if entry["memory_s"] is not None:
@@ -64,7 +64,7 @@ def table(bench: Findings, entries: list[dict]) -> None:
         bench.add_line(
             f"| {entry['channel']} | {format_value(entry['refresh_s'], 1e3, ' ms', 2)} | "
             f"{format_value(entry['lag_s'], 1e3, ' ms')} | "
-            f"{low} .. {high} | {averages(entry)} | {powers} | {gain} | {settles} | {sleeps} |"
+            f"{low} .. {high} | {describe_averaging(entry)} | {powers} | {gain} | {settles} | {sleeps} |"
         )
 
 
@@ -74,7 +74,7 @@ def check(bench: Findings, counter: dict, others: list[dict]) -> None:
 
     bar("the counter's lag is known", counter["lag_s"] is not None)
     if counter["lag_s"] is not None:
-        bar("the counter lags by 0 to 40 ms", LAG_S[0] <= counter["lag_s"] <= LAG_S[1])
+        bar("the counter lags by 0 to 40 ms", LAG_RANGE_S[0] <= counter["lag_s"] <= LAG_RANGE_S[1])
     powers = [counter["idle_w"], counter["active_idle_w"], counter["loaded_w"]]
     bar("idle < active idle < load", None not in powers and powers[0] < powers[1] < powers[2])
     for entry in others:

@@ -91,7 +91,7 @@ class Bench(Findings):
         return Worker(network, tool, wrapper), file
 
 
-def median_with_bound(ratios: list[float]) -> tuple[float, float, float]:
+def median_interval(ratios: list[float]) -> tuple[float, float, float]:
     """Returns the median and its 95 % interval by order statistics."""
     ordered = sorted(ratios)
     count = len(ordered)
@@ -157,10 +157,10 @@ def median_overhead(mine: list[dict], nothing: list[dict], amount: str) -> tuple
     """Median overhead of a block over the block without a tool in the same round, with its 95 % interval."""
     if mine[0][amount] is None:
         return math.nan, math.nan, math.nan
-    return median_with_bound([a[amount] / b[amount] - 1 for a, b in zip(mine, nothing)])
+    return median_interval([a[amount] / b[amount] - 1 for a, b in zip(mine, nothing)])
 
 
-def coverage(bench: Bench, networks: list[str]) -> None:
+def measure_coverage(bench: Bench, networks: list[str]) -> None:
     """Measures the captured share of kernel time; the workers start together and run one after the other."""
     bench.add_line("\n## What is captured (--trace full)\n")
     bench.add_line(
@@ -213,7 +213,7 @@ def main() -> int:
                     most = MAX_LIGHT_OVERHEAD.get(network, 0.02)
                     write_light_overhead(bench, network, most, options.processes, options.turns_s)
         if options.only in (None, "coverage"):
-            coverage(bench, wanted or COVERAGE_NETWORKS)
+            measure_coverage(bench, wanted or COVERAGE_NETWORKS)
     return bench.conclude(options.markdown)
 
 

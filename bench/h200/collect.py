@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-COLLECTOR = "import sys; sys.path.insert(0, sys.argv.pop(1)); from _collect.command import main; sys.exit(main())"
+COLLECTOR_PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop(1)); from _collect.command import main; sys.exit(main())"
 # A restart of the collector takes about this long, in s: with less time left it is not worthwhile.
 MIN_RESTART_S = 20
 START_AND_EXIT_S = 8
@@ -35,7 +35,7 @@ START_AND_EXIT_S = 8
 def run_collector(folder: Path, seconds: float, more: list[str], log) -> None:
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > MIN_RESTART_S:
-        command = [sys.executable, "-c", COLLECTOR, str(ROOT / "python" / "joulemap"), "--out", str(folder)]
+        command = [sys.executable, "-c", COLLECTOR_PROGRAM, str(ROOT / "python" / "joulemap"), "--out", str(folder)]
         command += ["--seconds", f"{left - START_AND_EXIT_S:.0f}", *more]
         print("+", " ".join(command[3:]), file=log, flush=True)
         try:

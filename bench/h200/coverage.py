@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 # Phases that belong to the network as a whole and to no layer.
-WHOLE_NETWORK = {"optimizer", "loss", "zero_grad", "dataloader", "input", "setup", "compile"}
-PHASES = WHOLE_NETWORK | {"forward", "backward", "recompute", "gradients"}
+WHOLE_NETWORK_PHASES = {"optimizer", "loss", "zero_grad", "dataloader", "input", "setup", "compile"}
+PHASES = WHOLE_NETWORK_PHASES | {"forward", "backward", "recompute", "gradients"}
 # Bookkeeping of XLA, launched by its own threads: not an operation of the program.
 BOOKKEEPING_COPIES = {"HtoH"}
 
@@ -26,8 +26,8 @@ class KernelTimeCoverage:
         self.bytes_a_kernel = layers["file_bytes"] / max(self.kernels, 1)
         self.phase = self._time(lambda path: bool(PHASES.intersection(path))) / max(self.total_s, 1e-12)
         # The share with a layer refers to the remaining time: the passes, and time without a phase.
-        whole_s = self._time(lambda path: bool(WHOLE_NETWORK.intersection(path)))
-        with_layer_s = self._time(lambda path: len(path) > 2 and not WHOLE_NETWORK.intersection(path))
+        whole_s = self._time(lambda path: bool(WHOLE_NETWORK_PHASES.intersection(path)))
+        with_layer_s = self._time(lambda path: len(path) > 2 and not WHOLE_NETWORK_PHASES.intersection(path))
         self.module = with_layer_s / max(self.total_s - whole_s, 1e-12)
 
     def _time(self, counts) -> float:

@@ -35,21 +35,26 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
-NAMES = ["unet", "resnet18", "transformer", "mlp"]  # of diff_programs.py, repeated here because that file imports torch
+NETWORK_NAMES = [
+    "unet",
+    "resnet18",
+    "transformer",
+    "mlp",
+]  # of diff_programs.py, repeated here because that file imports torch
 MAX_FALSE_POSITIVE_RATE = 0.10
 TWICE_EVERY = 8
-CHANGED = "changed"
-SPLITS = 20  # random splits of a program's recordings into two sides
-PACK_BYTES = 15_000_000
+CHANGED_KIND = "changed"
+SPLIT_COUNT = 20  # random splits of a program's recordings into two sides
+MAX_PACK_BYTES = 15_000_000
 STUDENT_T_90_DF4 = 2.1318  # Student's t for the prior's 4 degrees of freedom, two-sided at 90 %
-PRIORS = [0.005, 0.01, 0.015, 0.02, 0.03, 0.05]
+PRIOR_SDS = [0.005, 0.01, 0.015, 0.02, 0.03, 0.05]
 
 
 # Recording
 
 
 def record(options: argparse.Namespace, name: str, number: int, twice_every: int) -> float:
-    kind = CHANGED if twice_every else "same"
+    kind = CHANGED_KIND if twice_every else "same"
     file = options.folder / f"{name}-{kind}-{number:02d}.joule"
     load = [sys.executable, str(HERE / "diff_programs.py"), name, "--seconds", str(options.loop_s)]
     load += ["--device", options.device, "--twice-every", str(twice_every)]
@@ -69,7 +74,9 @@ def record_all(options: argparse.Namespace) -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     until_s = time.monotonic() + options.seconds
     longest_s = 0.0
-    turns = [(n, name, 0) for n in range(0 if options.changed_only else options.recordings) for name in options.programs]
+    turns = [
+        (n, name, 0) for n in range(0 if options.changed_only else options.recordings) for name in options.programs
+    ]
     turns += [(n, name, TWICE_EVERY) for n in range(options.changed) for name in options.programs]
     for number, name, twice_every in turns:
         if time.monotonic() + longest_s > until_s:
@@ -77,12 +84,12 @@ def record_all(options: argparse.Namespace) -> None:
         longest_s = max(longest_s, record(options, name, number, twice_every))
 
 
-def pack(folder: Path, packed: Path) -> None:
+def pack_recordings(folder: Path, packed: Path) -> None:
     packed.mkdir(parents=True, exist_ok=True)
     parts: list[list[Path]] = [[]]
     size = 0
     for file in sorted(folder.glob("*.joule")):
-        if parts[-1] and size + file.stat().st_size > PACK_BYTES:
+        if parts[-1] and size + file.stat().st_size > MAX_PACK_BYTES:
             parts.append([])
             size = 0
         parts[-1].append(file)
@@ -93,7 +100,7 @@ def pack(folder: Path, packed: Path) -> None:
                 archive.add(file, file.name)
 
 
-def unpacked(folder: Path, into: Path) -> Path:
+def unpack_recordings(folder: Path, into: Path) -> Path:
     archives = sorted(folder.glob("recordings-*.tar.gz"))
     for name in archives:
         with tarfile.open(name) as archive:
@@ -108,13 +115,13 @@ class Program:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.same = sorted(folder.glob(f"{name}-same-*.joule"))
-        self.changed = sorted(folder.glob(f"{name}-{CHANGED}-*.joule"))
+        self.changed = sorted(folder.glob(f"{name}-{CHANGED_KIND}-*.joule"))
         self.pairs: list[dict] = []  # comparisons with one recording per side
         self.repeated: dict[int, list[dict]] = {3: [], 5: []}
         self.found: dict[int, list[dict]] = {1: [], 3: [], 5: []}  # with a known change on one side
 
 
-def diff(options: argparse.Namespace, a: list[Path], b: list[Path]) -> dict:
+def run_diff(options: argparse.Namespace, a: list[Path], b: list[Path]) -> dict:
     command = [str(options.joulemap), "diff", "--json", "--by", options.by, "--per", "step", *options.diff_option]
     command += [*map(str, b), "--baseline", *map(str, a)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
@@ -123,12 +130,12 @@ def diff(options: argparse.Namespace, a: list[Path], b: list[Path]) -> dict:
     return json.loads(run.stdout)
 
 
-def groups(files: list[Path], count: int) -> list[tuple[list[Path], list[Path]]]:
+def draw_sides(files: list[Path], count: int) -> list[tuple[list[Path], list[Path]]]:
     """Draws pairs of sides with `count` recordings each, at random without replacement."""
     if len(files) < 2 * count:
         return []
     draw = random.Random(5)
-    drawn = [draw.sample(files, 2 * count) for _ in range(SPLITS)]
+    drawn = [draw.sample(files, 2 * count) for _ in range(SPLIT_COUNT)]
     return [(sides[:count], sides[count:]) for sides in drawn]
 
 
@@ -137,13 +144,13 @@ def compare_all(options: argparse.Namespace, programs: list[Program]) -> None:
     for program in programs:
         jobs += [(program.pairs, [a], [b]) for a, b in zip(program.same, program.same[1:])]
         for count, results in program.repeated.items():
-            jobs += [(results, a, b) for a, b in groups(program.same, count)]
+            jobs += [(results, a, b) for a, b in draw_sides(program.same, count)]
         jobs += [(program.found[1], [a], [b]) for a, b in zip(program.same, program.changed)]
         for count in (3, 5):
             if len(program.changed) >= count:
                 jobs.append((program.found[count], program.same[:count], program.changed[:count]))
     with ThreadPoolExecutor(options.jobs) as pool:
-        for (results, _, _), comparison in zip(jobs, pool.map(lambda job: diff(options, job[1], job[2]), jobs)):
+        for (results, _, _), comparison in zip(jobs, pool.map(lambda job: run_diff(options, job[1], job[2]), jobs)):
             results.append(comparison)
 
 
@@ -155,33 +162,33 @@ def has_changed_entry(comparison: dict) -> bool:
     return any(entry["verdict"] in ("grew", "shrank") for entry in comparison["entries"])
 
 
-def energies(program: Program) -> list[float]:
+def run_energies(program: Program) -> list[float]:
     first = [pair["a"]["recordings"][0]["energy_j"] for pair in program.pairs]
     return [*first, program.pairs[-1]["b"]["recordings"][0]["energy_j"]]
 
 
-def spread(values: list[float]) -> tuple[float, float]:
+def relative_deviations(values: list[float]) -> tuple[float, float]:
     """Relative standard deviation over all runs, and from differences of consecutive runs alone, without drift."""
     logs = [math.log(value) for value in values]
     steps = [b - a for a, b in zip(logs, logs[1:])]
     return statistics.stdev(logs), math.sqrt(sum(step * step for step in steps) / (2 * len(steps)))
 
 
-def percent(share: float, digits: int = 1) -> str:
+def format_percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
 def write_pairs(findings: Findings, programs: list[Program], options: argparse.Namespace) -> None:
     rows, pairs = [], [pair for program in programs for pair in program.pairs]
     for program in programs:
-        runs, neighbours = spread(energies(program))
+        runs, neighbours = relative_deviations(run_energies(program))
         within = statistics.median(pair["a"]["recordings"][0]["within"] for pair in program.pairs)
         left_out = [(pair["a"]["recordings"][0]["left_out"] or {}).get("warm_up_steps", 0) for pair in program.pairs]
         largest = max(abs(pair["total"]["relative"]) for pair in program.pairs)
         rows.append([
-            program.name, str(len(program.same)), f"{statistics.mean(energies(program)):.3g} J",
+            program.name, str(len(program.same)), f"{statistics.mean(run_energies(program)):.3g} J",
             f"{statistics.median(left_out):.0f}",
-            percent(runs, 2), percent(neighbours, 2), percent(within, 2), percent(largest),
+            format_percent(runs, 2), format_percent(neighbours, 2), format_percent(within, 2), format_percent(largest),
             f"{sum(map(is_changed, program.pairs))} of {len(program.pairs)}",
             f"{sum(map(has_changed_entry, program.pairs))} of {len(program.pairs)}",
         ])  # fmt: skip
@@ -194,10 +201,11 @@ def write_pairs(findings: Findings, programs: list[Program], options: argparse.N
     named = sum(map(has_changed_entry, pairs))
     steady = sum(pair["state"] == "steady" for pair in pairs)
     good = findings.bar("false positives", len(pairs) > 0 and changed <= MAX_FALSE_POSITIVE_RATE * len(pairs))
-    share = percent(changed / len(pairs))
+    share = format_percent(changed / len(pairs))
     findings.add_line(
         f"**{changed} of {len(pairs)} pairs that differ in nothing are called changed** ({share}; the bar is "
-        f"{percent(MAX_FALSE_POSITIVE_RATE, 0)}: {good}). Intervals of 90 % cover 0 in {percent(covered / len(pairs))}; "
+        f"{format_percent(MAX_FALSE_POSITIVE_RATE, 0)}: {good}). "
+        f"Intervals of 90 % cover 0 in {format_percent(covered / len(pairs))}; "
         f"an entry by {options.by} is named in {named} pairs; {steady} pairs compare steady states."
     )
 
@@ -205,23 +213,23 @@ def write_pairs(findings: Findings, programs: list[Program], options: argparse.N
 def write_prior_sensitivity(findings: Findings, programs: list[Program]) -> None:
     """Writes the spread between runs of these programs, and how many pairs would be called changed with other priors of
     that spread."""
-    deviations = [spread(energies(program)) for program in programs]
+    deviations = [relative_deviations(run_energies(program)) for program in programs]
     rms, by_neighbours = (math.sqrt(sum(one[i] ** 2 for one in deviations) / len(deviations)) for i in (0, 1))
     prior = programs[0].pairs[0]["run_variation"]
     findings.add_line(
-        f"\nStandard deviation between runs, root mean square over programs: {percent(rms, 2)} "
-        f"({percent(by_neighbours, 2)} by neighbours); the prior is {percent(prior['prior_sd'], 2)} with "
+        f"\nStandard deviation between runs, root mean square over programs: {format_percent(rms, 2)} "
+        f"({format_percent(by_neighbours, 2)} by neighbours); the prior is {format_percent(prior['prior_sd'], 2)} with "
         f"{prior['prior_degrees_of_freedom']:g} degrees of freedom."
     )
     rows = []
-    for sd in PRIORS:
+    for sd in PRIOR_SDS:
         called = []
         for program in programs:
             for pair in program.pairs:
                 within = [pair[side]["recordings"][0]["within"] for side in "ab"]
                 reach = STUDENT_T_90_DF4 * math.sqrt(2 * sd**2 + sum(one**2 for one in within))
                 called.append(abs(pair["total"]["relative"]) > reach)
-        rows.append([percent(sd), percent(sum(called) / len(called))])
+        rows.append([format_percent(sd), format_percent(sum(called) / len(called))])
     findings.table(["prior (4 degrees of freedom)", "false positives it would give"], rows)
 
 
@@ -231,7 +239,9 @@ def write_power(findings: Findings, programs: list[Program]) -> None:
         printed = {1: program.pairs, 3: program.repeated[3], 5: program.repeated[5]}
         cells = []
         for results in printed.values():
-            cells.append(percent(statistics.median(one["smallest_change"] for one in results)) if results else "-")
+            cells.append(
+                format_percent(statistics.median(one["smallest_change"] for one in results)) if results else "-"
+            )
         false = [f"{sum(map(is_changed, sides))} of {len(sides)}" for sides in program.repeated.values()]
         rows.append([program.name, *cells, *false])
     findings.add_line(
@@ -250,7 +260,15 @@ def write_change(findings: Findings, programs: list[Program]) -> None:
             change = statistics.median(one["total"]["relative"] for one in results)
             smallest = statistics.median(one["smallest_change"] for one in results)
             found = sum(one["total"]["verdict"] == "grew" for one in results)
-            rows.append([program.name, str(count), percent(change), percent(smallest), f"{found} of {len(results)}"])
+            rows.append(
+                [
+                    program.name,
+                    str(count),
+                    format_percent(change),
+                    format_percent(smallest),
+                    f"{found} of {len(results)}",
+                ]
+            )
     if not rows:
         return findings.add_line("No recordings of a changed program: which changes are found was not tried.")
     findings.add_line(f"The same programs with the model run twice in every {TWICE_EVERY}th step:")
@@ -259,7 +277,7 @@ def write_change(findings: Findings, programs: list[Program]) -> None:
 
 def analyze(options: argparse.Namespace, folder: Path) -> int:
     findings = Findings()
-    programs = [program for program in (Program(name, folder) for name in NAMES) if len(program.same) > 1]
+    programs = [program for program in (Program(name, folder) for name in NETWORK_NAMES) if len(program.same) > 1]
     if not programs:
         raise SystemExit(f"{folder}: no recordings")
     compare_all(options, programs)
@@ -270,7 +288,7 @@ def analyze(options: argparse.Namespace, folder: Path) -> int:
     return findings.conclude(options.markdown)
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--joulemap", type=Path, required=True)
     parser.add_argument("--record", action="store_true")
@@ -278,14 +296,16 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=Path("diff-recordings"), help="where --record writes")
     parser.add_argument("--pack", type=Path, metavar="FOLDER", help="archives of the recordings, below 15 MB each")
     parser.add_argument("--markdown", type=Path)
-    parser.add_argument("--programs", default=",".join(NAMES), type=lambda text: text.split(","))
+    parser.add_argument("--programs", default=",".join(NETWORK_NAMES), type=lambda text: text.split(","))
     parser.add_argument("--recordings", type=int, default=11, help="of each program")
     parser.add_argument("--changed", type=int, default=5, help="of each changed program, if there is time")
     parser.add_argument("--changed-only", action="store_true")
     parser.add_argument("--seconds", type=float, default=350, help="that recording may take")
     parser.add_argument("--loop-s", type=float, default=2.0, help="of a recorded program")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
-    parser.add_argument("--record-option", action="append", default=[], help="of joulemap record, such as --sysroot=DIR")
+    parser.add_argument(
+        "--record-option", action="append", default=[], help="of joulemap record, such as --sysroot=DIR"
+    )
     parser.add_argument("--diff-option", action="append", default=[], help="of joulemap diff, such as --run-sd=1%%")
     parser.add_argument("--by", default="layer")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -295,15 +315,15 @@ def parsed() -> argparse.Namespace:
 
 
 def main() -> int:
-    options = parsed()
+    options = parse_arguments()
     if options.record:
         record_all(options)
     if options.pack:
-        pack(options.folder, options.pack)
+        pack_recordings(options.folder, options.pack)
     if not options.analyze:
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        return analyze(options, unpacked(options.analyze, Path(folder)))
+        return analyze(options, unpack_recordings(options.analyze, Path(folder)))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 
-class Repeated(nn.Module):
+class RepeatedModule(nn.Module):
     """Runs the model twice in every N-th call."""
 
     def __init__(self, model: nn.Module, every: int) -> None:
@@ -143,7 +143,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(0)
     make, data, classes = PROGRAMS[options.name]
-    model = Repeated(make(), options.twice_every).to(options.device)
+    model = RepeatedModule(make(), options.twice_every).to(options.device)
     x = data(options.device)
     print(train(model, x, classes, options.seconds) if classes else infer(model.eval(), x, options.seconds))
 

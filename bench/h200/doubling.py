@@ -34,10 +34,10 @@ from recordings import doubled  # noqa: E402  pure computation
 
 NETWORKS = ["resnet50", "bert", "gpt2", "vit"]
 MIN_SHARE = 0.05
-TIME, LIBRARY, REGRESSION, PROBE = "time", "library", "regression", "probe"
-ALONE, DITHER = "alone", "dither"
-MAX_ERRORS = {LIBRARY: 0.07, REGRESSION: 0.07, PROBE: 0.03}
-MAX_S = 600
+TIME_METHOD, LIBRARY_METHOD, REGRESSION_METHOD, PROBE_METHOD = "time", "library", "regression", "probe"
+ALONE_METHOD, DITHER_METHOD = "alone", "dither"
+MAX_ERRORS = {LIBRARY_METHOD: 0.07, REGRESSION_METHOD: 0.07, PROBE_METHOD: 0.03}
+MAX_RUN_S = 600
 
 
 def record_network(joulemap: str, network: str, options: argparse.Namespace) -> bool:
@@ -45,8 +45,8 @@ def record_network(joulemap: str, network: str, options: argparse.Namespace) -> 
     good = record_load(joulemap, network, options, options.folder)
     if options.dither_s > 0:
         plain = argparse.Namespace(**{**vars(options), "rounds": 0, "probe_s": 0, "plain_s": options.dither_s})
-        good = record_load(joulemap, network, plain, options.folder / ALONE) and good
-        good = record_load(joulemap, network, plain, options.folder / DITHER, "--dither") and good
+        good = record_load(joulemap, network, plain, options.folder / ALONE_METHOD) and good
+        good = record_load(joulemap, network, plain, options.folder / DITHER_METHOD, "--dither") and good
     return good
 
 
@@ -59,7 +59,7 @@ def record_load(joulemap: str, network: str, options: argparse.Namespace, folder
     command = [joulemap, "record", *options.record.split(), *more, "-o", str(folder / f"{network}.joule"), "--", *load]
     print(f"{network}: {' '.join(command)}", file=sys.stderr, flush=True)
     try:
-        ran = subprocess.run(command, timeout=MAX_S, env={**os.environ, "PYTHONUNBUFFERED": "1"}, check=False)
+        ran = subprocess.run(command, timeout=MAX_RUN_S, env={**os.environ, "PYTHONUNBUFFERED": "1"}, check=False)
         good = ran.returncode == 0
     except subprocess.TimeoutExpired:
         good = False
@@ -73,18 +73,20 @@ class Recording(recordings.Recording):
         groups, device = diary["groups"], diary["device"]
 
         def report_interval(span: dict, *more: str, idle_share: float | None = None) -> doubled.ReportedInterval:
-            return doubled.make_reported_interval(self.report(["--by", "layer", *more], span), groups, device, idle_share)
+            return doubled.make_reported_interval(
+                self.report(["--by", "layer", *more], span), groups, device, idle_share
+            )
 
-        found = {TIME: report_interval(diary["recorded"], "--mode", "integral")}
+        found = {TIME_METHOD: report_interval(diary["recorded"], "--mode", "integral")}
         if library is not None:
-            found[LIBRARY] = report_interval(diary["recorded"], "--library", str(library))
-        found[REGRESSION] = report_interval(diary["recorded"])
+            found[LIBRARY_METHOD] = report_interval(diary["recorded"], "--library", str(library))
+        found[REGRESSION_METHOD] = report_interval(diary["recorded"])
         if diary["probed"] is not None:
-            found[PROBE] = report_interval(diary["probed"], idle_share=found[REGRESSION].idle_share)
-        for way in (ALONE, DITHER):
+            found[PROBE_METHOD] = report_interval(diary["probed"], idle_share=found[REGRESSION_METHOD].idle_share)
+        for way in (ALONE_METHOD, DITHER_METHOD):
             other = self.file.parent / way / f"{diary['network']}-{diary['mode']}.json"
             if other.exists():
-                found[way] = report_single_interval(self.joulemap, other, found[REGRESSION])
+                found[way] = report_single_interval(self.joulemap, other, found[REGRESSION_METHOD])
         return found
 
 
@@ -100,7 +102,7 @@ def knows_library(joulemap: str) -> bool:
     return "--library" in diary.stdout
 
 
-def noise(loops: list, joules: list[float] | None) -> str:
+def describe_noise(loops: list, joules: list[float] | None) -> str:
     """Describes the spread between equal loops, by the counter and by windows."""
 
     def spread(values: list[float]) -> float:
@@ -122,13 +124,13 @@ def write_network(
     loops = [doubled.PassLoop(*loop) for loop in diary["loops"]]
     pass_j, pass_s = doubled.mean_plain_pass(loops)
     found = doubled.compute_extra_energies(loops)
-    plain = columns[REGRESSION]
+    plain = columns[REGRESSION_METHOD]
     rows = doubled.compare_blocks(
         doubled.MeasuredBlocks(pass_j, pass_s, found), plain, diary["recorded"]["passes"], columns
     )
     findings.add_line(f"\n## {diary['network']}, {diary['mode']}\n")
     findings.add_line(f"A plain pass takes {pass_s * 1e3:.2f} ms and {pass_j:.3f} J; neighbouring plain loops differ by "
-                 f"{noise(loops, diary['joules_by_windows'])}.\n")  # fmt: skip
+                 f"{describe_noise(loops, diary['joules_by_windows'])}.\n")  # fmt: skip
     names = list(columns)
     findings.add_line("| block | twice | of the pass | working | " + " | ".join(names) + " | basis |")
     findings.add_line("|---|---|---|---|" + "---|" * (len(names) + 1))
@@ -156,10 +158,14 @@ def error_cell(attributed: doubled.AttributedEnergy | None) -> str:
     return "-" if attributed is None or attributed.error is None else f"{attributed.error:+.1%}"
 
 
-def summarise(findings: Findings, errors: dict[str, dict[str, list[float]]]) -> None:
+def write_summary(findings: Findings, errors: dict[str, dict[str, list[float]]]) -> None:
     """Writes errors by network and mode, then compares all of them with the bars."""
     known = {name for one in errors.values() for name in one}
-    names = [name for name in (TIME, LIBRARY, REGRESSION, PROBE, ALONE, DITHER) if name in known]
+    names = [
+        name
+        for name in (TIME_METHOD, LIBRARY_METHOD, REGRESSION_METHOD, PROBE_METHOD, ALONE_METHOD, DITHER_METHOD)
+        if name in known
+    ]
     findings.add_line(f"\n## Blocks above {MIN_SHARE:.0%} of the pass, root mean square error\n")
     findings.add_line("| | blocks | " + " | ".join(names) + " |\n|---|---|" + "---|" * len(names))
     for network, found in errors.items():
@@ -199,7 +205,7 @@ def analyse(joulemap: str, options: argparse.Namespace, findings: Findings) -> N
     if not errors:
         findings.missed.append("nothing was collected")
         return
-    summarise(findings, errors)
+    write_summary(findings, errors)
 
 
 def main() -> int:

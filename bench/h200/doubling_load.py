@@ -29,10 +29,10 @@ import joulemap as jm  # noqa: E402  the package that record puts on the path
 from joulemap import _validate, _validate_rounds  # noqa: E402
 
 START_TIME_S, STDERR = time.monotonic(), sys.stderr  # the original stderr: BlockDoublingSession redirects sys.stderr
-STEP_S = 0.1  # period of the counter on an H200, accurate to 0.001 %
+COUNTER_PERIOD_S = 0.1  # period of the counter on an H200, accurate to 0.001 %
 CHEAP_READ_PHASE = 0.55  # fraction of a period: reads are cheap then, and the recorder reads at another phase
 # Upper bound of the counter's lag, in s: an update this soon after the begin of a loop may show energy from before it.
-LAG_S = 0.02
+MAX_LAG_S = 0.02
 
 
 def pairs(stage: str, count: int) -> dict[str, list[str]]:
@@ -61,7 +61,7 @@ NETWORKS = {
 }
 
 
-def progress(text: str) -> None:
+def print_progress(text: str) -> None:
     print(f"  {time.monotonic() - START_TIME_S:6.1f} s  {text}", file=STDERR, flush=True)
 
 
@@ -94,20 +94,22 @@ class PhaseLockedMeter:
         for _ in range(3):
             before_ns, _, _ = self._counter.wait_for_update()
             moments.append(before_ns * 1e-9)
-        spread = [(moment - moments[0] + STEP_S / 2) % STEP_S - STEP_S / 2 for moment in moments]
+        spread = [
+            (moment - moments[0] + COUNTER_PERIOD_S / 2) % COUNTER_PERIOD_S - COUNTER_PERIOD_S / 2 for moment in moments
+        ]
         return moments[0] + max(spread)
 
     def _read_between_updates(self) -> None:
         phase_s, number, last = self._find_update_time_s(), 0, None
         while not self._done.is_set():
-            number = max(number + 1, int((time.monotonic() - phase_s) / STEP_S + 1 - CHEAP_READ_PHASE))
-            time.sleep(max(0.0, phase_s + (number + CHEAP_READ_PHASE) * STEP_S - time.monotonic()))
+            number = max(number + 1, int((time.monotonic() - phase_s) / COUNTER_PERIOD_S + 1 - CHEAP_READ_PHASE))
+            time.sleep(max(0.0, phase_s + (number + CHEAP_READ_PHASE) * COUNTER_PERIOD_S - time.monotonic()))
             begin_s, value = time.monotonic(), self._counter.read_mj()
-            number = int((begin_s - phase_s) / STEP_S)
+            number = int((begin_s - phase_s) / COUNTER_PERIOD_S)
             if value == last:  # no update since the last read: find the phase again
                 phase_s, number, value = self._find_update_time_s(), 0, None
             else:
-                self._steps[phase_s + number * STEP_S] = value * 1e-3
+                self._steps[phase_s + number * COUNTER_PERIOD_S] = value * 1e-3
             last = value
 
     def begin(self) -> int:
@@ -120,7 +122,7 @@ class PhaseLockedMeter:
 
     def joules(self, number: int) -> float:
         begin_s, end_s, _ = self._spans[number]
-        inside = sorted((s, j) for s, j in self._steps.items() if begin_s + LAG_S < s < end_s)
+        inside = sorted((s, j) for s, j in self._steps.items() if begin_s + MAX_LAG_S < s < end_s)
         if len(inside) < 4:
             raise ValueError(f"{len(inside)} counter updates lie in a loop of {end_s - begin_s:.2f} s: --seconds")
         (first_s, first_j), (last_s, last_j) = inside[0], inside[-1]
@@ -142,25 +144,25 @@ def run_network(network: str, mode: str, options: argparse.Namespace) -> dict:
     with _validate.BlockDoublingSession(torch, model, run, blocks) as validation:
         diary = {"network": network, "mode": mode, "device": "gpu0" if DEVICE == "cuda" else "cpu"}
         diary["recorded"], diary["probed"] = record_plain(model, run, options)
-        progress(f"{mode}: recorded {diary['recorded']['passes']} passes, probed")
+        print_progress(f"{mode}: recorded {diary['recorded']['passes']} passes, probed")
         diary["groups"], diary["refused"] = validation.groups, validation.refused
         if options.rounds == 0:
             return diary
         meter = PhaseLockedMeter(Counter()) if DEVICE == "cuda" else _validate_rounds.WindowMeter(None)
         with meter:
-            loops = validation.measure_blocks(meter, options.seconds, options.rounds, options.seed, progress)
+            loops = validation.measure_blocks(meter, options.seconds, options.rounds, options.seed, print_progress)
         diary["loops"] = [list(loop) for loop in loops]
-        diary["joules_by_windows"] = windows_of(meter) if DEVICE == "cuda" else None
+        diary["joules_by_windows"] = read_window_energies(meter) if DEVICE == "cuda" else None
     return diary
 
 
-def windows_of(meter: PhaseLockedMeter) -> list[float] | None:
+def read_window_energies(meter: PhaseLockedMeter) -> list[float] | None:
     """Returns the joules of each loop by windows of jm.measure, for comparison only: the reference does not depend on
     them. None if a window has no energy."""
     try:
         return meter.window_energies()
     except ValueError as error:
-        progress(f"no windows: {error}")
+        print_progress(f"no windows: {error}")
         return None
 
 
@@ -204,7 +206,7 @@ def main() -> int:
             diary = run_network(options.network, mode, options)
             (options.out / f"{options.network}-{mode}.json").write_text(json.dumps(diary))
         except Exception:  # noqa: BLE001 - a mode that fails is a finding; the other mode still runs
-            progress(f"{mode} failed:\n{traceback.format_exc()}")
+            print_progress(f"{mode} failed:\n{traceback.format_exc()}")
             failed = 1
     return failed
 

@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-LOAD = """
+LOAD_PROGRAM = """
 import json, sys, time, torch
 dtype, out = getattr(torch, sys.argv[1]), sys.argv[2]
 a = torch.randn(4096, 4096, device="cuda", dtype=dtype)
@@ -30,7 +30,7 @@ while time.monotonic() < until:
 json.dump({"products": count}, open(out, "w"))
 """
 
-PLAN = """
+PLAN_TOML = """
 name = "types"
 command = ["{python}", "{load}", "{{dtype}}", "{{folder}}/metrics.json"]
 repetitions = {repetitions}
@@ -77,8 +77,8 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     options.out, options.program = options.out.resolve(), options.program.resolve()
     load = options.out / "load.py"
-    load.write_text(LOAD)
-    plan = PLAN.format(python=sys.executable, load=load, repetitions=options.repetitions)
+    load.write_text(LOAD_PROGRAM)
+    plan = PLAN_TOML.format(python=sys.executable, load=load, repetitions=options.repetitions)
     (options.out / "experiment.toml").write_text(plan)
     step(options, "run", "experiment.toml", "-o", "types", interrupt_after_s=14)
     step(options, "status", "types")

@@ -18,12 +18,12 @@ import time
 from pathlib import Path
 
 import torch
-from study_load import Device, LoadLog, remaining_s, load_parser, progress
+from study_load import Device, LoadLog, remaining_s, load_parser, print_progress
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset
 
-BATCH, RATE, EVALUATION_INTERVAL_STEPS = 64, 1e-3, 100
-REST_S, MIN_REMAINING_S = 2.0, 2.5
+BATCH_SIZE, RATE, EVALUATION_INTERVAL_STEPS = 64, 1e-3, 100
+IDLE_REST_S, MIN_REMAINING_S = 2.0, 2.5
 
 
 def read_idx(file: Path) -> torch.Tensor:
@@ -82,13 +82,13 @@ class Training:
 def train(diary: LoadLog, device: Device, loader: DataLoader, run: str, epochs: int, options) -> None:
     training = Training(device, loader)
     for number in range(epochs):
-        if remaining_s(options) < REST_S + MIN_REMAINING_S:
-            progress(f"{run}: out of time after {number} epochs")
+        if remaining_s(options) < IDLE_REST_S + MIN_REMAINING_S:
+            print_progress(f"{run}: out of time after {number} epochs")
             return
         document = training.epoch()
         diary.add(run=run, epoch=number, **document)
         if number % 20 == 0 or number == epochs - 1:
-            progress(
+            print_progress(
                 f"{run} {number}: {(document['end_ns'] - document['begin_ns']) * 1e-9:.2f} s, loss {document['loss']:.4f}"
             )
 
@@ -103,11 +103,11 @@ def main() -> int:
     parser.add_argument("--images", type=int, help="use only the first N images; default: all")
     options = parser.parse_args()
     data = dataset(options.data, options.images)
-    batches = BatchSampler(SequentialSampler(data), BATCH, drop_last=False)
+    batches = BatchSampler(SequentialSampler(data), BATCH_SIZE, drop_last=False)
     loader = DataLoader(data, sampler=batches, batch_size=None)
     device = Device(torch, options.device)
-    diary = LoadLog(options.out, options.device, real_data=options.data is not None, images=len(data), batch=BATCH)
-    rest_s = 0.2 if options.tiny else REST_S
+    diary = LoadLog(options.out, options.device, real_data=options.data is not None, images=len(data), batch=BATCH_SIZE)
+    rest_s = 0.2 if options.tiny else IDLE_REST_S
     diary.add(run="rest", epoch=0, **device.rest(rest_s))
     train(diary, device, loader, "training", options.epochs, options)
     diary.add(run="rest", epoch=1, **device.rest(rest_s))

@@ -77,7 +77,7 @@ def epochs_of(recording: Recording, diary: dict, run: str) -> list[Epoch]:
     return [epoch(*pair) for pair in zip(entries, recording.energy_in(entries, device))]
 
 
-def gauge_cell(value: float | None, form: str) -> str:
+def format_gauge(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
@@ -98,8 +98,8 @@ def write_epochs(findings: Findings, epochs: list[Epoch]) -> None:
                     f"{1e6 * one.working_step_s:.0f} us",
                     f"{1e6 * one.loading_step_s:.0f} us",
                     f"{one.watts:.1f} W",
-                    gauge_cell(one.clock_mhz, ".0f"),
-                    gauge_cell(one.temperature_c, ".1f"),
+                    format_gauge(one.clock_mhz, ".0f"),
+                    format_gauge(one.temperature_c, ".1f"),
                 ]
             )
     head = [
@@ -140,7 +140,7 @@ QUANTITIES: dict[str, Callable[[Epoch], float | None]] = {
 }
 
 
-def known(epochs: list[Epoch], of: Callable[[Epoch], float | None]) -> list[float]:
+def complete_values(epochs: list[Epoch], of: Callable[[Epoch], float | None]) -> list[float]:
     """Returns the values of all epochs, or an empty list if one is missing: a trend with gaps would be a different
     one."""
     values = [of(one) for one in epochs]
@@ -155,7 +155,7 @@ def write_trends(findings: Findings, steady: list[Epoch]) -> dict[str, Trend]:
     )
     rows, trends = [], {}
     for name, of in QUANTITIES.items():
-        values = known(steady, of)
+        values = complete_values(steady, of)
         if not values:
             rows.append([name, "not read", "", "", ""])
             continue
@@ -199,7 +199,7 @@ def power_by_gauges(steady: list[Epoch]) -> dict[str, Interval]:
     """Regresses power on all gauges that varied: W per unit. Empty where they are collinear."""
     moved = {}
     for name in ("SM clock", "temperature"):
-        values = known(steady, QUANTITIES[name])
+        values = complete_values(steady, QUANTITIES[name])
         if values and max(values) > min(values):
             moved[name] = values
     if not moved:
@@ -225,7 +225,7 @@ def write_warm_up(findings: Findings, epochs: list[Epoch], steady: list[Epoch]) 
 
 def write_background(findings: Findings, recording: Recording, diary: dict) -> None:
     rests = [trim_rest(one) for one in diary["entries"] if one["run"] == "rest"]
-    watts = [recording.drawn(one, diary["device"]).watts for one in rests]
+    watts = [recording.energy_of_span(one, diary["device"]).watts for one in rests]
     findings.add_line(
         f"- Background: at rest before, between and after, the power of the device was "
         f"{', '.join(f'{one:.1f}' for one in watts)} W."

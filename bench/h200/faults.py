@@ -106,7 +106,7 @@ def find_library(name: str) -> str:
     return done.stdout.strip()
 
 
-class Libraries:
+class FaultLibraries:
     """Compiled copies of fault_library.c, one in front of NVML and one in front of CUPTI."""
 
     def __init__(self, folder: Path, nvml: str, cupti: str) -> None:
@@ -167,7 +167,7 @@ def mean_power_w(result: dict) -> float | None:
     return gpus[0]["mean_w"] if gpus else None
 
 
-def faults_of(
+def find_faults(
     case: FaultCase, outcome: tuple[int, str, str, float], alone: tuple, result: dict, unreadable: str
 ) -> list[str]:
     code, checksum, errors, took_s = outcome
@@ -193,7 +193,7 @@ def faults_of(
 
 
 def run_fault_case(
-    options: argparse.Namespace, case: FaultCase, number: int, libraries: Libraries, alone: dict
+    options: argparse.Namespace, case: FaultCase, number: int, libraries: FaultLibraries, alone: dict
 ) -> dict:
     folder = options.folder / f"{number:02d}"
     (folder / "cache").mkdir(parents=True)
@@ -204,7 +204,7 @@ def run_fault_case(
     result, unreadable = report(str(options.joulemap), file)
     return {
         "name": case.name,
-        "wrong": faults_of(case, outcome, alone[case.compiled], result, unreadable),
+        "wrong": find_faults(case, outcome, alone[case.compiled], result, unreadable),
         "power_w": mean_power_w(result) if result else None,
         "codes": sorted({entry["code"] for entry in result.get("diagnostics", [])}),
         "errors": outcome[2][-1500:],
@@ -229,7 +229,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         options.folder = Path(temporary)
         nvml, cupti = options.nvml or find_library("libnvidia-ml.so.1"), options.cupti or find_library("libcupti.so")
-        libraries = Libraries(options.folder, nvml, cupti)
+        libraries = FaultLibraries(options.folder, nvml, cupti)
         compiled_or_not = {case.compiled for case in cases}
         alone = {one: run(training(options, options.folder, one), options.folder / "cache") for one in compiled_or_not}
         with ThreadPoolExecutor(options.jobs) as pool:

@@ -22,7 +22,7 @@ import warnings
 import joulemap as jm
 
 HANGS_AFTER_S = 30
-MAX_WITHOUT_GPU = 0.01
+MAX_BLIND_FRACTION = 0.01
 
 
 def measure_until(is_over: threading.Event) -> None:
@@ -79,7 +79,7 @@ def main() -> int:
     print(f"{forks:8} {len(failed):15} {len(blind):12} {statistics.median(took_ms):9.2f} ms {p99_ms:7.2f} ms")
     for gpus in blind[:3]:
         print(f"  read no GPU: {gpus}")
-    return 1 if failed or len(blind) > MAX_WITHOUT_GPU * forks else 0
+    return 1 if failed or len(blind) > MAX_BLIND_FRACTION * forks else 0
 
 
 if __name__ == "__main__":

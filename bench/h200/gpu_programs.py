@@ -146,7 +146,7 @@ def streams() -> None:
     print(checksum(net))
 
 
-class Numbers(torch.utils.data.Dataset):
+class NumberDataset(torch.utils.data.Dataset):
     def __len__(self) -> int:
         return 512
 
@@ -158,7 +158,7 @@ class Numbers(torch.utils.data.Dataset):
 def loader(context: str) -> None:
     net, _, _ = network()
     batches = torch.utils.data.DataLoader(
-        Numbers(), batch_size=64, num_workers=2, pin_memory=True, multiprocessing_context=context
+        NumberDataset(), batch_size=64, num_workers=2, pin_memory=True, multiprocessing_context=context
     )
     for _ in range(2):
         for x, y in batches:

@@ -40,11 +40,11 @@ PREDICTION_KEYS = {"regress": "predicted_j", "by time": "by_time_j", "hold": "he
 MIN_COVERAGE, MAX_COVERAGE = 0.8, 0.97
 
 
-def span_of(entries: list[dict]) -> dict:
+def covering_span(entries: list[dict]) -> dict:
     return {"begin_ns": min(one["begin_ns"] for one in entries), "end_ns": max(one["end_ns"] for one in entries)}
 
 
-def predicted(options, file: Path, recording: Recording, span: dict) -> list[dict]:
+def run_prediction(options, file: Path, recording: Recording, span: dict) -> list[dict]:
     edges = [f"{(span[edge] - recording.began_ns) * 1e-9:.6f}" for edge in ("begin_ns", "end_ns")]
     command = [str(options.predict), str(file), *edges, str(options.block_s), str(options.interval_s)]
     process = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
@@ -103,7 +103,7 @@ def analyse(options, findings: Findings) -> None:
         try:
             if not entries:
                 raise ValueError("nothing was collected")
-            write_load(findings, load, predicted(options, file, recording, span_of(entries)))
+            write_load(findings, load, run_prediction(options, file, recording, covering_span(entries)))
         except INVALID_DATA_ERRORS as error:
             findings.add_line(f"\n### {load}\n\n**Not analysed**: {why(error)}")
             findings.missed.append(load)

@@ -13,12 +13,12 @@ import sys
 import time
 
 import torch
-from study_load import Device, LoadLog, remaining_s, load_parser, progress
+from study_load import Device, LoadLog, remaining_s, load_parser, print_progress
 from torch import nn
 
 STEADY_SHARE = 0.45
 MIN_TURN_S, MAX_TURN_S = 0.4, 2.0
-LOADER_S = 0.012
+LOADER_DELAY_S = 0.012
 
 
 def network(device: str, tiny: bool) -> tuple[nn.Module, torch.Tensor]:
@@ -30,7 +30,7 @@ def network(device: str, tiny: bool) -> tuple[nn.Module, torch.Tensor]:
     return torchvision.models.resnet50().to(device), torch.randn(64, 3, 224, 224, device=device)
 
 
-class Turns:
+class LoadTurns:
     def __init__(self, device: str, tiny: bool) -> None:
         self.model, self.images = network(device, tiny)
         self.labels = torch.randint(0, 1000, (len(self.images),), device=device)
@@ -53,7 +53,7 @@ class Turns:
         self.train()
         if self.images.is_cuda:
             torch.cuda.synchronize()
-        time.sleep(LOADER_S)
+        time.sleep(LOADER_DELAY_S)
 
     def kinds(self) -> dict:
         small = lambda: self.train(self.small)  # noqa: E731
@@ -71,13 +71,13 @@ def main() -> int:
     options = parser.parse_args()
     torch.manual_seed(0)
     device, chance = Device(torch, options.device), random.Random(options.seed)
-    turns = Turns(options.device, options.tiny)
+    turns = LoadTurns(options.device, options.tiny)
     diary = LoadLog(
         options.out, options.device, network="tiny" if options.tiny else "ResNet-50, batch 64", seed=options.seed
     )
     for call in turns.kinds().values():
         device.run(call, 0.3)
-    progress("warm")
+    print_progress("warm")
     span = device.run(turns.train, STEADY_SHARE * remaining_s(options))
     diary.add(load="steady", turn="train", **span)
     while remaining_s(options) > MIN_TURN_S:
@@ -85,7 +85,7 @@ def main() -> int:
             seconds = min(chance.uniform(MIN_TURN_S, MAX_TURN_S), remaining_s(options))
             if seconds > 0:
                 diary.add(load="varied", turn=kind, **device.run(turns.kinds()[kind], seconds))
-    progress(f"{len(diary.document['entries'])} turns")
+    print_progress(f"{len(diary.document['entries'])} turns")
     return 0
 
 

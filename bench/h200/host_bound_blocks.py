@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 from host_bound_networks import CASES  # noqa: E402
 
-MAX_S = 400
+MAX_RUN_S = 400
 
 
 def examine(joulemap: str, case: str, options: argparse.Namespace, folder: Path) -> dict:
@@ -34,7 +34,7 @@ def examine(joulemap: str, case: str, options: argparse.Namespace, folder: Path)
                "--rounds", str(options.rounds)]  # fmt: skip
     if options.probe:
         command.append("--probe")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_S, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False)
     out = folder / f"{case}.json"
     if not out.exists():
         return {"case": case, "failure": (done.stdout + done.stderr)[-1500:]}

@@ -192,14 +192,14 @@ def recommender(torch, train: bool):
     return model, inputs, lambda out: out.square().mean(), blocks
 
 
-EFFICIENT = {"features 0-2": numbered("features", 3), "features 3-4": ["features.3", "features.4"],
+EFFICIENTNET_BLOCKS = {"features 0-2": numbered("features", 3), "features 3-4": ["features.3", "features.4"],
              "features 5": ["features.5"], "features 6-8": ["features.6", "features.7", "features.8"]}  # fmt: skip
-MOBILE = {f"features {i}-{i + 3}": [f"features.{j}" for j in range(i, i + 4)] for i in range(0, 16, 4)}
+MOBILENET_BLOCKS = {f"features {i}-{i + 3}": [f"features.{j}" for j in range(i, i + 4)] for i in range(0, 16, 4)}
 RESNET = {stage: [stage] for stage in ("layer1", "layer2", "layer3", "layer4")}
-DENSE = {f"denseblock{i}": [f"features.denseblock{i}"] for i in range(1, 5)}
-REGNET = {f"block{i}": [f"trunk_output.block{i}"] for i in range(1, 5)}
-SHUFFLE = {f"stage{i}": [f"stage{i}"] for i in (2, 3, 4)}
-SWIN = {f"features {i}": [f"features.{i}"] for i in (1, 3, 5, 7)}
+DENSENET_BLOCKS = {f"denseblock{i}": [f"features.denseblock{i}"] for i in range(1, 5)}
+REGNET_BLOCKS = {f"block{i}": [f"trunk_output.block{i}"] for i in range(1, 5)}
+SHUFFLENET_BLOCKS = {f"stage{i}": [f"stage{i}"] for i in (2, 3, 4)}
+SWIN_BLOCKS = {f"features {i}": [f"features.{i}"] for i in (1, 3, 5, 7)}
 
 VIT = cut([f"encoder.layers.encoder_layer_{i}" for i in range(12)], 6)
 VGG = {f"features {a}-{b}": [f"features.{i}" for i in range(a, b + 1)]
@@ -210,26 +210,26 @@ VGG = {f"features {a}-{b}": [f"features.{i}" for i in range(a, b + 1)]
 DEVELOPMENT_CASES = {
     "llama_inference": (llama, False),
     "llama_training": (llama, True),
-    "efficientnet_inference": (vision("efficientnet_b0", 32, EFFICIENT), False),
+    "efficientnet_inference": (vision("efficientnet_b0", 32, EFFICIENTNET_BLOCKS), False),
     "bert_training": (hugging_face("bert", 8, 128), True),
     "resnet18_training": (vision("resnet18", 32, RESNET), True),
     "mixer_inference": (mixer, False),
 }
 HELD_OUT_CASES = {
-    "mobilenet_training": (vision("mobilenet_v3_large", 32, MOBILE), True),
+    "mobilenet_training": (vision("mobilenet_v3_large", 32, MOBILENET_BLOCKS), True),
     "gpt2_inference": (hugging_face("gpt2", 8, 256), False),
     "t5_training": (hugging_face("t5", 8, 256), True),
-    "densenet_inference": (vision("densenet121", 32, DENSE), False),
-    "regnet_training": (vision("regnet_y_800mf", 32, REGNET), True),
-    "shufflenet_inference": (vision("shufflenet_v2_x1_0", 64, SHUFFLE, half=True), False),
-    "swin_inference": (vision("swin_t", 32, SWIN), False),
+    "densenet_inference": (vision("densenet121", 32, DENSENET_BLOCKS), False),
+    "regnet_training": (vision("regnet_y_800mf", 32, REGNET_BLOCKS), True),
+    "shufflenet_inference": (vision("shufflenet_v2_x1_0", 64, SHUFFLENET_BLOCKS, half=True), False),
+    "swin_inference": (vision("swin_t", 32, SWIN_BLOCKS), False),
     "recurrent_training": (recurrent, True),
     "wide_llama_training": (wide_llama, True),
 }
 NEW = {
     "vit_inference": (vision("vit_b_16", 32, VIT), False),
     "resnet50_training": (vision("resnet50", 64, RESNET), True),
-    "convnext_training": (vision("convnext_tiny", 32, SWIN), True),
+    "convnext_training": (vision("convnext_tiny", 32, SWIN_BLOCKS), True),
     "vgg_training": (vision("vgg16", 32, VGG), True),
     "opt_inference": (decoder("opt", 8, 256), False),
     "qwen_training": (decoder("qwen", 8, 256), True),

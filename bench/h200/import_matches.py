@@ -29,8 +29,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
-STEPS = 20
-HOST_COPIES = ("HtoD", "DtoH")
+STEP_COUNT = 20
+HOST_COPY_KINDS = ("HtoD", "DtoH")
 MAX_ROW_DIFFERENCE, MAX_TOTAL_DIFFERENCE, MIN_SHARE = 0.05, 0.02, 0.01
 
 
@@ -47,7 +47,7 @@ def train(network: str, trace: str | None) -> None:
         torch.manual_seed(0)
         model, loss_of, _ = capture_worker.NETWORKS[network]()
         step = capture_worker.training_step(loss_of, model)
-        for _ in range(STEPS):
+        for _ in range(STEP_COUNT):
             step()
             if trace is not None:
                 session.step()
@@ -89,8 +89,8 @@ def rows_within_passes(rows: dict[tuple, dict]) -> dict[tuple, dict]:
 def counts_match(path: tuple, live: dict, imported: dict) -> bool:
     """Whether the counts of a row agree. Live capture detects training at the first backward pass, so the loss of the
     first step has no phase and is missing from its row."""
-    steps_with_phase = STEPS - 1 if "loss" in path else STEPS
-    return live["count"] * STEPS == imported["count"] * steps_with_phase
+    steps_with_phase = STEP_COUNT - 1 if "loss" in path else STEP_COUNT
+    return live["count"] * STEP_COUNT == imported["count"] * steps_with_phase
 
 
 def compare(findings: Findings, by: str, live: dict[tuple, dict], imported: dict[tuple, dict]) -> None:
@@ -99,7 +99,7 @@ def compare(findings: Findings, by: str, live: dict[tuple, dict], imported: dict
     apart = {
         path: (imported[path]["time_s"] / imported_s) / (live[path]["time_s"] / live_s) - 1
         for path in set(live) & set(imported)
-        if live[path]["time_s"] > MIN_SHARE * live_s and path[0] not in HOST_COPIES
+        if live[path]["time_s"] > MIN_SHARE * live_s and path[0] not in HOST_COPY_KINDS
     }
     worst = max(apart, key=lambda path: abs(apart[path])) if apart else ()
     together = imported_s / live_s - 1 if live_s else 1.0

@@ -14,7 +14,7 @@ import statistics
 
 from delayed_capture import RUN
 
-BEFORE_S, SETTLING_STEPS = 8.0, 400
+UNRECORDED_S, SETTLING_STEPS = 8.0, 400
 MIN_TRIMMED = 0.02
 
 
@@ -46,7 +46,7 @@ def measure_process(bench, network: str, turns_s: float) -> dict | None:
     if not worker.is_ready():
         bench.add_line(f"light mode of {network}: did not start: {worker.failure}")
         return None
-    before_s = worker.run(max(5, round(BEFORE_S / worker.run(20)["step_s"])))["step_s"]
+    before_s = worker.run(max(5, round(UNRECORDED_S / worker.run(20)["step_s"])))["step_s"]
     worker.process.stdin.write("watch\n")
     worker.run(SETTLING_STEPS)  # detects that steps are launch-bound and switches to light mode
     steps = worker.ask(f"turns {turns_s}")["steps"]
@@ -73,14 +73,14 @@ def compare_neighbouring_runs(steps: list) -> dict:
         if followed:
             extra_s.append(RUN * (run_s - usual_s))
     return {
-        "apart": trimmed(apart),
+        "apart": trim_values(apart),
         "extra_s": extra_s,
         "alone_s": statistics.median(run_s for run_s, watched, _ in run_summaries if not watched),
         "watched_s": usual_s,
     }
 
 
-def trimmed(values: list[float]) -> list[float]:
+def trim_values(values: list[float]) -> list[float]:
     """Removes the same number of values at both ends, because the machine delays some steps."""
     out = max(1, int(MIN_TRIMMED * len(values)))
     return sorted(values)[out:-out]

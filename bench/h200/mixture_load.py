@@ -26,14 +26,14 @@ from torch.nn import functional as F
 
 MIN_BURST_S, MAX_BURST_S = 0.002, 0.06
 IDLE_SHARE = 0.1
-COMPANION = "add"
+COMPANION_KERNEL = "add"
 
 
 def randn(*shape, dtype=torch.float32):
     return torch.randn(*shape, device="cuda", dtype=dtype)
 
 
-def graph_of(call):
+def capture_cuda_graph(call):
     """Captures a thousand calls into one CUDA graph. Its kernels belong to the region of the launch, like all
     kernels."""
     call()
@@ -60,11 +60,11 @@ def make_kernels_a() -> dict:
         "conv": lambda: F.conv2d(image, weight, padding=1),
         "softmax": lambda: torch.softmax(rows, 1),
         "layernorm": lambda: F.layer_norm(rows, (4096,), gain, gain),
-        "tiny-gemm": graph_of(lambda: torch.mm(small, small, out=small_out)),
+        "tiny-gemm": capture_cuda_graph(lambda: torch.mm(small, small, out=small_out)),
         "embedding": lambda: F.embedding(tokens, table),
         "copy": lambda: other.copy_(big),
         "sum": lambda: big.sum(),
-        "tiny-add": graph_of(lambda: torch.add(small, 1.0, out=small_out)),
+        "tiny-add": capture_cuda_graph(lambda: torch.add(small, 1.0, out=small_out)),
     }
 
 
@@ -90,7 +90,7 @@ def make_kernels_b() -> dict:
         "gather": lambda: torch.index_select(big, 0, index),
         "bmm": lambda: torch.bmm(batch, batch, out=batch_out),
         "fill": lambda: out.zero_(),
-        "tiny-relu": graph_of(lambda: torch.relu(line)),
+        "tiny-relu": capture_cuda_graph(lambda: torch.relu(line)),
     }
 
 
@@ -141,7 +141,7 @@ class Load:
 
     def _turns_until(self, name: str | None, end_s: float) -> None:
         while time.monotonic() < end_s:
-            turns = [name, COMPANION, None]
+            turns = [name, COMPANION_KERNEL, None]
             self.random.shuffle(turns)
             for turn in turns:
                 self._turn(turn, self.random.uniform(MIN_BURST_S, MAX_BURST_S))
@@ -151,7 +151,7 @@ class Load:
         last_ns, last = time.monotonic_ns(), self.counter.read_mj()
         while True:
             self._turn(name, MIN_BURST_S)
-            self._turn(COMPANION, MIN_BURST_S)
+            self._turn(COMPANION_KERNEL, MIN_BURST_S)
             now_ns = time.monotonic_ns()
             value = self.counter.read_mj()
             if value != last:

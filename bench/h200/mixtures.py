@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
-COMPANION = "add"  # as in mixture_load.py
+COMPANION_KERNEL = "add"  # as in mixture_load.py
 
 MODES = ["regress", "integral", "hold"]
 MAX_RMS, MAX_RMS_CAPPED = 0.025, 0.08
@@ -80,23 +80,23 @@ class Recording:
 
     def true_powers_w(self) -> tuple[dict[str, list[float]], float]:
         """Power while a kind's kernels run, one value per measurement, and idle power between bursts, W."""
-        call_s, companion = self.call_s(), f"{COMPANION} alone"
-        known: dict[str | None, float] = {None: 0.0, COMPANION: 0.0}
+        call_s, companion = self.call_s(), f"{COMPANION_KERNEL} alone"
+        known: dict[str | None, float] = {None: 0.0, COMPANION_KERNEL: 0.0}
         watts: dict[str | None, list[float]] = {}
 
         def estimate(entry: dict) -> float:
             length_s = (entry["end_ns"] - entry["begin_ns"]) * 1e-9
             busy_s = {region: count * call_s[region] for region, count in entry["calls"].items() if region in call_s}
             rest_s = length_s - sum(busy_s.values())
-            if entry["kind"] == COMPANION:
+            if entry["kind"] == COMPANION_KERNEL:
                 return (entry["joules"] - known[None] * rest_s) / busy_s[companion]
-            left_j = entry["joules"] - known[COMPANION] * busy_s[companion]
+            left_j = entry["joules"] - known[COMPANION_KERNEL] * busy_s[companion]
             if entry["kind"] is None:
                 return left_j / rest_s
             return (left_j - known[None] * rest_s) / busy_s[f"{entry['kind']} alone"]
 
         for _ in range(20):  # alternates: companion power depends on idle power, and idle power on companion power
-            for kind in (COMPANION, None):
+            for kind in (COMPANION_KERNEL, None):
                 known[kind] = statistics.fmean(
                     estimate(entry) for entry in self.diary["truth"] if entry["kind"] == kind
                 )

@@ -33,7 +33,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
-MAX_S = 120
+MAX_RUN_S = 120
 MIN_CORRECT_SHARE = 0.8
 # Waste: cause codes of diff that state it, and the kinds of operations that are concerned.
 DEVELOPMENT_CASES = {
@@ -132,7 +132,7 @@ class Blocks(nn.Module):
         return x
 
 
-def inference(model: nn.Module, x: torch.Tensor):
+def make_inference_step(model: nn.Module, x: torch.Tensor):
     model.eval()
 
     def step() -> None:
@@ -142,7 +142,7 @@ def inference(model: nn.Module, x: torch.Tensor):
     return step
 
 
-def training(model: nn.Module, next_batch, optimizer=None, after=None, autocast: bool = False):
+def make_training_step(model: nn.Module, next_batch, optimizer=None, after=None, autocast: bool = False):
     optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=1e-4)
 
     def step() -> None:
@@ -164,7 +164,7 @@ def full_precision(of: Setting):
     width = of.size(4096, 64)
     dtype = torch.float32 if of.is_cuda or of.fixed else torch.float64  # a CPU has no TF32
     model, x = perceptron(width, 6).to(of.device, dtype), of.random(width, width, dtype=dtype)
-    return training(model, lambda: x)
+    return make_training_step(model, lambda: x)
 
 
 def unfused_normalization(of: Setting):
@@ -173,14 +173,14 @@ def unfused_normalization(of: Setting):
     norm, gelu = (nn.LayerNorm, lambda: nn.GELU("tanh")) if of.fixed else (HandWrittenNorm, HandWrittenGelu)
     model = nn.Sequential(*(part for _ in range(6) for part in (norm(width), nn.Linear(width, width), gelu())))
     x = of.random(of.size(32768, 256), width, dtype=of.half)
-    return inference(model.to(of.device, of.half), x)
+    return make_inference_step(model.to(of.device, of.half), x)
 
 
 def needless_recompute(of: Setting):
     """Activation checkpointing where memory suffices without."""
     model = Blocks(of.size(1024, 64), 6, recompute=not of.fixed).to(of.device)
     x = of.random(of.size(16, 2), of.size(512, 32), of.size(1024, 64))
-    return training(model, lambda: x, autocast=True)
+    return make_training_step(model, lambda: x, autocast=True)
 
 
 def memory_layout(of: Setting):
@@ -192,7 +192,7 @@ def memory_layout(of: Setting):
         layers += [nn.Conv2d(width, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
     model = nn.Sequential(*layers).to(of.device).to(memory_format=form)
     x = of.random(of.size(32, 2), 3, of.size(96, 16), of.size(96, 16)).to(memory_format=form)
-    return training(model, lambda: x, autocast=True)
+    return make_training_step(model, lambda: x, autocast=True)
 
 
 def host_copies(of: Setting):
@@ -201,13 +201,13 @@ def host_copies(of: Setting):
     model = nn.Sequential(nn.Conv2d(3, width, 7, stride=4), nn.ReLU(), nn.Conv2d(width, width, 3), nn.ReLU()).to(of.device)
     images = torch.randn(of.size(128, 4), 3, of.size(256, 32), of.size(256, 32))
     on_device = images.to(of.device)
-    return training(model, lambda: on_device if of.fixed else images.to(of.device), autocast=True)
+    return make_training_step(model, lambda: on_device if of.fixed else images.to(of.device), autocast=True)
 
 
 def explicit_attention(of: Setting):
     """Attention as two products and a softmax, and as scaled_dot_product_attention."""
     model = Blocks(of.size(1024, 64), 4, fused=of.fixed).to(of.device, of.half)
-    return inference(model, of.random(of.size(16, 2), of.size(1024, 32), of.size(1024, 64), dtype=of.half))
+    return make_inference_step(model, of.random(of.size(16, 2), of.size(1024, 32), of.size(1024, 64), dtype=of.half))
 
 
 def padding(of: Setting):
@@ -215,7 +215,7 @@ def padding(of: Setting):
     model = Blocks(of.size(768, 64), 6).to(of.device)
     length = of.size(320, 16) if of.fixed else of.size(1024, 64)
     x = of.random(of.size(32, 2), length, of.size(768, 64))
-    return training(model, lambda: x, autocast=True)
+    return make_training_step(model, lambda: x, autocast=True)
 
 
 class CachedLayer(nn.Module):
@@ -250,7 +250,7 @@ def cache_concatenation(of: Setting):
     heads, length, batch = of.size(16, 2), of.size(2048, 32), of.size(32, 2)
     layers = (CachedLayer(heads, length, batch, not of.fixed, of) for _ in range(4))
     model = nn.Sequential(*layers).to(of.device, of.half)
-    return inference(model, of.random(batch, 64 * heads, dtype=of.half))
+    return make_inference_step(model, of.random(batch, 64 * heads, dtype=of.half))
 
 
 def optimizer_loop(of: Setting):
@@ -259,7 +259,7 @@ def optimizer_loop(of: Setting):
     model = nn.Sequential(*(nn.Linear(width, width) for _ in range(40))).to(of.device)
     options = {"fused": True} if of.fixed else {"foreach": False}
     x = of.random(64, width)
-    return training(model, lambda: x, torch.optim.AdamW(model.parameters(), lr=1e-5, **options))
+    return make_training_step(model, lambda: x, torch.optim.AdamW(model.parameters(), lr=1e-5, **options))
 
 
 def synchronization(of: Setting):
@@ -270,7 +270,7 @@ def synchronization(of: Setting):
         for parameter in model.parameters():
             parameter.grad.norm().item()
 
-    return training(model, lambda: x, after=None if of.fixed else read_norms, autocast=True)
+    return make_training_step(model, lambda: x, after=None if of.fixed else read_norms, autocast=True)
 
 
 class LanguageHead(nn.Module):
@@ -286,14 +286,14 @@ class LanguageHead(nn.Module):
 def all_logits(of: Setting):
     """Logits of all positions of a prompt, of which only the last are used."""
     model = LanguageHead(of.size(1024, 64), of.size(50_304, 512), of.fixed).to(of.device, of.half)
-    return inference(model, of.random(of.size(16, 2), of.size(512, 32), of.size(1024, 64), dtype=of.half))
+    return make_inference_step(model, of.random(of.size(16, 2), of.size(512, 32), of.size(1024, 64), dtype=of.half))
 
 
 def unchanged(of: Setting):
     """Equal variants."""
     model = Blocks(of.size(768, 64), 6).to(of.device)
     x = of.random(of.size(32, 2), of.size(320, 16), of.size(768, 64))
-    return training(model, lambda: x, autocast=True)
+    return make_training_step(model, lambda: x, autocast=True)
 
 
 PROGRAMS = {
@@ -327,18 +327,18 @@ def run_program(options: argparse.Namespace) -> int:
 # --- Recordings and their comparison.
 
 
-def files_of(folder: Path, case: str) -> tuple[Path, Path]:
+def variant_files(folder: Path, case: str) -> tuple[Path, Path]:
     return folder / f"{case}-fixed.joule", folder / f"{case}-wasteful.joule"
 
 
 def record(options: argparse.Namespace, case: str) -> str:
     """Records both variants; returns the output of a failure."""
-    for file, variant in zip(files_of(options.folder, case), (["--fixed"], [])):
+    for file, variant in zip(variant_files(options.folder, case), (["--fixed"], [])):
         program = [sys.executable, str(HERE / "operator_wastes.py"), "--program", case, *variant,
                    "--device", options.device, "--seconds", str(options.seconds)]  # fmt: skip
         command = [str(options.joulemap), "record", "-q", "--no-learn", "-o", str(file), "--", *program]
         begin = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_S, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_RUN_S, check=False)
         said = (done.stdout + done.stderr)[-800:]
         if done.returncode:
             return said
@@ -347,7 +347,7 @@ def record(options: argparse.Namespace, case: str) -> str:
 
 
 def compare(joulemap: Path, folder: Path, case: str) -> dict:
-    fixed, wasteful = files_of(folder, case)
+    fixed, wasteful = variant_files(folder, case)
     command = [str(joulemap), "diff", str(fixed), str(wasteful), "--by", "operator", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -54,7 +54,7 @@ class Recording:
             command += ["--time", f"{begin_s:.6f},{end_s:.6f}"]
         return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
 
-    def drawn(self, span: dict, device: str) -> EnergyUse:
+    def energy_of_span(self, span: dict, device: str) -> EnergyUse:
         late_ns = 0 if device == "cpu" else COUNTER_LAG_NS
         report = self.report([], {edge: span[edge] + late_ns for edge in ("begin_ns", "end_ns")})
         widths = [one["uncertainty_j"] or 0.0 for one in report["domains"] if is_domain_of(one, device)]
@@ -64,7 +64,7 @@ class Recording:
     def energy_in(self, spans: list[dict], device: str) -> list[EnergyUse]:
         """Returns the energy of each span. Each span takes one run of `joulemap report`; several run in parallel."""
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-            return list(pool.map(lambda span: self.drawn(span, device), spans))
+            return list(pool.map(lambda span: self.energy_of_span(span, device), spans))
 
     def gauge(self, name: str, span: dict, around_s: float = 0.0) -> float | None:
         """Mean of a gauge over the span, extended by around_s at both ends; None where it was not read."""

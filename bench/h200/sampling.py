@@ -29,7 +29,7 @@ from gpu_load import Counter  # noqa: E402
 MAX_DISAGREEMENT = 0.005
 MAX_CORE_SHARE = 0.01
 MAX_UPDATE_UNCERTAINTY_S = 0.002
-WINDOW_NS = 1500
+MAX_WINDOW_NS = 1500
 
 
 class Bench(Findings):
@@ -56,12 +56,12 @@ class Bench(Findings):
             print(err, file=sys.stderr)
         return out
 
-    def last_json(self, *words: object, timeout: float = 120) -> dict:
+    def run_json(self, *words: object, timeout: float = 120) -> dict:
         return json.loads(self.run(*words, timeout=timeout).strip().split("\n")[-1])
 
 
-def calibration(bench: Bench) -> None:
-    result = bench.last_json("calibrate", "--no-load", "--seconds", 5, "--json")
+def report_calibration(bench: Bench) -> None:
+    result = bench.run_json("calibrate", "--no-load", "--seconds", 5, "--json")
     bench.add_line("## Calibration (idle)\n")
     bench.add_line("| channel | refresh | known to | one read | its CPU | mean |\n|---|---|---|---|---|---|")
     for entry in result["calibration"]:
@@ -93,7 +93,7 @@ def compare_with_direct_reads(bench: Bench, rounds: int, seconds: float) -> None
     for number in range(1, rounds + 1):
         hand_file = bench.folder / f"hand{number}.json"
         load = [sys.executable, HERE / "gpu_load.py", "--seconds", seconds, "--out", hand_file]
-        run = bench.last_json("stat", "--json", "--", *load)["runs"][0]
+        run = bench.run_json("stat", "--json", "--", *load)["runs"][0]
         hand = json.loads(hand_file.read_text())
         gpu = next(domain for domain in run["domains"] if domain["name"] == "gpu0")
         outside_s = run["elapsed_s"] - (hand["end_ns"] - hand["begin_ns"]) / 1e9
@@ -129,9 +129,9 @@ def find_update_bounds() -> tuple[float, float, float]:
 
 def recording(bench: Bench, name: str, command: list, bytes_bar: bool) -> None:
     file = bench.folder / f"{name}.joule"
-    result = bench.last_json("record", "--json", "-o", file, "--", *command)
+    result = bench.run_json("record", "--json", "-o", file, "--", *command)
     low_ns, high_ns, seen = find_update_bounds()
-    report = bench.last_json("report", "--json", file)
+    report = bench.run_json("report", "--json", file)
     cost = nvml_cost(result["overhead"])
     share = cost["cpu_s"] / result["elapsed_s"]
     late = cost["late_us"]
@@ -186,7 +186,7 @@ def windows(bench: Bench, wheel: Path, peers: Path | None) -> None:
             own_ns = own_ns or ns
             bench.add_line(f"| {tool} | {ns / 1e3:.2f} us | {ns / own_ns:.0f} x |")
             if tool == "joulemap":
-                bench.bar("window from Python", ns <= WINDOW_NS)
+                bench.bar("window from Python", ns <= MAX_WINDOW_NS)
 
 
 def main() -> int:
@@ -202,7 +202,7 @@ def main() -> int:
         os.environ.setdefault("JOULEMAP_DATA", folder)
         bench = Bench(arguments.joulemap.resolve(), Path(folder))
         sections = [
-            lambda: calibration(bench),
+            lambda: report_calibration(bench),
             lambda: compare_with_direct_reads(bench, arguments.rounds, arguments.seconds),
             lambda: recording(
                 bench, "under load", [sys.executable, HERE / "gpu_load.py", "--seconds", 45, "--out", "/dev/null"], True

@@ -22,7 +22,7 @@ SYNCHRONIZE_INTERVAL_S = 0.05
 MIN_SPAN_S = 0.3
 
 
-def progress(text: str) -> None:
+def print_progress(text: str) -> None:
     print(f"  {time.monotonic() - START_TIME_S:6.1f} s  {text}", file=sys.stderr, flush=True)
 
 
@@ -40,7 +40,7 @@ class LoadLog:
 
     def log_exception(self, what: str) -> None:
         """Logs the current exception; call it from an exception handler. The other parts of the load continue."""
-        progress(f"{what} failed:\n{traceback.format_exc()}")
+        print_progress(f"{what} failed:\n{traceback.format_exc()}")
         self.document["failed"].append(f"{what}: {sys.exc_info()[1]!r}"[:300])
         self._write()
 

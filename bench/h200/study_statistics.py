@@ -79,7 +79,7 @@ class Fit(NamedTuple):
     degrees: int
     residuals: list[float]
 
-    def combined(self, weights: Sequence[float]) -> Interval:
+    def linear_combination(self, weights: Sequence[float]) -> Interval:
         """Linear combination of the coefficients, with its interval."""
         value = sum(w * c for w, c in zip(weights, self.coefficients))
         columns = range(len(weights))
@@ -88,14 +88,14 @@ class Fit(NamedTuple):
         return Interval(value, value - half, value + half)
 
     def coefficient(self, number: int) -> Interval:
-        return self.combined([float(i == number) for i in range(len(self.coefficients))])
+        return self.linear_combination([float(i == number) for i in range(len(self.coefficients))])
 
 
 def least_squares(rows: Sequence[Sequence[float]], targets: Sequence[float]) -> Fit:
     """Fits by least squares; ValueError where columns are collinear."""
     count = len(rows[0])
     normal = [[sum(row[i] * row[j] for row in rows) for j in range(count)] for i in range(count)]
-    inverse = inverted(normal)
+    inverse = invert_matrix(normal)
     right = [sum(row[i] * target for row, target in zip(rows, targets)) for i in range(count)]
     coefficients = [sum(inverse[i][j] * right[j] for j in range(count)) for i in range(count)]
     residuals = [target - sum(c * x for c, x in zip(coefficients, row)) for row, target in zip(rows, targets)]
@@ -104,7 +104,7 @@ def least_squares(rows: Sequence[Sequence[float]], targets: Sequence[float]) -> 
     return Fit(coefficients, [[noise * one for one in line] for line in inverse], degrees, residuals)
 
 
-def inverted(matrix: list[list[float]]) -> list[list[float]]:
+def invert_matrix(matrix: list[list[float]]) -> list[list[float]]:
     """Inverts by Gauss-Jordan elimination; scales first, so that units do not matter."""
     size = len(matrix)
     scale = [math.sqrt(matrix[i][i]) or 1.0 for i in range(size)]
@@ -155,14 +155,14 @@ def mann_kendall_trend(values: Sequence[float]) -> Trend:
     slope = theil_sen(values)
     score = sum(sign(values[j] - values[i]) for i in range(count) for j in range(i + 1, count))
     flat = [value - slope * i for i, value in enumerate(values)]
-    inflation = memory_inflation(flat)
+    inflation = autocorrelation_inflation(flat)
     variance = count * (count - 1) * (2 * count + 5) / 18 * inflation
     z = (score - sign(score)) / math.sqrt(variance)
     median = statistics.median(flat)
     drawn = []
     for noise in block_bootstrap_samples([one - median for one in flat]):
         drawn.append(theil_sen_of_draw(slope, noise))
-    low, high = interval_center(drawn)
+    low, high = central_interval(drawn)
     p = math.erfc(abs(z) / math.sqrt(2))
     return Trend(Interval(slope, low, high), p, 2 * score / (count * (count - 1)), inflation)
 
@@ -177,7 +177,7 @@ def sign(value: float) -> int:
     return (value > 0) - (value < 0)
 
 
-def memory_inflation(values: Sequence[float]) -> float:
+def autocorrelation_inflation(values: Sequence[float]) -> float:
     """Factor of the variance of Mann-Kendall's score: from the significant autocorrelations of the ranks (Hamed and
     Rao), or from the first autocorrelation alone, whichever is larger. Short series underestimate their
     autocorrelation."""
@@ -223,10 +223,10 @@ def bootstrap(values: Sequence, statistic: Callable[[Sequence], float]) -> Inter
     """Bootstrap interval of a statistic of independent values."""
     chance = random.Random(SEED)
     drawn = [statistic(chance.choices(values, k=len(values))) for _ in range(REPLICATES)]
-    return Interval(statistic(values), *interval_center(drawn))
+    return Interval(statistic(values), *central_interval(drawn))
 
 
-def interval_center(values: Sequence[float], share: float = 0.9) -> tuple[float, float]:
+def central_interval(values: Sequence[float], share: float = 0.9) -> tuple[float, float]:
     ordered = sorted(values)
     outside = (1 - share) / 2 * (len(ordered) - 1)
     return ordered[math.floor(outside)], ordered[math.ceil(len(ordered) - 1 - outside)]

@@ -51,7 +51,7 @@ def run(command: list[str]) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=180, env=environment, check=False)
 
 
-def commands(folder: Path, wanted: list[str]) -> dict[str, list[str]]:
+def list_commands(folder: Path, wanted: list[str]) -> dict[str, list[str]]:
     chosen = {name: [sys.executable, str(HERE / "gpu_programs.py"), name] for name in PROGRAMS}
     compiler = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     if Path(compiler).exists():
@@ -114,7 +114,7 @@ def main() -> int:
                     f"| {entry[0]} | {findings.bar(entry[0], False)} | ran past {late.timeout} s | | | | |"
                 )
 
-        list(several.map(one, commands(Path(folder), wanted).items()))
+        list(several.map(one, list_commands(Path(folder), wanted).items()))
     return findings.conclude(options.markdown)
 
 

@@ -33,7 +33,7 @@ HERE = Path(__file__).resolve().parent
 COUNTER_LAG_NS = 6_000_000  # of an H200's energy counter at an update, by bench/h200/calibrate.py
 MAX_ERROR = 0.05  # of avoidable energy and of phases
 MAX_THROUGHPUT_LOSS = 0.02  # of tokens per second
-SHARES = ("avoidable", "shapley", "token", "time")
+SHARE_METHODS = ("avoidable", "shapley", "token", "time")
 
 
 class Recording:
@@ -90,7 +90,7 @@ def run_load(arguments: argparse.Namespace, shape: str, folder: Path, recorded: 
     return file, json.loads(diary.read_text())
 
 
-def replays(serving: dict, runs: list[dict], energies: list[float]) -> list[dict]:
+def compare_replays(serving: dict, runs: list[dict], energies: list[float]) -> list[dict]:
     """One case for each mixture and class that was left out."""
     found = []
     for mix in dict.fromkeys(run["mix"] for run in runs if run["kind"] == "replay"):
@@ -125,7 +125,7 @@ def class_shares(serving: dict, tenant: str) -> dict:
     }
 
 
-def phase_cases(serving: dict, runs: list[dict], energies: list[float]) -> list[dict]:
+def compare_phases(serving: dict, runs: list[dict], energies: list[float]) -> list[dict]:
     """For each batch: energy of prefill and decode by the report, and of runs with only prefill and only decode."""
     found = []
     for key in dict.fromkeys((run["batch"], run["prompt"]) for run in runs if run["kind"] == "phases"):
@@ -158,7 +158,7 @@ def print_replays(shape: str, cases: list[dict]) -> None:
     print("| mixture | class | whole J | saved J | avoidable | in its interval | Shapley | by tokens | by time |")
     print("|---|---|---|---|---|---|---|---|---|")
     for one in cases:
-        errors = [f"{error(one[share], one['saved_j']):+.1%}" for share in SHARES]
+        errors = [f"{error(one[share], one['saved_j']):+.1%}" for share in SHARE_METHODS]
         covered = "yes" if one["low"] <= one["saved_j"] <= one["high"] else "no"
         print(
             f"| {one['mix']} | {one['class']} | {one['whole_j']:.0f} | {one['saved_j']:.1f} | {errors[0]} | {covered} | "
@@ -188,7 +188,7 @@ def summarize(results: list[dict]) -> bool:
     cases = [case for result in results for case in result["replays"]]
     phases = [case for result in results for case in result["phases"]]
     print("\n### All shapes\n")
-    for share in SHARES:
+    for share in SHARE_METHODS:
         errors = [abs(error(case[share], case["saved_j"])) for case in cases]
         within = sum(one <= MAX_ERROR for one in errors)
         print(
@@ -250,8 +250,8 @@ def main() -> int:
             energies = list(pool.map(recording.energy_j, diary["runs"]))
             result = {
                 "shape": shape,
-                "replays": replays(serving, diary["runs"], energies),
-                "phases": phase_cases(serving, diary["runs"], energies),
+                "replays": compare_replays(serving, diary["runs"], energies),
+                "phases": compare_phases(serving, diary["runs"], energies),
                 "alone_tokens_per_s": tokens_per_s(alone) if alone else None,
                 "recorded_tokens_per_s": tokens_per_s(diary) if alone else None,
                 "runs": [{**run, "energy_j": energy_j} for run, energy_j in zip(diary["runs"], energies)],

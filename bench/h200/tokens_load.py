@@ -20,7 +20,7 @@ sys.path.insert(0, str(HERE.parent.parent / "examples" / "serving"))
 from engine import SHAPES, Engine, Request  # noqa: E402
 
 # Prompt and output tokens of each class.
-CLASSES = {"short": (256, 48), "prompt": (3072, 24), "output": (64, 128)}
+REQUEST_CLASSES = {"short": (256, 48), "prompt": (3072, 24), "output": (64, 128)}
 # Arrivals of each class per step.
 ARRIVAL_RATES = {
     "even": {"short": 0.3, "prompt": 0.04, "output": 0.1},
@@ -32,7 +32,7 @@ ARRIVAL_RATES = {
 }
 # Batch size, prompt and output tokens of static batches.
 PHASES = ((1, 4096, 96), (4, 1024, 96), (16, 512, 96), (64, 128, 64))
-WARM_UP = "warm-up"
+WARM_UP_LABEL = "warm-up"
 PAUSE_BETWEEN_RUNS_S = 0.4  # pause between runs, so that the counter shows their edges
 
 
@@ -53,10 +53,10 @@ class Load:
         self.engine.capture_graphs()
         self.runs: list[dict] = []
         self.serial = 0
-        self.label = WARM_UP  # number of the run, or WARM_UP
+        self.label = WARM_UP_LABEL  # number of the run, or WARM_UP
 
     def request(self, name: str, draw: random.Random) -> Request:
-        prompt, output = (max(2, round(tokens * self.scale * draw.uniform(0.6, 1.4))) for tokens in CLASSES[name])
+        prompt, output = (max(2, round(tokens * self.scale * draw.uniform(0.6, 1.4))) for tokens in REQUEST_CLASSES[name])
         return self.make_request(name, prompt, output, draw)
 
     def make_request(self, name: str, prompt: int, output: int, draw: random.Random) -> Request:
@@ -103,7 +103,7 @@ class Load:
 
     def step_s(self, mix: str) -> float:
         """Mean duration of a step of the mixture."""
-        self.label = WARM_UP
+        self.label = WARM_UP_LABEL
         steps = 60 if self.scale == 1 else 20
         for _ in range(2):  # kernels of new shapes are loaded at first
             run = self.serve_arrivals(self.plan(mix, steps, 1), None, 1, most_steps=steps)
@@ -112,9 +112,9 @@ class Load:
     def replay(self, mix: str, seed: int) -> None:
         """The mixture, then without each class; several times, because a shared host stalls now and then."""
         arrivals = self.plan(mix, max(30, round(self.run_s / self.step_s(mix))), seed)
-        self.label = WARM_UP
+        self.label = WARM_UP_LABEL
         self.serve_arrivals(arrivals, None, seed)
-        for left_out in (None, *CLASSES) * self.repeats:
+        for left_out in (None, *REQUEST_CLASSES) * self.repeats:
             self.label = str(len(self.runs))
             run = self.serve_arrivals(arrivals, left_out, seed)
             self.runs.append({"kind": "replay", "mix": mix, "left_out": left_out, **run})
@@ -124,14 +124,14 @@ class Load:
         that kernels of new shapes are loaded."""
         prompt, output = max(2, round(prompt * self.scale)), max(2, round(output * self.scale))
         for phase in (None, "both", "prefill", "decode"):
-            self.label = WARM_UP if phase is None else str(len(self.runs))
+            self.label = WARM_UP_LABEL if phase is None else str(len(self.runs))
             time.sleep(PAUSE_BETWEEN_RUNS_S)
             begin_ns = time.monotonic_ns()
             rounds = 0
             while rounds < 1 or (phase is not None and (time.monotonic_ns() - begin_ns) * 1e-9 < self.run_s):
                 draw = random.Random(rounds)
                 for _ in range(batch):
-                    request = self.make_request(phase or WARM_UP, prompt, 1 if phase == "prefill" else output, draw)
+                    request = self.make_request(phase or WARM_UP_LABEL, prompt, 1 if phase == "prefill" else output, draw)
                     if phase == "decode":  # its prompt counts as computed: the cache contains other tokens
                         self.engine.cache.reserve(request, prompt + output)
                         request.computed, request.output = prompt, [0]

@@ -19,16 +19,16 @@ from typing import Callable, NamedTuple
 
 import torch
 import transformers
-from study_load import MIN_SPAN_S, Device, LoadLog, remaining_s, load_parser, progress
+from study_load import MIN_SPAN_S, Device, LoadLog, remaining_s, load_parser, print_progress
 
-BATCH, LENGTH = 32, 128
+BATCH_SIZE, SEQUENCE_LENGTH = 32, 128
 HIDDEN, LAYERS = [128, 256, 512, 768, 1024], [2, 4, 8, 12]
 TASKS = ["pre-training", "fine-tuning", "prediction"]
 WARM_S, FORWARD_SHARE, SET_UP_S = 0.6, 0.3, 1.2
 PROBED_STEPS = 20
 
 
-class Sizes(NamedTuple):
+class ModelSizes(NamedTuple):
     batch: int
     length: int
     vocabulary: int
@@ -36,7 +36,7 @@ class Sizes(NamedTuple):
     layers: int
 
 
-def bert_config(sizes: Sizes, hidden: int, layers: int):
+def bert_config(sizes: ModelSizes, hidden: int, layers: int):
     return transformers.BertConfig(
         vocab_size=sizes.vocabulary,
         hidden_size=hidden,
@@ -46,7 +46,7 @@ def bert_config(sizes: Sizes, hidden: int, layers: int):
     )
 
 
-def albert_config(sizes: Sizes):
+def albert_config(sizes: ModelSizes):
     """Configuration of albert-base-v2."""
     return transformers.AlbertConfig(
         vocab_size=sizes.vocabulary,
@@ -63,7 +63,7 @@ def albert_config(sizes: Sizes):
 class TaskModel:
     """A model with one task: `step` runs one step, `forward` the same without the backward pass and the update."""
 
-    def __init__(self, config, task: str, sizes: Sizes, device: str, half: bool = False) -> None:
+    def __init__(self, config, task: str, sizes: ModelSizes, device: str, half: bool = False) -> None:
         torch.manual_seed(0)
         is_bert = isinstance(config, transformers.BertConfig)
         name = "Bert" if is_bert else "Albert"
@@ -100,7 +100,9 @@ class TaskModel:
 class Study:
     def __init__(self, options) -> None:
         self.options, self.device = options, Device(torch, options.device)
-        self.sizes = Sizes(2, 8, 100, 64, 2) if options.tiny else Sizes(BATCH, LENGTH, 30522, 768, 12)
+        self.sizes = (
+            ModelSizes(2, 8, 100, 64, 2) if options.tiny else ModelSizes(BATCH_SIZE, SEQUENCE_LENGTH, 30522, 768, 12)
+        )
         facts = {"sizes": self.sizes._asdict(), "transformers": transformers.__version__, "seed": options.seed}
         self.diary = LoadLog(options.out, options.device, **facts)
 
@@ -115,7 +117,7 @@ class Study:
                 self.diary.add(
                     **what, part="forward", parameters=parameters, **self.device.run(work.forward, forward_s)
                 )
-            progress(str(what))
+            print_progress(str(what))
         except Exception:  # noqa: BLE001 - a case that fails must not stop the others
             self.diary.log_exception(str(what))
         work = None
@@ -133,7 +135,7 @@ class Study:
                 for _ in range(PROBED_STEPS):
                     work.step()
                 self.device.wait()
-            progress("probed")
+            print_progress("probed")
         except Exception:  # noqa: BLE001 - results without probing remain valid
             self.diary.log_exception("probing")
         self.device.free_memory()
@@ -148,7 +150,7 @@ class Study:
             share_s = (remaining_s(self.options) - probe_s) / (len(plan) - at) - SET_UP_S * (not self.options.tiny)
             seconds = share_s / (1 + forward)
             if seconds < MIN_SPAN_S:
-                progress("out of time")
+                print_progress("out of time")
                 return
             what = {"model": name, "task": task, "precision": "bf16" if half else "fp32"}
             make = lambda: TaskModel(models[name], task, self.sizes, self.options.device, half)  # noqa: E731, B023
@@ -166,7 +168,7 @@ class Study:
         for at, (hidden, layers) in enumerate(plan):
             seconds = remaining_s(self.options) / (len(plan) - at) - (0.9 if not self.options.tiny else 0.1)
             if seconds < MIN_SPAN_S:
-                progress("out of time")
+                print_progress("out of time")
                 return
             what = {"model": "BERT", "task": "fine-tuning", "precision": "fp32", "hidden": hidden, "layers": layers}
             config = bert_config(self.sizes, hidden, layers)

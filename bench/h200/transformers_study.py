@@ -30,11 +30,11 @@ from recordings import (
     why,
 )
 from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval, power_law, sum_interval, verdict_above
-from transformer_parts import ATTENTION, FEED_FORWARD, LAYER_PARTS, TRANSFORMER_PARTS, transformer_part_of
+from transformer_parts import ATTENTION_PART, FEED_FORWARD_PART, LAYER_PARTS, TRANSFORMER_PARTS, transformer_part_of
 
-CASES, SWEEP = "cases", "sweep"
+CASES_RECORDING, SWEEP_RECORDING = "cases", "sweep"
 CASES_TIME_SHARE = 0.57  # share of the time for the recording of cases
-ABOUT_HALF = 0.65
+MAX_ALBERT_RATIO = 0.65
 MIN_SHARE = 0.01
 TENSORS = 10
 
@@ -77,7 +77,7 @@ def interval_of(row: dict) -> Interval:
     return Interval(energy, energy if low is None else low, energy if high is None else high)
 
 
-def grouped(rows: list[dict], key, passes: int) -> dict[str, Interval]:
+def sum_by_group(rows: list[dict], key, passes: int) -> dict[str, Interval]:
     groups: dict[str, list[Interval]] = {}
     for row in rows:
         groups.setdefault(key(row["path"]), []).append(interval_of(row).scaled_by(1 / passes))
@@ -86,8 +86,8 @@ def grouped(rows: list[dict], key, passes: int) -> dict[str, Interval]:
 
 class Cases:
     def __init__(self, options) -> None:
-        self.diary = read_load_log(options.folder, CASES)
-        self.recording = Recording(str(options.joulemap.resolve()), options.folder / f"{CASES}.joule")
+        self.diary = read_load_log(options.folder, CASES_RECORDING)
+        self.recording = Recording(str(options.joulemap.resolve()), options.folder / f"{CASES_RECORDING}.joule")
         library = options.library or options.folder / "kernels.joule"
         self._known = ["--library", str(library)] if library.exists() else []
 
@@ -110,15 +110,15 @@ class Cases:
             entry["model"],
             entry["task"],
             entry["precision"],
-            recording.drawn(entry, device),
+            recording.energy_of_span(entry, device),
             passes,
-            energy_per_pass(recording.drawn(forward[0], device), forward[0]["passes"]) if forward else None,
-            grouped(layers, transformer_part_of, passes),
+            energy_per_pass(recording.energy_of_span(forward[0], device), forward[0]["passes"]) if forward else None,
+            sum_by_group(layers, transformer_part_of, passes),
             {
                 name: one.value
-                for name, one in grouped(rows("layer", "--mode", "integral"), transformer_part_of, passes).items()
+                for name, one in sum_by_group(rows("layer", "--mode", "integral"), transformer_part_of, passes).items()
             },
-            grouped(rows("phase", *self._known), lambda path: path[-1], passes),
+            sum_by_group(rows("phase", *self._known), lambda path: path[-1], passes),
             sorted(rows("tensor", *self._known), key=lambda row: -row["energy_j"])[:TENSORS],
         )
 
@@ -177,9 +177,9 @@ def write_backward(findings: Findings, cases: list[Case]) -> None:
 def write_attention(findings: Findings, cases: list[Case]) -> None:
     rows, against, layers = [], [], []
     for case in cases:
-        if ATTENTION not in case.parts or FEED_FORWARD not in case.parts:
+        if ATTENTION_PART not in case.parts or FEED_FORWARD_PART not in case.parts:
             continue
-        ratio = case.parts[ATTENTION].ratio_to(case.parts[FEED_FORWARD])
+        ratio = case.parts[ATTENTION_PART].ratio_to(case.parts[FEED_FORWARD_PART])
         others = [case.parts[name] for name in TRANSFORMER_PARTS if name in case.parts and name not in LAYER_PARTS]
         encoder = sum_interval([case.parts[name] for name in LAYER_PARTS if name in case.parts])
         outside = encoder.ratio_to(sum_interval(others)) if others else None
@@ -205,7 +205,7 @@ def write_albert(findings: Findings, cases: list[Case]) -> None:
         total_j = sum(one.value for one in bert.parts.values())
         for part in [name for name in TRANSFORMER_PARTS if name in bert.parts and name in albert.parts]:
             ratio = albert.parts[part].ratio_to(bert.parts[part])
-            half = verdict_above(ratio.scaled_by(-1), -ABOUT_HALF)
+            half = verdict_above(ratio.scaled_by(-1), -MAX_ALBERT_RATIO)
             if bert.parts[part].value >= MIN_SHARE * total_j:
                 large.append(half)
                 halves += [f"{part} ({task})"] if half == CONFIRMED else []
@@ -220,7 +220,7 @@ def write_albert(findings: Findings, cases: list[Case]) -> None:
             ]
         )
     findings.add_line("\n### ALBERT against BERT\n")
-    findings.table(["task", "part", "BERT", "ALBERT / BERT", f"at most {ABOUT_HALF}"], rows)
+    findings.table(["task", "part", "BERT", "ALBERT / BERT", f"at most {MAX_ALBERT_RATIO}"], rows)
     some = CONFIRMED if halves else REFUTED if large and all(one == REFUTED for one in large) else NOT_SHOWN
     where = f": {', '.join(halves)}" if halves else ""
     findings.add_line(
@@ -249,8 +249,8 @@ def write_tensors(findings: Findings, cases: list[Case]) -> None:
 
 
 def write_sweep(findings: Findings, options) -> None:
-    diary = read_load_log(options.folder, SWEEP)
-    recording = Recording(str(options.joulemap.resolve()), options.folder / f"{SWEEP}.joule")
+    diary = read_load_log(options.folder, SWEEP_RECORDING)
+    recording = Recording(str(options.joulemap.resolve()), options.folder / f"{SWEEP_RECORDING}.joule")
     entries = sorted(
         (one for one in diary["entries"] if one["part"] == "step"), key=lambda one: (one["hidden"], one["layers"])
     )
@@ -296,12 +296,12 @@ def analyse(options, findings: Findings) -> None:
             write_section(findings, cases)
     except INVALID_DATA_ERRORS as error:
         findings.add_line(f"\n**Cases not analysed**: {why(error)}")
-        findings.missed.append(CASES)
+        findings.missed.append(CASES_RECORDING)
     try:
         write_sweep(findings, options)
     except INVALID_DATA_ERRORS as error:
         findings.add_line(f"\n**The sweep not analysed**: {why(error)}")
-        findings.missed.append(SWEEP)
+        findings.missed.append(SWEEP_RECORDING)
 
 
 def main() -> int:
@@ -311,7 +311,7 @@ def main() -> int:
     options = parser.parse_args()
     more = ["--probe-s", str(options.probe_s), *(["--tiny"] if options.device == "cpu" else [])]
     load, full_s = str(HERE / "transformers_load.py"), options.seconds * CASES_TIME_SHARE
-    plan = [(CASES, full_s, ["--trace", "full"]), (SWEEP, options.seconds - full_s, ["--trace", "off"])]
+    plan = [(CASES_RECORDING, full_s, ["--trace", "full"]), (SWEEP_RECORDING, options.seconds - full_s, ["--trace", "off"])]
 
     def collect_all() -> list[str]:
         good = [collect(options, name, [load, name, *more], s, *trace, "--period", "100") for name, s, trace in plan]

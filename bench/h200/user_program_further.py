@@ -7,12 +7,12 @@ from __future__ import annotations
 import copy
 import math
 
-from user_program_loop import Loop, checksum_of_module, torch_set_up
+from user_program_loop import TimedLoop, checksum_of_module, set_up_torch
 
 
 def vision_transformer(seconds: float) -> None:
     """Fine-tuning: a frozen start, a schedule, clipping, accuracy with .item() every few steps."""
-    torch = torch_set_up()
+    torch = set_up_torch()
     import torchvision
 
     model = torchvision.models.vit_b_16(num_classes=100).cuda()
@@ -22,7 +22,7 @@ def vision_transformer(seconds: float) -> None:
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1000)
     pictures = torch.utils.data.TensorDataset(torch.randn(512, 3, 224, 224), torch.randint(0, 100, (512,)))
     loader = torch.utils.data.DataLoader(pictures, batch_size=32, num_workers=2, pin_memory=True, persistent_workers=True)
-    loop = Loop(seconds, checksum_of_module(model))
+    loop = TimedLoop(seconds, checksum_of_module(model))
     steps = iter(loop)
     while True:
         for images, labels in loader:
@@ -43,11 +43,11 @@ def vision_transformer(seconds: float) -> None:
 
 def policy_gradient(seconds: float) -> None:
     """Reinforcement learning: an environment in Python, the policy called for each action, one update an episode."""
-    torch = torch_set_up()
+    torch = set_up_torch()
     policy = torch.nn.Sequential(torch.nn.Linear(4, 256), torch.nn.Tanh(), torch.nn.Linear(256, 256), torch.nn.Tanh(),
                                  torch.nn.Linear(256, 2)).cuda()  # fmt: skip
     optimizer = torch.optim.Adam(policy.parameters(), lr=3e-3)
-    loop = Loop(seconds, checksum_of_module(policy))
+    loop = TimedLoop(seconds, checksum_of_module(policy))
     for _ in loop:
         state, log_probabilities, rewards = [0.01, 0.0, 0.02, 0.0], [], []
         for _ in range(40):
@@ -68,7 +68,7 @@ def policy_gradient(seconds: float) -> None:
 
 def diffusion(seconds: float) -> None:
     """A noise predictor with an exponential moving average of its weights."""
-    torch = torch_set_up()
+    torch = set_up_torch()
     nn = torch.nn
 
     class Block(nn.Module):
@@ -98,7 +98,7 @@ def diffusion(seconds: float) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-4)
     clean = torch.randn(32, 3, 32, 32, device="cuda")
     frequencies = torch.exp(torch.linspace(0, 5, 32, device="cuda"))
-    loop = Loop(seconds, checksum_of_module(model))
+    loop = TimedLoop(seconds, checksum_of_module(model))
     for _ in loop:
         level = torch.rand(len(clean), device="cuda")
         phase = level[:, None] * frequencies
@@ -116,7 +116,7 @@ def diffusion(seconds: float) -> None:
 
 def speech(seconds: float) -> None:
     """A recurrent network with CTC on batches of different lengths."""
-    torch = torch_set_up()
+    torch = set_up_torch()
     nn = torch.nn
 
     class Network(nn.Module):
@@ -131,7 +131,7 @@ def speech(seconds: float) -> None:
 
     model = Network().cuda()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
-    loop = Loop(seconds, checksum_of_module(model))
+    loop = TimedLoop(seconds, checksum_of_module(model))
     for step in loop:
         length = 200 + 100 * (step % 4)
         sound = torch.randn(16, 80, length, device="cuda")
@@ -147,7 +147,7 @@ def speech(seconds: float) -> None:
 
 def graph_network(seconds: float) -> None:
     """Full-batch training of a graph convolution with gathers and scatters."""
-    torch = torch_set_up()
+    torch = set_up_torch()
     nn = torch.nn
 
     class Layer(nn.Module):
@@ -173,7 +173,7 @@ def graph_network(seconds: float) -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     nodes, labels = torch.randn(20_000, 128, device="cuda"), torch.randint(0, 40, (20_000,), device="cuda")
     edges = torch.randint(0, 20_000, (2, 200_000), device="cuda")
-    loop = Loop(seconds, checksum_of_module(model))
+    loop = TimedLoop(seconds, checksum_of_module(model))
     for step in loop:
         model.train()
         loss = nn.functional.cross_entropy(model(nodes, edges)[:16_000], labels[:16_000])

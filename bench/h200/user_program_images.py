@@ -8,10 +8,10 @@ import itertools
 import os
 import tempfile
 
-from user_program_loop import Loop, checksum_of_module, torch_set_up
+from user_program_loop import TimedLoop, checksum_of_module, set_up_torch
 
 
-class Pictures:
+class PictureDataset:
     """A data set that decodes and augments on the CPU, as in real training on images."""
 
     def __init__(self, count: int, size: int) -> None:
@@ -30,7 +30,7 @@ class Pictures:
 
 
 def image_training(seconds: float, architecture: str, compiled: bool) -> None:
-    torch = torch_set_up()
+    torch = set_up_torch()
     import torchvision
 
     model = getattr(torchvision.models, architecture)(num_classes=100).cuda().to(memory_format=torch.channels_last)
@@ -39,12 +39,12 @@ def image_training(seconds: float, architecture: str, compiled: bool) -> None:
     scaler = torch.amp.GradScaler("cuda")
     loaders = {
         name: torch.utils.data.DataLoader(
-            Pictures(count, 224), batch_size=64, num_workers=4, pin_memory=True, persistent_workers=True,
+            PictureDataset(count, 224), batch_size=64, num_workers=4, pin_memory=True, persistent_workers=True,
             shuffle=name == "train", generator=torch.Generator().manual_seed(1),
         )
         for name, count in (("train", 1024), ("validation", 256))
     }
-    loop = Loop(seconds, checksum_of_module(model))
+    loop = TimedLoop(seconds, checksum_of_module(model))
     steps = iter(loop)
     with tempfile.TemporaryDirectory() as folder:
         for epoch in itertools.count():
@@ -76,7 +76,7 @@ def compiled_resnet(seconds: float) -> None:
 
 
 def unet(seconds: float) -> None:
-    torch = torch_set_up()
+    torch = set_up_torch()
     nn = torch.nn
 
     def double(narrow: int, wide: int):
@@ -109,7 +109,7 @@ def unet(seconds: float) -> None:
     optimizer = torch.optim.Adam(model.parameters())
     pictures = torch.randn(16, 3, 256, 256, device="cuda")
     masks = (torch.rand(16, 2, 256, 256, device="cuda") > 0.5).float()  # 2D cross entropy is not deterministic
-    loop = Loop(seconds, checksum_of_module(model))
+    loop = TimedLoop(seconds, checksum_of_module(model))
     for _ in loop:
         optimizer.zero_grad()
         loss = nn.functional.binary_cross_entropy_with_logits(model(pictures), masks)
@@ -120,7 +120,7 @@ def unet(seconds: float) -> None:
 
 
 def gan(seconds: float) -> None:
-    torch = torch_set_up()
+    torch = set_up_torch()
     nn = torch.nn
     maker = nn.Sequential(
         nn.ConvTranspose2d(100, 256, 4), nn.BatchNorm2d(256), nn.ReLU(True),
@@ -137,7 +137,7 @@ def gan(seconds: float) -> None:
     real = torch.randn(256, 3, 32, 32, device="cuda")
     ones, zeros = torch.ones(256, 1, device="cuda"), torch.zeros(256, 1, device="cuda")
     criterion = nn.BCEWithLogitsLoss()
-    loop = Loop(seconds, checksum_of_module(maker))
+    loop = TimedLoop(seconds, checksum_of_module(maker))
     for _ in loop:
         made = maker(torch.randn(256, 100, 1, 1, device="cuda"))
         of_judge.zero_grad()
@@ -152,13 +152,13 @@ def gan(seconds: float) -> None:
 
 
 def gradient_accumulation(seconds: float) -> None:
-    torch = torch_set_up()
+    torch = set_up_torch()
     nn = torch.nn
     layer = nn.TransformerEncoderLayer(768, 12, 3072, batch_first=True)
     model = nn.Sequential(nn.Linear(64, 768), nn.TransformerEncoder(layer, 6), nn.Linear(768, 10)).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     batches = [(torch.randn(16, 128, 64, device="cuda"), torch.randn(16, 128, 10, device="cuda")) for _ in range(4)]
-    loop = Loop(seconds, checksum_of_module(model))
+    loop = TimedLoop(seconds, checksum_of_module(model))
     for _ in loop:
         for inputs, targets in batches:
             with torch.autocast("cuda", dtype=torch.bfloat16):
@@ -170,7 +170,7 @@ def gradient_accumulation(seconds: float) -> None:
 
 
 def attach(seconds: float) -> None:
-    torch = torch_set_up()
+    torch = set_up_torch()
     import torchvision
 
     model = torchvision.models.resnet18().cuda()
@@ -182,7 +182,7 @@ def attach(seconds: float) -> None:
         import joulemap
 
         run = joulemap.attach(model, optimizer=optimizer, file=target)
-    loop = Loop(seconds, checksum_of_module(model))
+    loop = TimedLoop(seconds, checksum_of_module(model))
     for _ in loop:
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(model(pictures), labels)
@@ -194,7 +194,7 @@ def attach(seconds: float) -> None:
 
 
 def lightning(seconds: float) -> None:
-    torch = torch_set_up()
+    torch = set_up_torch()
     import pytorch_lightning
     import torchvision
 
@@ -202,7 +202,7 @@ def lightning(seconds: float) -> None:
         def __init__(self) -> None:
             super().__init__()
             self.network = torchvision.models.resnet18(num_classes=100)
-            self.loop = Loop(seconds, checksum_of_module(self.network))
+            self.loop = TimedLoop(seconds, checksum_of_module(self.network))
             self.steps = iter(self.loop)
 
         def training_step(self, batch, index):
@@ -219,7 +219,7 @@ def lightning(seconds: float) -> None:
             return torch.optim.SGD(self.parameters(), lr=0.01)
 
     loaders = [
-        torch.utils.data.DataLoader(Pictures(count, 128), batch_size=64, num_workers=2, persistent_workers=True)
+        torch.utils.data.DataLoader(PictureDataset(count, 128), batch_size=64, num_workers=2, persistent_workers=True)
         for count in (1280, 128)
     ]
     model = Classifier()
@@ -253,7 +253,7 @@ def jax(seconds: float) -> None:
         loss, gradients = jaxlib.value_and_grad(loss_of)(weights, inputs)
         return [weight - 0.01 * gradient for weight, gradient in zip(weights, gradients)], loss
 
-    loop = Loop(seconds, lambda: hashlib.sha256(numpy.asarray(weights[0]).tobytes()).hexdigest()[:16])
+    loop = TimedLoop(seconds, lambda: hashlib.sha256(numpy.asarray(weights[0]).tobytes()).hexdigest()[:16])
     for _ in loop:
         weights, loss = step(weights, inputs)
         float(loss)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tempfile
 
-from user_program_loop import Loop, checksum_of_module, checksum_of_tensors, torch_set_up
+from user_program_loop import TimedLoop, checksum_of_module, checksum_of_tensors, set_up_torch
 
 
 def llama(torch, width: int, layers: int, heads: int, vocabulary: int = 32000):
@@ -67,11 +67,11 @@ def llama(torch, width: int, layers: int, heads: int, vocabulary: int = 32000):
 
 
 def train_llama(seconds: float, width: int, layers: int, batch: int, length: int) -> None:
-    torch = torch_set_up()
+    torch = set_up_torch()
     model = llama(torch, width, layers, width // 64).cuda().bfloat16()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     tokens = torch.randint(0, 32000, (batch, length + 1), device="cuda")
-    loop = Loop(seconds, checksum_of_module(model))
+    loop = TimedLoop(seconds, checksum_of_module(model))
     for _ in loop:
         loss = torch.nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1).float(), tokens[:, 1:].flatten())
         loss.backward()
@@ -91,11 +91,11 @@ def large_llm_training(seconds: float) -> None:
 
 
 def small_llm_inference(seconds: float) -> None:
-    torch = torch_set_up()
+    torch = set_up_torch()
     model = llama(torch, 512, 8, 8).cuda().bfloat16().eval()
     tokens = torch.randint(0, 32000, (8, 512), device="cuda")
     logits = None
-    loop = Loop(seconds, lambda: checksum_of_tensors([logits]))
+    loop = TimedLoop(seconds, lambda: checksum_of_tensors([logits]))
     with torch.inference_mode():
         for _ in loop:
             logits = model(tokens)
@@ -115,11 +115,11 @@ def hf_llama(torch, hidden: int, layers: int):
 
 
 def transformers_llm_training(seconds: float) -> None:
-    torch = torch_set_up()
+    torch = set_up_torch()
     model = hf_llama(torch, 1024, 12)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     tokens = torch.randint(0, 32000, (8, 512), device="cuda")
-    loop = Loop(seconds, checksum_of_module(model))
+    loop = TimedLoop(seconds, checksum_of_module(model))
     for _ in loop:
         loss = model(input_ids=tokens, labels=tokens).loss
         loss.backward()
@@ -129,11 +129,11 @@ def transformers_llm_training(seconds: float) -> None:
 
 
 def large_llm_inference(seconds: float) -> None:
-    torch = torch_set_up()
+    torch = set_up_torch()
     model = hf_llama(torch, 4096, 16).eval()
     tokens = torch.randint(0, 32000, (8, 1024), device="cuda")
     logits = None
-    loop = Loop(seconds, lambda: checksum_of_tensors([logits[:, -1]]))
+    loop = TimedLoop(seconds, lambda: checksum_of_tensors([logits[:, -1]]))
     with torch.inference_mode():
         for _ in loop:
             logits = model(input_ids=tokens).logits
@@ -142,11 +142,11 @@ def large_llm_inference(seconds: float) -> None:
 
 
 def generate(seconds: float) -> None:
-    torch = torch_set_up()
+    torch = set_up_torch()
     model = hf_llama(torch, 1024, 12).eval()
     prompt = torch.randint(0, 32000, (4, 64), device="cuda")
     tokens = None
-    loop = Loop(seconds, lambda: checksum_of_tensors([tokens]))
+    loop = TimedLoop(seconds, lambda: checksum_of_tensors([tokens]))
     with torch.inference_mode():
         for _ in loop:
             tokens = model.generate(
@@ -156,7 +156,7 @@ def generate(seconds: float) -> None:
 
 
 def trainer(seconds: float) -> None:
-    torch = torch_set_up()
+    torch = set_up_torch()
     from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
 
     model = BertForSequenceClassification(BertConfig(num_hidden_layers=6, hidden_size=512, num_attention_heads=8))
@@ -164,10 +164,10 @@ def trainer(seconds: float) -> None:
         {"input_ids": torch.randint(0, 30000, (128,)), "attention_mask": torch.ones(128).long(), "labels": index % 2}
         for index in range(2048)
     ]
-    loop = Loop(seconds, checksum_of_module(model))
+    loop = TimedLoop(seconds, checksum_of_module(model))
     steps = iter(loop)
 
-    class Stop(TrainerCallback):
+    class StopCallback(TrainerCallback):
         def on_step_begin(self, arguments, state, control, **_):
             control.should_training_stop = next(steps, None) is None
 
@@ -176,5 +176,5 @@ def trainer(seconds: float) -> None:
             folder, per_device_train_batch_size=32, num_train_epochs=1000, bf16=True, report_to=[], save_strategy="no",
             logging_steps=10, disable_tqdm=True,
         )
-        Trainer(model, arguments, train_dataset=rows, callbacks=[Stop()]).train()
+        Trainer(model, arguments, train_dataset=rows, callbacks=[StopCallback()]).train()
     loop.print()

@@ -13,7 +13,7 @@ import time
 CHECKED_STEPS = 8
 
 
-class Loop:
+class TimedLoop:
     """Yields steps until the time is over, keeps their durations, and takes the checksum after CHECKED_STEPS."""
 
     def __init__(self, seconds: float, checksum) -> None:
@@ -52,7 +52,7 @@ def checksum_of_module(module):
     return lambda: checksum_of_tensors(module.state_dict().values())
 
 
-def torch_set_up():
+def set_up_torch():
     import torch
 
     torch.manual_seed(0)

@@ -28,8 +28,8 @@ sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 from user_program_set import PROGRAMS  # noqa: E402
 
-TRAINING = {"forward", "backward", "optimizer"}
-PHASES = {name: TRAINING for name in PROGRAMS}
+TRAINING_PHASES = {"forward", "backward", "optimizer"}
+PHASES = {name: TRAINING_PHASES for name in PROGRAMS}
 PHASES.update({name: {"forward"} for name in ("small_llm_inference", "large_llm_inference", "generate")})
 PHASES["jax"] = {"forward", "backward"}
 # Largest share of GPU energy that may be background when no other process uses the GPU.
@@ -80,7 +80,7 @@ def record(joulemap: str, name: str, command: list[str], file: Path) -> tuple[su
     return run([joulemap, "record", "-o", str(file), "--", *command])
 
 
-def time_lost(pairs: list[tuple[dict, dict]], key: str) -> float | None:
+def relative_slowdown(pairs: list[tuple[dict, dict]], key: str) -> float | None:
     """Relative difference of medians, recorded against alone; `key`: step_s (median step of a run) or mean_s (mean
     step)."""
     times = [(alone[key], recorded[key]) for alone, recorded in pairs]
@@ -122,8 +122,8 @@ def examine(joulemap: str, name: str, options: argparse.Namespace, folder: Path,
         "background": energy.background,
         "total_j": energy.total_j,
         "steps": result["steps"],
-        "time_lost": time_lost(pairs, "step_s"),
-        "mean_time_lost": time_lost(pairs, "mean_s"),
+        "time_lost": relative_slowdown(pairs, "step_s"),
+        "mean_time_lost": relative_slowdown(pairs, "mean_s"),
         "step_times_s": [[(one["step_s"], one["mean_s"]) for one in pair] for pair in pairs],
         "diagnostics": energy.layers["diagnostics"],
         "notes": recorded.stderr[-3000:],

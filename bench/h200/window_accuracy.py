@@ -120,7 +120,7 @@ class WindowBench(Findings):
         return gpu["measured_j"], gpu["uncertainty_j"]
 
 
-def windows_of(updates: list, length_s: float, count: int, chance: random.Random) -> list[tuple[int, int, float]]:
+def draw_windows(updates: list, length_s: float, count: int, chance: random.Random) -> list[tuple[int, int, float]]:
     """Draws windows between two updates that were both read: begin, end, joules."""
     by_time = {round((at_ns - updates[0][0]) / PERIOD_NS): (at_ns, joules) for at_ns, joules in updates}
     periods = round(length_s * 1e9 / PERIOD_NS)
@@ -139,7 +139,7 @@ def compare(bench: WindowBench, updates: list, count: int, seed: int) -> None:
     chance = random.Random(seed)
     rows = []
     for length_s in LENGTHS_S:
-        windows = windows_of(inside, length_s, count, chance)
+        windows = draw_windows(inside, length_s, count, chance)
 
         def ask(window: tuple[int, int, float]) -> tuple[float, float]:
             begin_s, end_s = ((at_ns - start_ns) / 1e9 - COUNTER_LAG_S for at_ns in window[:2])

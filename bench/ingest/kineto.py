@@ -108,7 +108,7 @@ def plain_and_compressed(trace: Path, folder: Path) -> tuple[Path, Path]:
     return plain, packed
 
 
-def verdict(result: dict, ratio: float, text_bytes: int, events: int) -> str:
+def judge_speed_and_memory(result: dict, ratio: float, text_bytes: int, events: int) -> str:
     is_lean = result["peak_bytes"] <= MAX_BYTES + MAX_BYTES_PER_EVENT * events
     is_fast = ratio >= MIN_RATIO or text_bytes < MIN_TRACE_BYTES
     return "met" if is_lean and is_fast else "MISSED"
@@ -135,9 +135,9 @@ def compare(trace: Path, arguments: argparse.Namespace, hta: Path | None) -> lis
         rows = [Row(trace.name, size, events, "json.loads, text in memory", loads_s, 1.0)]
         for form, read, whole in zip(("plain", "gzip"), reads, imports):
             rows.append(row_of(f"joulemap, {form}", read))
-            rows[-1].bar = verdict(read, rows[-1].ratio, len(text), events)
+            rows[-1].bar = judge_speed_and_memory(read, rows[-1].ratio, len(text), events)
             rows.append(row_of(f"joulemap import, whole command, {form}", whole))
-            rows[-1].command_bar = verdict(whole, rows[-1].ratio, len(text), events)
+            rows[-1].command_bar = judge_speed_and_memory(whole, rows[-1].ratio, len(text), events)
         hta_s = seconds_of_hta(hta, forms[1])
         if hta_s is not None:
             rows.append(Row(trace.name, size, events, "HolisticTraceAnalysis, gzip", hta_s, loads_s / hta_s))

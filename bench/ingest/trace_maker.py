@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 from typing import Iterator
 
-PROCESS = 461
+PROCESS_ID = 461
 AUTOGRAD_THREAD = 487
 OPS = [
     "aten::conv2d",
@@ -24,8 +24,8 @@ OPS = [
     "aten::copy_",
     "aten::max_pool2d",
 ]
-NODES = ["ConvolutionBackward0", "CudnnBatchNormBackward0", "ReluBackward0", "AddmmBackward0"]
-KERNELS = [
+NODE_NAMES = ["ConvolutionBackward0", "CudnnBatchNormBackward0", "ReluBackward0", "AddmmBackward0"]
+KERNEL_NAMES = [
     "void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, float, false, true, (cudnnKernelDataType_t)2>"
     "(cudnn::engines_precompiled::nchw2nhwc_params_t<float>, float const*, float*)",
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
@@ -63,7 +63,7 @@ class TraceMaker:
         return f"{ns // 1000}.{ns % 1000:03}"
 
     def _complete_event(
-        self, category: str, name: str, tid: int, start_ns: int, duration_ns: int, args: str, pid=PROCESS
+        self, category: str, name: str, tid: int, start_ns: int, duration_ns: int, args: str, pid=PROCESS_ID
     ) -> str:
         return (
             f'  {{\n    "ph": "X", "cat": "{category}", "name": "{name}", "pid": {pid}, "tid": {tid},\n'
@@ -86,7 +86,7 @@ class TraceMaker:
         yield self._complete_event(
             "cuda_runtime", "cudaLaunchKernel", tid, start_ns, self.random.randrange(3000, 9000), ids
         )
-        yield self._flow_event("s", PROCESS, tid, number, start_ns)
+        yield self._flow_event("s", PROCESS_ID, tid, number, start_ns)
         begin_ns, duration_ns = start_ns + 40_000, self.random.randrange(1500, 400_000)
         queue = f'"device": 0, "context": 1, "stream": 7, "correlation": {number}'
         if self.random.random() < 0.1:
@@ -101,15 +101,15 @@ class TraceMaker:
                 f'      "shared memory": 4224,\n      "blocks per SM": 760.242432,\n      "warps per SM": 6081.939453,\n'
                 f'      "grid": [{grid}, 1, 1],\n      "block": [256, 1, 1],\n      "est. achieved occupancy %": 62'
             )
-            yield self._complete_event("kernel", self.random.choice(KERNELS), 7, begin_ns, duration_ns, args, pid=0)
+            yield self._complete_event("kernel", self.random.choice(KERNEL_NAMES), 7, begin_ns, duration_ns, args, pid=0)
         yield self._flow_event("f", 0, 7, number, begin_ns)
 
     def _operation(self, step: int) -> Iterator[str]:
         self.index += 1
         self.now_ns += self.random.randrange(2_000, 30_000)
         is_backward = self.random.random() < 0.3
-        tid = AUTOGRAD_THREAD if is_backward else PROCESS
-        name = self.random.choice(NODES if is_backward else OPS)
+        tid = AUTOGRAD_THREAD if is_backward else PROCESS_ID
+        name = self.random.choice(NODE_NAMES if is_backward else OPS)
         sequence = f'"Sequence number": {4000 + self.index}, "Fwd thread id": {int(is_backward)}, '
         if not is_backward and self.index % 3 != 0:
             sequence = ""
@@ -125,11 +125,11 @@ class TraceMaker:
         module = f"nn.Module: Conv2d_{self.index % 53}"
         for depth, function in enumerate((f"torch/nn/modules/module.py({1700 + self.index % 90}): _call_impl", module)):
             args = f'"Python parent id": {self.index}, "Python id": {self.index + depth}, "Ev Idx": {self.index}'
-            yield self._complete_event("python_function", function, PROCESS, self.now_ns, 95_000, args)
+            yield self._complete_event("python_function", function, PROCESS_ID, self.now_ns, 95_000, args)
         yield from self._launch(tid)
         if self.index % 500 == 1:
             name = f"ProfilerStep#{step}"
-            yield self._complete_event("user_annotation", name, PROCESS, self.now_ns, 40_000_000, '"External id": 1')
+            yield self._complete_event("user_annotation", name, PROCESS_ID, self.now_ns, 40_000_000, '"External id": 1')
 
     def events(self) -> Iterator[str]:
         step = 0

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 # A small separate process starts the command: a child inherits the peak memory of the process that forks it.
-RUNNER = """
+RUNNER_PROGRAM = """
 import json, resource, subprocess, sys, time
 begin = time.perf_counter()
 subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL)
@@ -23,6 +23,6 @@ def run_import(program: Path, format_name: str, trace: Path) -> dict:
     """Returns its duration ("seconds") and peak memory ("peak_bytes"), and deletes its output."""
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "import", format_name, trace, "-o", Path(folder) / "run.joule"]
-        runner = [sys.executable, "-I", "-S", "-c", RUNNER]
+        runner = [sys.executable, "-I", "-S", "-c", RUNNER_PROGRAM]
         done = subprocess.run([*runner, *map(str, command)], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)

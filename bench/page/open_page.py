@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BINARIES = ROOT / "build" / "bin"
 RECORDING_SHAPE = ("2700", "125", "4")  # steps, layers, kernels per layer and pass
 ROUNDS = 5
-OPENED = "performance.now()"
-ABOUT = (
+OPENING_TIME_SCRIPT = "performance.now()"
+BENCHMARK_NOTE = (
     "By `bench/page/open_page.py`: a made-up training of 2.7 million kernels; medians of five rounds in turns, on a machine "
     "that others use at the same time; the page is opened in headless Chromium."
 )
@@ -56,7 +56,7 @@ def opening_s(page: Path) -> float | None:
             opened = browser.new_page(viewport={"width": 1440, "height": 900})
             opened.goto(page.as_uri())
             opened.wait_for_selector("html[data-ready]")
-            took.append(opened.evaluate(OPENED) / 1e3)
+            took.append(opened.evaluate(OPENING_TIME_SCRIPT) / 1e3)
             opened.close()
         browser.close()
     return statistics.median(took)
@@ -75,7 +75,7 @@ def main() -> int:
             pages.append(time_command(BINARIES / "joulemap", "report", "--html", page, recording))
         ratio = statistics.median(mine[1] / theirs[1] for mine, theirs in zip(pages, layers))
         print(f"{recording.stat().st_size / 1e6:.1f} MB of recording, 2.7 million kernels")
-        lines = ["## The report and its page\n", f"{ABOUT}\n", "| | time | CPU time |\n|---|---:|---:|"]
+        lines = ["## The report and its page\n", f"{BENCHMARK_NOTE}\n", "| | time | CPU time |\n|---|---:|---:|"]
         for name, rounds in (("report --by layer", layers), ("report --html", pages)):
             wall_s, cpu_s = (statistics.median(part) for part in zip(*rounds))
             print(f"{name:18} {wall_s:6.2f} s, {cpu_s:.2f} s of CPU")

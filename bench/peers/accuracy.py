@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List
 from machine import Law, MachineFailed, Truth
 from scene import MeterPlan, Round, Scene, run_scene_on_simulated_machine
 
-METERS = [
+METER_PLANS = [
     MeterPlan("joulemap", "joulemap", ["--sensors", "powercap"]),
     MeterPlan("pyJoules", "pyjoules", {}),
     MeterPlan("Zeus", "zeus", {}),
@@ -18,15 +18,15 @@ LOADS = ["steady", "bursts", "full", "many wraps", "one wrap"]
 
 # Added to the length of a load, so that it is no whole number of seconds: otherwise codecarbon's last periodic reading
 # would always coincide with the end, which increases its error.
-BEYOND_S = 0.2
-STEP_S = 0.3
+EXTRA_LOAD_S = 0.2
+LOAD_STEP_S = 0.3
 PATIENCE_S = 60.0
 SECONDS_PER_WRAP = 2.0
 INTEL_COUNTER_RANGE_UJ = 262_143_328_850  # max_energy_range_uj of most Intel packages: 2**32 units of 61 uJ
 
 
 def _load_duration_s(base_s: float, repetition: int) -> float:
-    return base_s + BEYOND_S + STEP_S * (repetition % 3)
+    return base_s + EXTRA_LOAD_S + LOAD_STEP_S * (repetition % 3)
 
 
 def _plain_scene(base_s: float, repetitions: int, law: Law) -> Scene:
@@ -35,17 +35,17 @@ def _plain_scene(base_s: float, repetitions: int, law: Law) -> Scene:
         for repetition in range(repetitions)
         for load in ["steady", "bursts", "full", "idle"]
     ]
-    return run_scene_on_simulated_machine(METERS, rounds, law, patience_s=PATIENCE_S)
+    return run_scene_on_simulated_machine(METER_PLANS, rounds, law, patience_s=PATIENCE_S)
 
 
-def _scene_of_many_wraps(base_s: float, repetitions: int, law: Law, power_w: float) -> Scene:
+def _run_many_wraps_scene(base_s: float, repetitions: int, law: Law, power_w: float) -> Scene:
     wrap_uj = round(power_w * SECONDS_PER_WRAP * 1e6)
     rounds = [Round("steady", _load_duration_s(base_s, repetition)) for repetition in range(repetitions)]
     options = ["--wrap-uj", str(wrap_uj), "--start-uj", str(wrap_uj // 2)]
-    return run_scene_on_simulated_machine(METERS, rounds, law, options, patience_s=PATIENCE_S)
+    return run_scene_on_simulated_machine(METER_PLANS, rounds, law, options, patience_s=PATIENCE_S)
 
 
-def _scene_of_one_wrap(base_s: float, repetition: int, law: Law, power_w: float, warm_up_j: float) -> Scene:
+def _run_one_wrap_scene(base_s: float, repetition: int, law: Law, power_w: float, warm_up_j: float) -> Scene:
     """A scene with the range of real counters, which wrap in the middle of the load.
 
     The machine uses about warm_up_j until the peers have started; the rest of the range is used up before the load.
@@ -54,7 +54,7 @@ def _scene_of_one_wrap(base_s: float, repetition: int, law: Law, power_w: float,
     this = Round("steady", _load_duration_s(base_s, repetition), wrap_ahead_j=ahead_j)
     start_uj = round(INTEL_COUNTER_RANGE_UJ - (1.5 * warm_up_j + ahead_j) * 1e6)
     return run_scene_on_simulated_machine(
-        METERS, [this], law, ["--wrap-uj", str(INTEL_COUNTER_RANGE_UJ), "--start-uj", str(start_uj)]
+        METER_PLANS, [this], law, ["--wrap-uj", str(INTEL_COUNTER_RANGE_UJ), "--start-uj", str(start_uj)]
     )
 
 
@@ -77,7 +77,7 @@ def _add_errors(result: Dict[str, Any], load: Dict[str, Any], truth: Truth) -> D
     return full
 
 
-def _collect(scene: Scene, into: Dict[str, List[Dict[str, Any]]], name_of: Callable[[str], str]) -> None:
+def _collect_rounds(scene: Scene, into: Dict[str, List[Dict[str, Any]]], name_of: Callable[[str], str]) -> None:
     for this in scene.rounds:
         begin_ns, end_ns = this["begin_ns"], this["end_ns"]
         seconds = (end_ns - begin_ns) * 1e-9
@@ -98,18 +98,18 @@ def measure(base_s: float, repetitions: int, print_progress: Callable[[str], Non
     power_w = law.power_w(1 / (os.cpu_count() or 1))
     loads: Dict[str, List[Dict[str, Any]]] = {}
     print_progress("accuracy: steady, bursts, full, idle")
-    _collect(_plain_scene(base_s, repetitions, law), loads, lambda load: load)
+    _collect_rounds(_plain_scene(base_s, repetitions, law), loads, lambda load: load)
     print_progress("accuracy: a counter that wraps often")
-    often = _scene_of_many_wraps(base_s, repetitions, law, power_w)
-    _collect(often, loads, lambda load: "many wraps")
+    often = _run_many_wraps_scene(base_s, repetitions, law, power_w)
+    _collect_rounds(often, loads, lambda load: "many wraps")
     warm_up_j = often.truth.joules("package-0", often.truth.start_ns, often.rounds[0]["begin_ns"])
     for repetition in range(repetitions):
         print_progress(f"accuracy: a counter that wraps once, {repetition + 1} of {repetitions}")
         try:
-            once = _scene_of_one_wrap(base_s, repetition, law, power_w, warm_up_j)
+            once = _run_one_wrap_scene(base_s, repetition, law, power_w, warm_up_j)
         except MachineFailed:  # the peers took longer to start, and the counter wrapped before the load
-            once = _scene_of_one_wrap(base_s, repetition, law, power_w, 3 * warm_up_j)
-        _collect(once, loads, lambda load: "one wrap")
+            once = _run_one_wrap_scene(base_s, repetition, law, power_w, 3 * warm_up_j)
+        _collect_rounds(once, loads, lambda load: "one wrap")
     return {"seconds": base_s, "repetitions": repetitions, "loads": loads}
 
 

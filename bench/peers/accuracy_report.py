@@ -4,8 +4,8 @@
 import statistics
 from typing import Any, Dict, List, Optional
 
-from accuracy import LOADS, METERS, SECONDS_PER_WRAP, results_of
-from tables import Bar, Section, Table, median_and_spread
+from accuracy import LOADS, METER_PLANS, SECONDS_PER_WRAP, results_of
+from tables import Bar, Section, Table, median_and_half_range
 
 MAX_ERROR_PERCENT = 0.5
 LIMIT_HOLDS_FOR_S = 10.0
@@ -13,7 +13,7 @@ MAX_SPREAD_PERCENT = 1.0  # for repetitions that differ by more, the median is n
 LARGE_ERROR_PERCENT = 2.0
 STATED_COVERAGE = 0.95
 
-_WHY = [
+_ERROR_NOTES = [
     "No real counter wraps every few seconds: 262 kJ last for 44 minutes at 100 W. Many wraps represents "
     "hours of work, as seen by a tool that does not read in between; for codecarbon it is harder than "
     "life, as its 15 s are much shorter than 44 minutes.",
@@ -52,21 +52,21 @@ def _error_cell(results: List[Dict[str, Any]], domain: str, key: str) -> str:
     errors = [result[key] for result in results]
     if max(errors) - min(errors) > MAX_SPREAD_PERCENT:
         return f"{min(errors):+.2f} to {max(errors):+.2f}"
-    return median_and_spread(errors, "{:+.2f}")
+    return median_and_half_range(errors, "{:+.2f}")
 
 
 def _error_table(measured: Dict[str, Any], title: str, domain: str, key: str) -> Table:
     rows = [
         [plan.name, *(_error_cell(results_of(measured, load, plan.name), domain, key) for load in LOADS)]
-        for plan in METERS
+        for plan in METER_PLANS
     ]
     return Table(title, ["error in %", *LOADS], rows)
 
 
-def _failures(measured: Dict[str, Any]) -> List[str]:
+def _list_failures(measured: Dict[str, Any]) -> List[str]:
     found: Dict[str, None] = {}  # an ordered set
     for load in LOADS:
-        for plan in METERS:
+        for plan in METER_PLANS:
             for result in results_of(measured, load, plan.name):
                 if result.get("error"):
                     found[f'{plan.name} fails: "{result["error"]}".'] = None
@@ -76,14 +76,12 @@ def _failures(measured: Dict[str, Any]) -> List[str]:
 def _large_error_notes(measured: Dict[str, Any]) -> List[str]:
     """Counts large errors of each tool, which a median hides."""
     parts = []
-    for plan in METERS:
+    for plan in METER_PLANS:
         results = [result for load in LOADS for result in results_of(measured, load, plan.name)]
         errors = [abs(result.get("package_own_error_percent", float("inf"))) for result in results]
         parts.append(f"{plan.name} {sum(error > LARGE_ERROR_PERCENT for error in errors)}")
     count = len(LOADS) * measured["repetitions"]
-    return [
-        f"Package energies that are off by more than {LARGE_ERROR_PERCENT:.0f} %, of {count}: {', '.join(parts)}."
-    ]
+    return [f"Package energies that are off by more than {LARGE_ERROR_PERCENT:.0f} %, of {count}: {', '.join(parts)}."]
 
 
 def _median_error(measured: Dict[str, Any], load: str) -> Optional[float]:
@@ -92,7 +90,7 @@ def _median_error(measured: Dict[str, Any], load: str) -> Optional[float]:
     return statistics.median(known) if known and len(known) == len(errors) else None
 
 
-def _bars(measured: Dict[str, Any]) -> List[Bar]:
+def _make_error_bars(measured: Dict[str, Any]) -> List[Bar]:
     # The time to open a window does not depend on the load's length, so half the length gives twice the relative error.
     limit = MAX_ERROR_PERCENT * max(1.0, LIMIT_HOLDS_FOR_S / measured["seconds"])
     bars = []
@@ -104,30 +102,30 @@ def _bars(measured: Dict[str, Any]) -> List[Bar]:
     return bars
 
 
-def _inside(result: Dict[str, Any]) -> bool:
+def _is_truth_in_interval(result: Dict[str, Any]) -> bool:
     return abs(result["package_j"] - result["package_own_true_j"]) <= result["package_uncertainty_j"]
 
 
-def _with_interval(measured: Dict[str, Any]) -> List[Dict[str, Any]]:
+def _results_with_interval(measured: Dict[str, Any]) -> List[Dict[str, Any]]:
     results = [result for load in LOADS for result in results_of(measured, load, "joulemap")]
     return [result for result in results if result.get("package_uncertainty_j") is not None]
 
 
 def _interval_note(measured: Dict[str, Any]) -> List[str]:
-    with_interval = _with_interval(measured)
+    with_interval = _results_with_interval(measured)
     if not with_interval:
         return []
     widths = [100 * result["package_uncertainty_j"] / result["package_j"] for result in with_interval]
     return [
         "joulemap states an interval: the truth over its own window lay inside in "
-        f"{sum(map(_inside, with_interval))} of {len(with_interval)} runs; its half width was {min(widths):.3f} to "
-        f"{max(widths):.3f} % of the energy. The others state none."
+        f"{sum(map(_is_truth_in_interval, with_interval))} of {len(with_interval)} runs; "
+        f"its half width was {min(widths):.3f} to {max(widths):.3f} % of the energy. The others state none."
     ]
 
 
 def _unfavourable_results(measured: Dict[str, Any]) -> List[str]:
-    with_interval = _with_interval(measured)
-    inside = sum(map(_inside, with_interval))
+    with_interval = _results_with_interval(measured)
+    inside = sum(map(_is_truth_in_interval, with_interval))
     if inside >= STATED_COVERAGE * len(with_interval):
         return []
     worst = max(
@@ -143,7 +141,7 @@ def _unfavourable_results(measured: Dict[str, Any]) -> List[str]:
 
 def _arrangement_notes(measured: Dict[str, Any]) -> List[str]:
     notes = []
-    for names, who in [(["joulemap"], "joulemap"), ([plan.name for plan in METERS[1:]], "the other tools")]:
+    for names, who in [(["joulemap"], "joulemap"), ([plan.name for plan in METER_PLANS[1:]], "the other tools")]:
         results = [result for load in LOADS for name in names for result in results_of(measured, load, name)]
         windows = [result for result in results if "opened_early_ms" in result]
         if windows:
@@ -186,22 +184,18 @@ def report(measured: Dict[str, Any]) -> Section:
         "command.",
         [
             _error_table(measured, "Package, truth over the load", "package", "package_error_percent"),
-            _error_table(
-                measured, "Package, truth over the tool's own window", "package", "package_own_error_percent"
-            ),
-            _error_table(
-                measured, "DRAM, truth over the tool's own window", "dram", "dram_own_error_percent"
-            ),
+            _error_table(measured, "Package, truth over the tool's own window", "package", "package_own_error_percent"),
+            _error_table(measured, "DRAM, truth over the tool's own window", "dram", "dram_own_error_percent"),
         ],
         [
             loads,
             cells,
-            *_failures(measured),
-            *_WHY,
+            *_list_failures(measured),
+            *_ERROR_NOTES,
             *_large_error_notes(measured),
             *_interval_note(measured),
             *_arrangement_notes(measured),
         ],
-        _bars(measured),
+        _make_error_bars(measured),
         _unfavourable_results(measured),
     )

@@ -4,30 +4,30 @@
 import statistics
 from typing import Any, Dict, List
 
-from accuracy import METERS, results_of
-from tables import Section, Table, median_and_spread
+from accuracy import METER_PLANS, results_of
+from tables import Section, Table, median_and_half_range
 
 LOADS = ["idle", "steady"]
 
 
-def _shares(measured: Dict[str, Any], load: str, meter: str) -> List[float]:
+def _cpu_shares(measured: Dict[str, Any], load: str, meter: str) -> List[float]:
     return [
         repetition["meters"][meter]["cpu_s"] / repetition["seconds"] for repetition in measured["loads"][load]
     ]
 
 
-def _cells(measured: Dict[str, Any], load: str, meter: str) -> List[str]:
+def _format_cost_cells(measured: Dict[str, Any], load: str, meter: str) -> List[str]:
     if any(result.get("error") for result in results_of(measured, load, meter)):
         return ["fails", "fails"]
-    shares = _shares(measured, load, meter)
+    shares = _cpu_shares(measured, load, meter)
     percent = [100 * share for share in shares]
-    return [f"{statistics.median(shares) * 3600:.1f}", median_and_spread(percent, "{:.3f}")]
+    return [f"{statistics.median(shares) * 3600:.1f}", median_and_half_range(percent, "{:.3f}")]
 
 
 def _unfavourable_results(measured: Dict[str, Any]) -> List[str]:
     medians = {
-        plan.name: 3600 * statistics.median(_shares(measured, "idle", plan.name))
-        for plan in METERS
+        plan.name: 3600 * statistics.median(_cpu_shares(measured, "idle", plan.name))
+        for plan in METER_PLANS
         if not any(result.get("error") for result in results_of(measured, "idle", plan.name))
     }
     own = medians.pop("joulemap", 0.0)
@@ -44,8 +44,8 @@ def report(measured: Dict[str, Any]) -> Section:
     """Creates the table of CPU time."""
     columns = [text for load in LOADS for text in (f"{load}: CPU s per hour", f"{load}: % of a CPU")]
     rows = [
-        [plan.name, *(cell for load in LOADS for cell in _cells(measured, load, plan.name))]
-        for plan in METERS
+        [plan.name, *(cell for load in LOADS for cell in _format_cost_cells(measured, load, plan.name))]
+        for plan in METER_PLANS
     ]
     results = results_of(measured, "idle", "joulemap")
     stated = [100 * result["overhead"]["share"] for result in results if "overhead" in result]
@@ -54,7 +54,7 @@ def report(measured: Dict[str, Any]) -> Section:
         "load's two ends: start-up and the calls that begin and end are not in it. A Python process that "
         "only waits uses none, so nothing is taken off.",
         *(
-            [f"joulemap says of itself, idle: {median_and_spread(stated, '{:.3f}')} % of a CPU."]
+            [f"joulemap says of itself, idle: {median_and_half_range(stated, '{:.3f}')} % of a CPU."]
             if stated
             else []
         ),

@@ -38,7 +38,7 @@ def unfavourable_results(sections: List[Section], bars: List[Bar]) -> List[str]:
 _PAGE_FIGURES_PATH = Path(__file__).resolve().parent.parent / "page" / "figures.md"
 
 
-def markdown(sections: List[Section], bars: List[Bar], figures: Dict[str, Any]) -> str:
+def format_document(sections: List[Section], bars: List[Bar], figures: Dict[str, Any]) -> str:
     """Returns the whole document."""
     machine, versions = figures["machine"], figures["versions"]
     tools = ", ".join(f"{name} {version}" for name, version in versions.items())

@@ -15,11 +15,11 @@ from scene import MeterPlan
 from tables import Section, Table
 
 LOADS = {"idle": 0.0, "half": 0.5, "full": 1.0}
-LIMIT_W = 100.0
+POWER_LIMIT_W = 100.0
 STATED_COVERAGE = 0.95
-METERS = [
+METER_PLANS = [
     MeterPlan("joulemap", "joulemap", ["--sensors", "estimate"]),
-    MeterPlan("codecarbon", "codecarbon", {"force_cpu_power": LIMIT_W, "measure_power_secs": 1}),
+    MeterPlan("codecarbon", "codecarbon", {"force_cpu_power": POWER_LIMIT_W, "measure_power_secs": 1}),
 ]
 
 
@@ -33,7 +33,7 @@ class MachineKind(NamedTuple):
 
     def power_w(self, busy_share: float) -> float:
         """True power, W."""
-        return Law(self.idle * LIMIT_W, self.full * LIMIT_W, self.gamma).power_w(busy_share)
+        return Law(self.idle * POWER_LIMIT_W, self.full * POWER_LIMIT_W, self.gamma).power_w(busy_share)
 
 
 KINDS = [
@@ -46,7 +46,7 @@ KINDS = [
 ]
 
 
-def _compare(result: Dict[str, Any], true_w: float) -> Dict[str, Any]:
+def _compare_with_truth(result: Dict[str, Any], true_w: float) -> Dict[str, Any]:
     """Compares an estimate with the true power over its own window."""
     joules = result.get("package_j")
     if result.get("error") or joules is None:
@@ -64,28 +64,35 @@ def _compare(result: Dict[str, Any], true_w: float) -> Dict[str, Any]:
 def measure(seconds: float, print_progress: Callable[[str], None]) -> Dict[str, Any]:
     """Measures every kind of machine under every load."""
     print_progress("estimate")
-    rounds = estimate_scene.run_scene_on_simulated_machine(METERS, list(LOADS.values()), LIMIT_W, seconds)
+    rounds = estimate_scene.run_scene_on_simulated_machine(METER_PLANS, list(LOADS.values()), POWER_LIMIT_W, seconds)
     cases: List[Dict[str, Any]] = []
     for kind in KINDS:
         for load, this in zip(LOADS, rounds):
             true_w = kind.power_w(this["busy_share"])
-            compared = {name: _compare(result, true_w) for name, result in this["meters"].items()}
+            compared = {name: _compare_with_truth(result, true_w) for name, result in this["meters"].items()}
             cases.append({"kind": kind.name, "load": load, "true_w": true_w, **compared})
-    return {"seconds": seconds, "limit_w": LIMIT_W, "cases": cases}
+    return {"seconds": seconds, "limit_w": POWER_LIMIT_W, "cases": cases}
 
 
-def _cells(result: Dict[str, Any]) -> List[str]:
+def _format_estimate_cells(result: Dict[str, Any]) -> List[str]:
     if "error" in result:
         return ["fails", "fails"]
     return [f"{result['mean_w']:.1f}", f"{result['error_percent']:+.0f}"]
 
 
-def _row(case: Dict[str, Any]) -> List[str]:
+def _format_case_row(case: Dict[str, Any]) -> List[str]:
     own = case["joulemap"]
     stated = f"{own['uncertainty_percent']:.0f}" if "inside" in own else "-"
     inside = {True: "yes", False: "no", None: "-"}[own.get("inside")]
     name = f"{case['kind']}, {case['load']}"
-    return [name, f"{case['true_w']:.1f}", *_cells(own), stated, inside, *_cells(case["codecarbon"])]
+    return [
+        name,
+        f"{case['true_w']:.1f}",
+        *_format_estimate_cells(own),
+        stated,
+        inside,
+        *_format_estimate_cells(case["codecarbon"]),
+    ]
 
 
 def _count_covered(cases: List[Dict[str, Any]], load: Optional[str] = None) -> Tuple[int, int]:
@@ -137,7 +144,7 @@ def report(measured: Dict[str, Any]) -> Section:
         "0.08 of it when idle and all of it under full load; concave means that power grows with "
         "utilisation to the power of 0.6; the last two draw 0.12 and 0.15 of the limit when idle, 0.65 "
         "and 1.3 of it under full load. Half is a busy share of 0.5.",
-        [Table("Error of estimates", columns, [_row(case) for case in cases])],
+        [Table("Error of estimates", columns, [_format_case_row(case) for case in cases])],
         notes,
         unfavourable_results=_unfavourable_results(cases),
     )

@@ -19,7 +19,7 @@ from machine import HERE, Law, run_on_simulated_machine, scratch_folder
 from scene import MeterPlan, close_windows, open_meters, open_windows
 
 _MS_BIND = 4096  # <sys/mount.h>
-_ZONE = Path("/sys/class/powercap/intel-rapl:0")
+_ZONE_FOLDER = Path("/sys/class/powercap/intel-rapl:0")
 _UPDATE_PERIOD_S = 0.005
 
 
@@ -72,7 +72,7 @@ def run_scene(plan_path: Path, result_path: Path) -> None:
     """Runs on the simulated machine."""
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     for name in ["power_limit", "max_power"]:
-        (_ZONE / f"constraint_0_{name}_uw").write_text(f"{plan['limit_w'] * 1e6:.0f}\n", encoding="ascii")
+        (_ZONE_FOLDER / f"constraint_0_{name}_uw").write_text(f"{plan['limit_w'] * 1e6:.0f}\n", encoding="ascii")
     cpus = FakeProcStat(result_path.parent / "stat")
     meters = open_meters([MeterPlan(*meter) for meter in plan["meters"]], result_path.parent)
     results: List[Dict[str, Any]] = []

@@ -21,7 +21,7 @@ class LoadSpan(NamedTuple):
     end_ns: int
 
 
-def processes_of(shape: str, cpus: int) -> Tuple[str, int]:
+def load_processes(shape: str, cpus: int) -> Tuple[str, int]:
     """Returns the activity and number of processes: "half" keeps half of the CPUs busy all the time."""
     return {
         "idle": ("sleep", 1),
@@ -38,7 +38,7 @@ def _be_busy_until(deadline: float) -> None:
             pass
 
 
-def _work(activity: str, seconds: float) -> None:
+def _run_activity(activity: str, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     if activity == "sleep":
         time.sleep(seconds)
@@ -55,7 +55,7 @@ def run_load_process() -> None:
     for line in sys.stdin:
         activity, seconds = line.split()
         begin_ns = time.monotonic_ns()
-        _work(activity, float(seconds))
+        _run_activity(activity, float(seconds))
         print(begin_ns, time.monotonic_ns(), flush=True)
 
 
@@ -77,7 +77,7 @@ class LoadProcesses:
 
     def run(self, shape: str, seconds: float) -> LoadSpan:
         """Runs a load and waits for its end."""
-        activity, count = processes_of(shape, self._cpus)
+        activity, count = load_processes(shape, self._cpus)
         return self._run([(activity, seconds)] * count)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from typing import Dict, List, NamedTuple, Optional
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 PROGRAMS = Path(os.environ.get("JOULEMAP_BUILD", REPOSITORY / "build")).resolve() / "bin"
-JOULEMAP = PROGRAMS / "joulemap"
+JOULEMAP_PROGRAM = PROGRAMS / "joulemap"
 SIMULATED_MACHINE = PROGRAMS / "joulemap-simulated-machine"
 
 sys.path.insert(0, str(REPOSITORY / "tests" / "simulated_machine"))

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set
 
-from machine import HERE, JOULEMAP
+from machine import HERE, JOULEMAP_PROGRAM
 
 
 def cpu_s(pid: int) -> float:
@@ -24,7 +24,7 @@ def cpu_s(pid: int) -> float:
         return 0.0
 
 
-def with_descendants(pid: int) -> List[int]:
+def list_process_tree(pid: int) -> List[int]:
     """Returns a process and all its descendants."""
     parents: Dict[int, int] = {}
     for entry in os.listdir("/proc"):
@@ -57,7 +57,7 @@ class Joulemap:
     def send_begin(self) -> None:
         self._output.unlink(missing_ok=True)
         self._process = subprocess.Popen(
-            [str(JOULEMAP), "stat", *self._options, "--json", "-o", str(self._output), "--"]
+            [str(JOULEMAP_PROGRAM), "stat", *self._options, "--json", "-o", str(self._output), "--"]
             + ["/bin/sh", "-c", "echo begun; read -r line"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -128,7 +128,7 @@ class Agent:
         self._send("prepare")
         self._answer()
         # Found before the window, because the search takes milliseconds.
-        self._pids = with_descendants(self._process.pid)
+        self._pids = list_process_tree(self._process.pid)
 
     def send_begin(self) -> None:
         self._send("begin")

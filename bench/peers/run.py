@@ -19,10 +19,10 @@ import accuracy_report
 import cost_report
 import estimate
 import startup
-from document import markdown, unfavourable_results
+from document import format_document, unfavourable_results
 from machine import (
     EXIT_NOT_PERMITTED,
-    JOULEMAP,
+    JOULEMAP_PROGRAM,
     SIMULATED_MACHINE,
     MachineFailed,
     NotPermitted,
@@ -37,7 +37,7 @@ def _print_progress(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
-def _parse() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="shorter loads and fewer rounds")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
@@ -45,8 +45,8 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _versions() -> Dict[str, str]:
-    process = subprocess.run([str(JOULEMAP), "--version"], capture_output=True, text=True, check=True)
+def _read_versions() -> Dict[str, str]:
+    process = subprocess.run([str(JOULEMAP_PROGRAM), "--version"], capture_output=True, text=True, check=True)
     versions = {"joulemap": process.stdout.split()[-1]}
     for package in ["pyJoules", "zeus", "codecarbon"]:
         try:
@@ -56,7 +56,7 @@ def _versions() -> Dict[str, str]:
     return versions
 
 
-def _measure(quick: bool) -> Dict[str, Any]:
+def _measure_all(quick: bool) -> Dict[str, Any]:
     _print_progress("start-up")
     started = time.monotonic()
     figures: Dict[str, Any] = {"quick": quick, "startup": startup.measure(8 if quick else 25)}
@@ -66,7 +66,7 @@ def _measure(quick: bool) -> Dict[str, Any]:
     return figures
 
 
-def _sections(figures: Dict[str, Any]) -> List[Section]:
+def _make_sections(figures: Dict[str, Any]) -> List[Section]:
     return [
         startup.report(figures["startup"]),
         accuracy_report.report(figures["accuracy"]),
@@ -77,14 +77,14 @@ def _sections(figures: Dict[str, Any]) -> List[Section]:
 
 def main() -> int:
     """Measures, prints and writes the results."""
-    options = _parse()
-    for program in [JOULEMAP, SIMULATED_MACHINE]:
+    options = _parse_arguments()
+    for program in [JOULEMAP_PROGRAM, SIMULATED_MACHINE]:
         if not program.exists():
             print(f"bench: {program.name} is not built: make build", file=sys.stderr)
             return 1
     try:
         check_permission()
-        figures = _measure(options.quick)
+        figures = _measure_all(options.quick)
     except NotPermitted as reason:
         print(f"bench: skipped: {reason}", file=sys.stderr)
         return EXIT_NOT_PERMITTED
@@ -92,8 +92,8 @@ def main() -> int:
         print(f"bench: {failure}", file=sys.stderr)
         return 1
     figures["machine"] = describe_this_machine()
-    figures["versions"] = _versions()
-    sections = _sections(figures)
+    figures["versions"] = _read_versions()
+    sections = _make_sections(figures)
     bars: List[Bar] = [bar for section in sections for bar in section.bars]
     print("\n\n".join([*map(section_as_text, sections), table_as_text(bars_table(bars))]))
     short = unfavourable_results(sections, bars)
@@ -102,7 +102,7 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     if options.markdown:
-        options.markdown.write_text(markdown(sections, bars, figures), encoding="utf-8")
+        options.markdown.write_text(format_document(sections, bars, figures), encoding="utf-8")
     return 0 if all(bar.met for bar in bars) else 1
 
 

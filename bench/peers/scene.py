@@ -76,7 +76,7 @@ def _idle_s() -> float:
     return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
 
 
-def _wait_for_quiet(most_s: float) -> float:
+def _wait_until_quiet(most_s: float) -> float:
     """Waits for other processes on this machine to finish, because their time counts as load.
 
     Returns the rest of the waiting time.
@@ -110,7 +110,7 @@ def close_windows(meters: List[Meter]) -> Dict[str, Dict[str, Any]]:
     return {meter.name: meter.wait_for_result() for meter in meters}
 
 
-def _cpu_of(meters: List[Meter]) -> Dict[str, Dict[int, float]]:
+def _read_cpu_times(meters: List[Meter]) -> Dict[str, Dict[int, float]]:
     return {meter.name: {pid: cpu_s(pid) for pid in meter.pids()} for meter in meters}
 
 
@@ -118,7 +118,7 @@ def _run_round(this: Round, meters: List[Meter], loads: LoadProcesses) -> Dict[s
     if this.wrap_ahead_j is not None:
         _burn_until_wrap_is_near(loads, this.wrap_ahead_j)
     open_windows(meters)
-    before = _cpu_of(meters)
+    before = _read_cpu_times(meters)
     span: LoadSpan = loads.run(this.load, this.seconds)
     after = {name: {pid: cpu_s(pid) for pid in used} for name, used in before.items()}
     results = close_windows(meters)
@@ -139,7 +139,7 @@ def run_scene(plan_path: Path, result_path: Path) -> None:
         for this in plan["rounds"]:
             for meter in meters:
                 meter.prepare()
-            patience_s = _wait_for_quiet(patience_s)
+            patience_s = _wait_until_quiet(patience_s)
             rounds.append(_run_round(Round(*this), meters, loads))
     finally:
         for meter in meters:

@@ -17,21 +17,21 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List
 
-from machine import HERE, JOULEMAP, Law, complete_powercap_tree, run_on_simulated_machine, scratch_folder
+from machine import HERE, JOULEMAP_PROGRAM, Law, complete_powercap_tree, run_on_simulated_machine, scratch_folder
 from tables import Bar, Section, Table, median_and_quartiles
 
 MAX_STARTUP_MS = 30.0
-TRUE = "true"
+TRUE_COMMAND = "true"
 JOULEMAP_STAT = "joulemap stat -- true"
 
-_PYTHON = "import subprocess; subprocess.run(['true'])"
-_PYJOULES = """
+_PYTHON_PROGRAM = "import subprocess; subprocess.run(['true'])"
+_PYJOULES_PROGRAM = """
 import subprocess
 from pyJoules.energy_meter import EnergyContext
 with EnergyContext():
     subprocess.run(['true'])
 """
-_ZEUS = """
+_ZEUS_PROGRAM = """
 import subprocess
 from zeus.monitor import ZeusMonitor
 if __name__ == '__main__':
@@ -44,19 +44,19 @@ if __name__ == '__main__':
 
 def _perf_command(perf: str) -> List[str]:
     if Path("/sys/bus/event_source/devices/power/events/energy-pkg").exists():
-        return [perf, "stat", "-a", "-e", "power/energy-pkg/", "--", TRUE]
-    return [perf, "stat", "-e", "task-clock", "--", TRUE]  # no energy here: measures the start of perf only
+        return [perf, "stat", "-a", "-e", "power/energy-pkg/", "--", TRUE_COMMAND]
+    return [perf, "stat", "-e", "task-clock", "--", TRUE_COMMAND]  # no energy here: measures the start of perf only
 
 
-def commands() -> Dict[str, List[str]]:
+def list_commands() -> Dict[str, List[str]]:
     """Commands by their name in the table; the first is the reference for the others."""
     codecarbon = Path(sys.executable).parent / "codecarbon"
     known = {
-        TRUE: [TRUE],
-        JOULEMAP_STAT: [str(JOULEMAP), "stat", "--", TRUE],
-        "python, no meter": [sys.executable, "-c", _PYTHON],
-        "pyJoules EnergyContext": [sys.executable, "-c", _PYJOULES],
-        "Zeus window": [sys.executable, "-c", _ZEUS],
+        TRUE_COMMAND: [TRUE_COMMAND],
+        JOULEMAP_STAT: [str(JOULEMAP_PROGRAM), "stat", "--", TRUE_COMMAND],
+        "python, no meter": [sys.executable, "-c", _PYTHON_PROGRAM],
+        "pyJoules EnergyContext": [sys.executable, "-c", _PYJOULES_PROGRAM],
+        "Zeus window": [sys.executable, "-c", _ZEUS_PROGRAM],
         "codecarbon monitor": [
             str(codecarbon),
             "monitor",
@@ -64,7 +64,7 @@ def commands() -> Dict[str, List[str]]:
             "--country-iso-code",
             "FRA",
             "--",
-            TRUE,
+            TRUE_COMMAND,
         ],
     }
     perf = shutil.which("perf")
@@ -110,7 +110,7 @@ def measure_here(rounds: int) -> Dict[str, Any]:
     """Returns times of every round for every tool, and the messages of failing tools."""
     with tempfile.TemporaryDirectory(prefix="joulemap-bench-startup-") as folder:
         environment = {**os.environ, "HOME": folder}
-        known = commands()
+        known = list_commands()
         failures = {name: _failure_message(command, folder, environment) for name, command in known.items()}
         runnable = {name: command for name, command in known.items() if not failures[name]}
         times_ms: Dict[str, List[float]] = {name: [] for name in runnable}
@@ -133,10 +133,10 @@ def measure_on_simulated_machine(rounds: int) -> Dict[str, Any]:
 def added_startup_ms(measured: Dict[str, Any], name: str) -> List[float]:
     """Time added to true, by round, ms."""
     times = measured["times_ms"]
-    return [with_tool - alone for with_tool, alone in zip(times[name], times[TRUE])]
+    return [with_tool - alone for with_tool, alone in zip(times[name], times[TRUE_COMMAND])]
 
 
-def _cell(measured: Dict[str, Any], name: str) -> str:
+def _format_startup_cell(measured: Dict[str, Any], name: str) -> str:
     if name in measured["failures"]:
         return "fails"
     return median_and_quartiles(added_startup_ms(measured, name), "{:.1f}")
@@ -150,10 +150,10 @@ def measure(rounds: int) -> Dict[str, Any]:
 def report(measured: Dict[str, Any]) -> Section:
     """Creates the table and the bar."""
     machines = {"this machine": measured["here"], "the simulated machine": measured["simulated"]}
-    names = [name for name in commands() if name != TRUE]
-    rows = [[name, *(_cell(machine, name) for machine in machines.values())] for name in names]
+    names = [name for name in list_commands() if name != TRUE_COMMAND]
+    rows = [[name, *(_format_startup_cell(machine, name) for machine in machines.values())] for name in names]
     notes = [
-        f"true alone took {statistics.median(machine['times_ms'][TRUE]):.1f} ms on {where}."
+        f"true alone took {statistics.median(machine['times_ms'][TRUE_COMMAND]):.1f} ms on {where}."
         for where, machine in machines.items()
     ]
     notes += [
@@ -167,7 +167,7 @@ def report(measured: Dict[str, Any]) -> Section:
         "Zeus imports scikit-learn, and starts a Python process for every counter, which does so again.",
         "codecarbon imports pandas and asks py-cpuinfo for the CPU's name, which takes more than a second.",
     ]
-    if "power/energy-pkg/" not in commands().get("perf stat -- true", ["power/energy-pkg/"]):
+    if "power/energy-pkg/" not in list_commands().get("perf stat -- true", ["power/energy-pkg/"]):
         notes.append("perf counts only task-clock: the kernel shows no power/energy-pkg/ here.")
     return Section(
         "Start-up",
@@ -176,11 +176,11 @@ def report(measured: Dict[str, Any]) -> Section:
         "own round.",
         [Table("Milliseconds over true", ["", *machines], rows)],
         notes,
-        [_bar(where, machine) for where, machine in machines.items()],
+        [_make_startup_bar(where, machine) for where, machine in machines.items()],
     )
 
 
-def _bar(where: str, machine: Dict[str, Any]) -> Bar:
+def _make_startup_bar(where: str, machine: Dict[str, Any]) -> Bar:
     what, limit = f"start-up on {where}", f"{MAX_STARTUP_MS:.0f} ms over true"
     if JOULEMAP_STAT in machine["failures"]:
         return Bar(what, limit, "fails", False)

@@ -44,7 +44,7 @@ class Section:
     unfavourable_results: List[str] = field(default_factory=list)  # unfavourable results of joulemap, with or without a bar
 
 
-def median_and_spread(values: Sequence[float], form: str) -> str:
+def median_and_half_range(values: Sequence[float], form: str) -> str:
     """Median, and half of the range: "+0.12 +-0.06" for "{:+.2f}"."""
     spread = (max(values) - min(values)) / 2
     return f"{form.format(statistics.median(values))} +-{form.replace('+', '').format(spread)}"

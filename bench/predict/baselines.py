@@ -30,13 +30,13 @@ import networks
 import rows
 import splits
 from features import Table
-from rows import Data
+from rows import PredictionData
 from splits import Fold
 
 # Splits in which a model is used. The forest on joules is as slow as the one on logarithms and never better, so it is
 # used only beside DAML's own numbers (seed) and for larger sizes.
 MODEL_SPLITS = {"rf-joules": ("seed", "larger")}
-LAYER_MODELS = (*models.FITS, "flops", "tdp-roofline")
+LAYER_MODELS = (*models.FIT_FUNCTIONS, "flops", "tdp-roofline")
 ALL_MODELS = (*LAYER_MODELS, "rf-scaled", *networks.MODEL_WISE)
 FILES_WITHOUT_PREDICTIONS = {"compare.py", "metrics.py", "studies.py", "test_compare.py", "test_splits.py"}
 COLUMNS = ["model", "split", "fold", "key", "predicted_j"]
@@ -52,15 +52,15 @@ class PredictionJob(NamedTuple):
 
 
 def predict_by_layer(
-    data: Data, folds: Iterable[Fold], chosen: Iterable[str], jobs: int
+    data: PredictionData, folds: Iterable[Fold], chosen: Iterable[str], jobs: int
 ) -> tuple[pandas.DataFrame, dict]:
     """Returns predictions for tested operations, and by fold and model the joules of every operation needed, including
     listed ones. The fold FOLD_OF_ALL contains the operations of all networks, predicted by models of all rows."""
-    tables, ids = features.tables(data), networks.keys_by_id(data)
+    tables, ids = features.make_tables(data), networks.keys_by_id(data)
     needs = {fold: needed_operation_keys(fold, data, ids) for fold in [*folds, FOLD_OF_ALL]}
-    wanted = make_prediction_jobs(tables, needs, [name for name in chosen if name in models.FITS])
+    wanted = make_prediction_jobs(tables, needs, [name for name in chosen if name in models.FIT_FUNCTIONS])
     wanted.sort(key=lambda one: -len(tables[one.kind].flops))  # longest first, for load balance
-    done = Parallel(n_jobs=jobs, batch_size=1)(delayed(predicted)(tables[one.kind], one) for one in wanted)
+    done = Parallel(n_jobs=jobs, batch_size=1)(delayed(predict_job)(tables[one.kind], one) for one in wanted)
     by_case = {(one.kind, one.unseen): of_models for one, of_models in zip(wanted, done)}
     lines, sums = [], {}
     for fold, keys in needs.items():
@@ -82,7 +82,7 @@ def predict_by_layer(
 FOLD_OF_ALL = Fold("everything", "all", frozenset(), frozenset())
 
 
-def needed_operation_keys(fold: Fold, data: Data, ids: dict[int, str]) -> frozenset:
+def needed_operation_keys(fold: Fold, data: PredictionData, ids: dict[int, str]) -> frozenset:
     """Keys of operations whose predictions a fold needs."""
     named = data.lists if fold is FOLD_OF_ALL else fold.test
     listed = {ids[number] for key in named for number, _ in data.lists.get(key, ())}
@@ -99,11 +99,11 @@ def make_prediction_jobs(
             asked = {table.place[key] for key in keys if key in table.place}
             if asked:
                 lines[kind, held_out_lines(table, fold)] |= asked
-                some[kind, held_out_lines(table, fold)] |= set(names_of(fold, names))
+                some[kind, held_out_lines(table, fold)] |= set(select_model_names(fold, names))
     return [PredictionJob(*case, frozenset(asked), tuple(sorted(some[case]))) for case, asked in lines.items()]
 
 
-def names_of(fold: Fold, names: Iterable[str]) -> list[str]:
+def select_model_names(fold: Fold, names: Iterable[str]) -> list[str]:
     return [name for name in names if fold.split in MODEL_SPLITS.get(name, (fold.split,))]
 
 
@@ -111,7 +111,7 @@ def held_out_lines(table: Table, fold: Fold) -> frozenset:
     return frozenset(table.place[key] for key in fold.excluded_keys if key in table.place)
 
 
-def predicted(table: Table, one: PredictionJob) -> dict[str, dict[int, float]]:
+def predict_job(table: Table, one: PredictionJob) -> dict[str, dict[int, float]]:
     """Joules by model and line. A kind with fewer than 8 measured rows for training has no prediction."""
     train = numpy.array(training_lines(table, one.unseen), int)
     if len(train) < 8:
@@ -119,7 +119,7 @@ def predicted(table: Table, one: PredictionJob) -> dict[str, dict[int, float]]:
     lines = numpy.array(sorted(one.lines), int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = {name: models.FITS[name](table.at(train))(table.at(lines)) for name in one.names}
+        found = {name: models.FIT_FUNCTIONS[name](table.at(train))(table.at(lines)) for name in one.names}
     return {name: dict(zip(lines.tolist(), joules.tolist())) for name, joules in found.items()}
 
 
@@ -135,7 +135,7 @@ def assemble_predictions(
     for kind, table in tables.items():
         of_models = by_case.get((kind, held_out_lines(table, fold)), {})
         asked = [key for key in keys if key in table.place]
-        for model in names_of(fold, of_models):
+        for model in select_model_names(fold, of_models):
             of_line = of_models[model]
             joules[model].update((key, of_line[table.place[key]]) for key in asked if table.place[key] in of_line)
     return joules
@@ -159,12 +159,14 @@ def by_roofline(tables: dict[str, Table], keys: frozenset) -> Iterable[tuple[str
         yield from zip(asked, models.predict_from_datasheet(rows_).tolist())
 
 
-def predict_all(data: Data, folds: list[Fold], chosen: Iterable[str] = ALL_MODELS, jobs: int = 0) -> pandas.DataFrame:
+def predict_all(
+    data: PredictionData, folds: list[Fold], chosen: Iterable[str] = ALL_MODELS, jobs: int = 0
+) -> pandas.DataFrame:
     jobs = jobs or os.cpu_count() or 1
     began = time.monotonic()
     of_layers, sums = predict_by_layer(data, folds, chosen, jobs)
     print(f"baselines: layer by layer {time.monotonic() - began:.0f} s", file=sys.stderr)
-    of_sums = networks.summed(data, folds, sums, chosen) + networks.sums_of_operations(data, sums)
+    of_sums = networks.predict_by_sums(data, folds, sums, chosen) + networks.sums_of_operations(data, sums)
     began = time.monotonic()
     of_networks = networks.predict_by_network(data, folds, chosen, jobs)
     print(f"baselines: network by network {time.monotonic() - began:.0f} s", file=sys.stderr)
@@ -172,7 +174,7 @@ def predict_all(data: Data, folds: list[Fold], chosen: Iterable[str] = ALL_MODEL
     return pandas.concat([of_layers, *lines], ignore_index=True)
 
 
-def state(measured: Path, lists: Path, names: Iterable[str]) -> str:
+def hash_inputs(measured: Path, lists: Path, names: Iterable[str]) -> str:
     """Hash of data and code: predictions of another state are computed again."""
     digest = hashlib.sha256(" ".join(names).encode())
     code = [path for path in sorted(Path(__file__).parent.glob("*.py")) if path.name not in FILES_WITHOUT_PREDICTIONS]
@@ -183,8 +185,8 @@ def state(measured: Path, lists: Path, names: Iterable[str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=rows.MEASURED)
-    parser.add_argument("--lists", type=Path, default=rows.LISTS)
+    parser.add_argument("--data", type=Path, default=rows.MEASURED_FOLDER)
+    parser.add_argument("--lists", type=Path, default=rows.LISTS_FOLDER)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--models", default=",".join(ALL_MODELS))
     parser.add_argument("--splits", default="")

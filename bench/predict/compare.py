@@ -27,7 +27,7 @@ import metrics
 import rows
 import splits
 import studies
-from rows import Data
+from rows import PredictionData
 
 CACHE_FOLDER = rows.ROOT / "build" / "predict"
 OUR_MODEL = "joulemap"
@@ -35,7 +35,7 @@ SHOWN_MEASURES = ("rmspe", "mape", "median", "p90", "bias", "tau")
 ALL = "**all**"
 
 
-def grouped_rows(data: Data, split: str) -> dict[str, pandas.Index]:
+def list_row_groups(data: PredictionData, split: str) -> dict[str, pandas.Index]:
     """The lines of a table: name of the line -> keys of its rows."""
     if split in splits.NETWORK_SPLITS:
         return network_groups(data.networks, split)
@@ -60,20 +60,20 @@ def network_groups(networks: pandas.DataFrame, split: str) -> dict[str, pandas.I
     return {**groups, ALL: networks.index}
 
 
-def measured_joules(data: Data, split: str) -> pandas.Series:
+def measured_joules(data: PredictionData, split: str) -> pandas.Series:
     return (data.networks if split in splits.NETWORK_SPLITS else data.operations)["energy_j"]
 
 
-def measures(data: Data, found: pandas.DataFrame, split: str) -> dict[str, dict[str, dict]]:
+def compute_measures(data: PredictionData, found: pandas.DataFrame, split: str) -> dict[str, dict[str, dict]]:
     """Errors by line of the table and model."""
     joules = measured_joules(data, split)
     here = found[found["split"] == split]
     measures_by_split = {}
-    for name, keys in grouped_rows(data, split).items():
+    for name, keys in list_row_groups(data, split).items():
         some = here[here["key"].isin(keys)]
         of_models = {
-            str(model): metrics.measures(
-                joules.reindex(mine["key"]).to_numpy(), mine["predicted_j"].to_numpy(), intervals(mine)
+            str(model): metrics.error_measures(
+                joules.reindex(mine["key"]).to_numpy(), mine["predicted_j"].to_numpy(), interval_bounds(mine)
             )
             for model, mine in some.groupby("model")
         }
@@ -82,7 +82,7 @@ def measures(data: Data, found: pandas.DataFrame, split: str) -> dict[str, dict[
     return measures_by_split
 
 
-def intervals(mine: pandas.DataFrame) -> "tuple[numpy.ndarray, numpy.ndarray] | None":
+def interval_bounds(mine: pandas.DataFrame) -> "tuple[numpy.ndarray, numpy.ndarray] | None":
     if "low_j" not in mine or mine["low_j"].isna().any():
         return None
     return mine["low_j"].to_numpy(), mine["high_j"].to_numpy()
@@ -93,14 +93,14 @@ def order(names: Iterable[str]) -> list[str]:
     return sorted(set(names), key=first.index)
 
 
-def split_text(split: str, measures_by_split: dict[str, dict[str, dict]], shown: Iterable[str]) -> list[str]:
+def format_split(split: str, measures_by_split: dict[str, dict[str, dict]], shown: Iterable[str]) -> list[str]:
     if not measures_by_split:
         return [f"## {split}", "", "No predictions.", ""]
     names = order(name for of_models in measures_by_split.values() for name in of_models)
-    lines = [f"## {split}", "", DESCRIBED[split], ""]
+    lines = [f"## {split}", "", SPLIT_DESCRIPTIONS[split], ""]
     for measure in shown:
         lines += [
-            f"{metrics.NAMES[measure]}:",
+            f"{metrics.MEASURE_NAMES[measure]}:",
             "",
             f"| | rows | {' | '.join(names)} |",
             "|---|---:|" + "---:|" * len(names),
@@ -110,19 +110,19 @@ def split_text(split: str, measures_by_split: dict[str, dict[str, dict]], shown:
             cells = [cell(measure, of_models.get(model), most) for model in names]
             lines.append(f"| {name} | {most} | {' | '.join(cells)} |")
         lines.append("")
-    return lines + interval_text(measures_by_split)
+    return lines + format_intervals(measures_by_split)
 
 
 def cell(measure: str, measures_of_model: "dict | None", most: int) -> str:
     """Formats a value, with the number of rows where a model predicts fewer rows than another."""
     if measures_of_model is None:
         return "-"
-    return metrics.text(measure, measures_of_model[measure]) + (
+    return metrics.format_measure(measure, measures_of_model[measure]) + (
         "" if measures_of_model["rows"] == most else f" ({measures_of_model['rows']} rows)"
     )
 
 
-def interval_text(measures_by_split: dict[str, dict[str, dict]]) -> list[str]:
+def format_intervals(measures_by_split: dict[str, dict[str, dict]]) -> list[str]:
     lines = []
     for name, of_models in measures_by_split.items():
         one = of_models.get(OUR_MODEL, {})
@@ -131,15 +131,17 @@ def interval_text(measures_by_split: dict[str, dict[str, dict]]) -> list[str]:
     return ["| intervals | rows | cover | half-width, median |", "|---|---:|---:|---:|", *lines, ""] if lines else []
 
 
-DESCRIBED = {
+SPLIT_DESCRIPTIONS = {
     split: text
     for split, text in (line.strip().split(None, 1) for line in splits.__doc__.splitlines() if line.startswith("    "))
 }
 
 
-def baseline_predictions(data: Data, folds: list, given: argparse.Namespace) -> pandas.DataFrame:
+def load_or_predict_baselines(data: PredictionData, folds: list, given: argparse.Namespace) -> pandas.DataFrame:
     names = [name for name in baselines.ALL_MODELS if not given.models or name in given.models.split(",")]
-    state = baselines.state(given.data, given.lists, [*names, *sorted({fold.split for fold in folds}), str(given.seed)])
+    state = baselines.hash_inputs(
+        given.data, given.lists, [*names, *sorted({fold.split for fold in folds}), str(given.seed)]
+    )
     kept = given.kept / f"baselines-{state}.csv"
     if not kept.exists():
         print("compare: fitting baselines, some minutes", file=sys.stderr)
@@ -166,7 +168,7 @@ def read_our_predictions(path: Path, folds: list) -> pandas.DataFrame:
 
 
 def main() -> int:
-    given = arguments()
+    given = parse_arguments()
     data = rows.read(given.data, given.lists)
     flops = features.network_flops(data)
     folds = splits.all_folds(data, flops, given.seed)
@@ -176,15 +178,17 @@ def main() -> int:
         splits.write_folds(given.folds, folds)
         if not given.predictions and not given.json:
             return 0
-    found = baseline_predictions(data, folds, given)
+    found = load_or_predict_baselines(data, folds, given)
     if given.predictions:
         found = pandas.concat([found, read_our_predictions(given.predictions, folds)])
-    measures_by_split = {split: measures(data, found, split) for split in dict.fromkeys(fold.split for fold in folds)}
+    measures_by_split = {
+        split: compute_measures(data, found, split) for split in dict.fromkeys(fold.split for fold in folds)
+    }
     lines = [f"{len(data.operations)} operations, {len(data.networks)} settings of networks, once each; "
              f"{sum(key in data.lists for key in data.networks.index)} of them with their list of operations. "
              f"Seed of chance: {given.seed}.", ""]  # fmt: skip
     for split, of_split in measures_by_split.items():
-        lines += split_text(split, of_split, given.measures.split(","))
+        lines += format_split(split, of_split, given.measures.split(","))
     studied = studies.all_studies(data, flops, found)
     lines += [line for study in studied for line in study.lines]
     print("\n".join(lines))
@@ -198,10 +202,10 @@ def main() -> int:
     return 0
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=rows.MEASURED)
-    parser.add_argument("--lists", type=Path, default=rows.LISTS)
+    parser.add_argument("--data", type=Path, default=rows.MEASURED_FOLDER)
+    parser.add_argument("--lists", type=Path, default=rows.LISTS_FOLDER)
     parser.add_argument("--kept", type=Path, default=CACHE_FOLDER, help="where predictions of baselines are kept")
     parser.add_argument("--predictions", type=Path)
     parser.add_argument(

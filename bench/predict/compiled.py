@@ -26,7 +26,7 @@ from typing import Callable, NamedTuple, Optional, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 MODES = ("eager", "compiled")
-MAX_S = 300
+MAX_RUN_S = 300
 
 
 class Setting(NamedTuple):
@@ -79,7 +79,7 @@ def read(table: Path) -> dict[Setting, dict[str, float]]:
     }
 
 
-def traced(setting: Setting) -> dict:
+def trace_operations(setting: Setting) -> dict:
     """Returns the list of operations, with the collector's inputs, loss and optimizer."""
     sys.path.insert(0, str(ROOT / "tools"))
     import list_network_operations as lister
@@ -93,11 +93,11 @@ def traced(setting: Setting) -> dict:
         return lister.operations_of_setting(lister.networks.LoadedNetwork(lister.torch, "cpu", network), "cpu", whole)
 
 
-def predictor(program: Path, more: Sequence[str]) -> Callable[[dict, str], float]:
+def make_predictor(program: Path, more: Sequence[str]) -> Callable[[dict, str], float]:
     def predict(operations: dict, mode: str) -> float:
         command = [str(program), "predict", "-", "--execution", mode, "--json", *more]
         result = json.dumps(operations)
-        ended = subprocess.run(command, input=result, capture_output=True, text=True, timeout=MAX_S, check=False)
+        ended = subprocess.run(command, input=result, capture_output=True, text=True, timeout=MAX_RUN_S, check=False)
         if not ended.stdout.strip():
             raise SystemExit(f"{' '.join(command)}: {ended.stderr.strip()}")
         return json.loads(ended.stdout)["energy_j"]
@@ -105,7 +105,7 @@ def predictor(program: Path, more: Sequence[str]) -> Callable[[dict, str], float
     return predict
 
 
-def cases_of(
+def predict_cases(
     measured: dict[Setting, dict[str, float]], trace: Callable[[Setting], dict], predict: Callable[[dict, str], float]
 ) -> list[Case]:
     cases = []
@@ -115,7 +115,7 @@ def cases_of(
     return cases
 
 
-def summary(cases: Sequence[Case], of: str) -> dict[str, float]:
+def summarize_errors(cases: Sequence[Case], of: str) -> dict[str, float]:
     errors = [case.error(of) for case in cases]
     return {
         "settings": len(errors),
@@ -137,15 +137,15 @@ def text_of(cases: Sequence[Case]) -> str:
         errors = [f"{case.error(of):+.1f} %" for of in (*MODES, "ratio")]
         lines.append(f"| {' | '.join([f'{case.setting.which}: {case.setting.title}', *joules, *ratios, *errors])} |")
     lines += ["", "| | | settings | RMSPE | median | bias |", "|---|---|---:|---:|---:|---:|"]
-    for which, some in groups_of(cases).items():
+    for which, some in group_by_pass(cases).items():
         for of in (*MODES, "ratio"):
-            result = summary(some, of)
+            result = summarize_errors(some, of)
             errors = " | ".join(f"{result[name]:.1f} %" for name in ("rmspe", "median", "bias"))
             lines.append(f"| {which} | {of} | {result['settings']} | {errors} |")
     return "\n".join(lines)
 
 
-def groups_of(cases: Sequence[Case]) -> dict[str, list[Case]]:
+def group_by_pass(cases: Sequence[Case]) -> dict[str, list[Case]]:
     passes = sorted({case.setting.which for case in cases})
     groups = {which: [case for case in cases if case.setting.which == which] for which in passes}
     return {**groups, "all": list(cases)} if len(passes) > 1 else groups
@@ -164,7 +164,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     if not measured:
         raise SystemExit(f"{options.table}: no setting was measured both eagerly and compiled")
     more = ["--host-factor", options.host_factor, *(["--profile", options.profile] if options.profile else [])]
-    cases = cases_of(measured, traced, predictor(options.program, more))
+    cases = predict_cases(measured, trace_operations, make_predictor(options.program, more))
     print(text_of(cases))
     if options.json:
         results = [

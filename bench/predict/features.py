@@ -11,7 +11,7 @@ import numpy
 import pandas
 
 import work
-from rows import OPERATION_KEY, Data, join_columns, parse
+from rows import OPERATION_KEY, PredictionData, join_columns, parse
 
 TEXTS = ("form", "to", "over", "way", "dtype", "pass")
 
@@ -38,7 +38,7 @@ class Table(NamedTuple):
 PER_LINE_FIELDS = ("features", "flops", "bytes", "roofline_s", "energy_j", "time_s")
 
 
-def tables(data: Data) -> dict[str, Table]:
+def make_tables(data: PredictionData) -> dict[str, Table]:
     measured = data.operations[[*OPERATION_KEY, "energy_j", "time_s"]]
     every = pandas.concat([measured, listed_operations(data)])
     every = every[~every.index.duplicated()]
@@ -46,7 +46,7 @@ def tables(data: Data) -> dict[str, Table]:
     return {str(kind): table(str(kind), rows) for kind, rows in every.groupby("kind")}
 
 
-def listed_operations(data: Data) -> pandas.DataFrame:
+def listed_operations(data: PredictionData) -> pandas.DataFrame:
     """Operations of networks with warm caches, because DAML measured layers so, one at a time."""
     listed = data.listed.assign(cold="0")
     if listed.empty:
@@ -56,7 +56,7 @@ def listed_operations(data: Data) -> pandas.DataFrame:
 
 def table(kind: str, rows: pandas.DataFrame) -> Table:
     parameters = [work.canonical_parameters(kind, parse(text)) for text in rows["parameters"]]
-    costs = [work.sized(kind, *one) for one in zip(parameters, rows["dtype"], rows["pass"])]
+    costs = [work.compute_operation_size(kind, *one) for one in zip(parameters, rows["dtype"], rows["pass"])]
     frame = pandas.DataFrame(parameters, index=rows.index)
     frame = frame.assign(dtype=rows["dtype"], cold=rows["cold"].astype(int), **{"pass": rows["pass"]})
     frame["input_size"], frame["output_size"] = [one.inputs for one in costs], [one.outputs for one in costs]
@@ -80,11 +80,11 @@ def table(kind: str, rows: pandas.DataFrame) -> Table:
     )
 
 
-def network_flops(data: Data) -> dict[str, float]:
+def network_flops(data: PredictionData) -> dict[str, float]:
     """FLOPs of one pass of a network or of one training step, by key."""
     rows = data.listed
     by_id = {
-        number: work.sized(kind, parse(text), dtype, which).flops
+        number: work.compute_operation_size(kind, parse(text), dtype, which).flops
         for number, kind, text, dtype, which in zip(
             rows.index, rows["kind"], rows["parameters"], rows["dtype"], rows["pass"]
         )

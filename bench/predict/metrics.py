@@ -7,7 +7,7 @@ from typing import Optional
 
 import numpy
 
-NAMES = {
+MEASURE_NAMES = {
     "rmspe": "Root mean square percentage error, %",
     "mape": "Mean absolute percentage error, %",
     "median": "Median absolute percentage error, %",
@@ -17,7 +17,7 @@ NAMES = {
 }
 
 
-def measures(
+def error_measures(
     joules: numpy.ndarray, predicted: numpy.ndarray, interval: "Optional[tuple[numpy.ndarray, numpy.ndarray]]" = None
 ) -> dict[str, "float | int | None"]:
     errors = 100 * (predicted - joules) / joules
@@ -46,7 +46,7 @@ def kendall_tau(joules: numpy.ndarray, predicted: numpy.ndarray) -> Optional[flo
     return None if numpy.isnan(tau) else float(tau)
 
 
-def text(measure: str, value: Optional[float]) -> str:
+def format_measure(measure: str, value: Optional[float]) -> str:
     if value is None:
         return "-"
     if measure == "tau":

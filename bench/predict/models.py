@@ -22,24 +22,24 @@ from sklearn.preprocessing import PolynomialFeatures
 import work
 from features import Table
 
-Predict = Callable[[Table], numpy.ndarray]
-Fit = Callable[[Table], Predict]
+PredictFunction = Callable[[Table], numpy.ndarray]
+Fit = Callable[[Table], PredictFunction]
 RANDOM_STATE = 1
 TREES = 60  # trees of a forest; there are hundreds of folds
 VALIDATION_SHARE = 0.2  # share of training rows for validation of the Lasso's penalty
-PENALTIES = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
+LASSO_PENALTIES = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
 
 
-def fit_forest_joules(train: Table) -> Predict:
+def fit_forest_joules(train: Table) -> PredictFunction:
     forest = RandomForestRegressor(TREES, random_state=RANDOM_STATE).fit(train.features, train.energy_j)
     return lambda rows: forest.predict(rows.features)
 
 
-def fit_forest(train: Table) -> Predict:
+def fit_forest(train: Table) -> PredictFunction:
     return _fit_logarithms(RandomForestRegressor(TREES, random_state=RANDOM_STATE), train)
 
 
-def fit_xgboost(train: Table) -> Predict:
+def fit_xgboost(train: Table) -> PredictFunction:
     from xgboost import XGBRegressor
 
     model = XGBRegressor(
@@ -48,16 +48,16 @@ def fit_xgboost(train: Table) -> Predict:
     return _fit_logarithms(model, train)
 
 
-def fit_catboost(train: Table) -> Predict:
-    return _fit_logarithms(_catboost(), train)
+def fit_catboost(train: Table) -> PredictFunction:
+    return _fit_logarithms(_make_catboost(), train)
 
 
-def fit_catboost_physics(train: Table) -> Predict:
+def fit_catboost_physics(train: Table) -> PredictFunction:
     """A stronger baseline, not from a paper: FLOPs, bytes and roofline in addition to DAML's features."""
-    return _fit_logarithms(_catboost(), train, features_with_physics)
+    return _fit_logarithms(_make_catboost(), train, features_with_physics)
 
 
-def _catboost():
+def _make_catboost():
     from catboost import CatBoostRegressor
 
     return CatBoostRegressor(
@@ -71,11 +71,11 @@ def own_features(rows: Table) -> numpy.ndarray:
 
 
 def features_with_physics(rows: Table) -> numpy.ndarray:
-    amounts = [numpy.log(numpy.maximum(one, least)) for one, least in _amounts(rows)]
+    amounts = [numpy.log(numpy.maximum(one, least)) for one, least in _list_physics_amounts(rows)]
     return numpy.column_stack([rows.features, *amounts])
 
 
-def _amounts(rows: Table) -> list:
+def _list_physics_amounts(rows: Table) -> list:
     return [
         (rows.flops, 1),
         (rows.bytes, 1),
@@ -84,7 +84,7 @@ def _amounts(rows: Table) -> list:
     ]
 
 
-def _fit_logarithms(model, train: Table, seen: Callable[[Table], numpy.ndarray] = own_features) -> Predict:
+def _fit_logarithms(model, train: Table, seen: Callable[[Table], numpy.ndarray] = own_features) -> PredictFunction:
     model.fit(seen(train), numpy.log(train.energy_j))
     return lambda rows: numpy.exp(model.predict(seen(rows)))
 
@@ -109,7 +109,7 @@ class PolynomialTerms:
         return numpy.hstack(parts) / self._scale
 
 
-def fit_polynomial(train: Table) -> Predict:
+def fit_polynomial(train: Table) -> PredictFunction:
     """Polynomial of degree 2, clipped below at the training minimum."""
     terms = PolynomialTerms(train, 2)
     weight = 1 / train.energy_j**2
@@ -118,7 +118,7 @@ def fit_polynomial(train: Table) -> Predict:
     return lambda rows: numpy.maximum(model.predict(terms(rows)), train.energy_j.min())
 
 
-def fit_neuralpower(train: Table) -> Predict:
+def fit_neuralpower(train: Table) -> PredictFunction:
     """Time by monomials of degree 3, power by monomials of degree 2 of sizes and logarithms, both with physical terms
     and Lasso. The form is that of the authors. Added here: weights by relative error, and clipping of power to the
     training range."""
@@ -128,7 +128,7 @@ def fit_neuralpower(train: Table) -> Predict:
     return lambda rows: seconds(rows) * numpy.minimum(watts(rows), power.max())
 
 
-def fit_lasso(train: Table, target: numpy.ndarray, terms: PolynomialTerms) -> Predict:
+def fit_lasso(train: Table, target: numpy.ndarray, terms: PolynomialTerms) -> PredictFunction:
     """Lasso on relative errors: rows and target are divided by the target. Clipped below at the training minimum."""
     columns = terms(train) / target[:, None]
     norms = numpy.maximum(numpy.sqrt((columns**2).mean(axis=0)), 1e-30)
@@ -143,7 +143,7 @@ def fit_lasso(train: Table, target: numpy.ndarray, terms: PolynomialTerms) -> Pr
     def held_back_error(penalty: float) -> float:
         return float(numpy.mean((fitted(penalty, chosen).predict(columns[~chosen]) - 1) ** 2))
 
-    best = min(PENALTIES, key=held_back_error) if 0 < chosen.sum() < len(chosen) else PENALTIES[0]
+    best = min(LASSO_PENALTIES, key=held_back_error) if 0 < chosen.sum() < len(chosen) else LASSO_PENALTIES[0]
     coefficients = fitted(best, numpy.ones(len(target), bool)).coef_ / norms
     return lambda rows: numpy.maximum(terms(rows) @ coefficients, target.min())
 
@@ -161,7 +161,7 @@ def fit_flops(flops: numpy.ndarray, energy_j: numpy.ndarray) -> Callable[[numpy.
     return lambda given: numpy.where(given > 0, numpy.exp(offset + slope * numpy.log(numpy.maximum(given, 1))), without)
 
 
-FITS: dict[str, Fit] = {
+FIT_FUNCTIONS: dict[str, Fit] = {
     "polynomial": fit_polynomial,
     "neuralpower": fit_neuralpower,
     "catboost": fit_catboost,

@@ -19,8 +19,8 @@ from joblib import Parallel, delayed
 import features
 import models
 import work
-from rows import OPERATION_KEY, Data, join_columns, parse
-from splits import Fold, folds_of
+from rows import OPERATION_KEY, PredictionData, join_columns, parse
+from splits import Fold, select_folds
 
 MODEL_WISE = ("mlp", "rnn", "embedded-rnn")
 FAMILY_FOLD_COUNT = 5
@@ -45,13 +45,13 @@ SIZES = (
 )
 
 
-def keys_by_id(data: Data) -> dict[int, str]:
+def keys_by_id(data: PredictionData) -> dict[int, str]:
     if data.listed.empty:
         return {}
     return dict(zip(data.listed.index, join_columns(data.listed.assign(cold="0"), OPERATION_KEY)))
 
 
-def summed(data: Data, folds: Iterable[Fold], sums: dict, chosen: Iterable[str]) -> list[tuple]:
+def predict_by_sums(data: PredictionData, folds: Iterable[Fold], sums: dict, chosen: Iterable[str]) -> list[tuple]:
     """Predictions by sums over layers. Kinds without measurements, and views, contribute nothing."""
     ids, lines = keys_by_id(data), []
     whole = total(data, ids, sums["everything", "all"].get("rf", {}))
@@ -67,7 +67,7 @@ def summed(data: Data, folds: Iterable[Fold], sums: dict, chosen: Iterable[str])
     return lines
 
 
-def sums_of_operations(data: Data, sums: dict) -> list[tuple]:
+def sums_of_operations(data: PredictionData, sums: dict) -> list[tuple]:
     """Sums for every network by models of all rows: not a prediction, but the energy of its operations run alone."""
     ids = keys_by_id(data)
     return [
@@ -77,12 +77,14 @@ def sums_of_operations(data: Data, sums: dict) -> list[tuple]:
     ]
 
 
-def total(data: Data, ids: dict[int, str], joules: dict[str, float], keys: "Iterable[str] | None" = None) -> dict:
+def total(
+    data: PredictionData, ids: dict[int, str], joules: dict[str, float], keys: "Iterable[str] | None" = None
+) -> dict:
     wanted = data.lists if keys is None else keys
     return {key: sum(count * joules.get(ids[number], 0.0) for number, count in data.lists[key]) for key in wanted}
 
 
-def scale_sums(data: Data, fold: Fold, whole: dict[str, float], found: dict[str, float]) -> dict[str, float]:
+def scale_sums(data: PredictionData, fold: Fold, whole: dict[str, float], found: dict[str, float]) -> dict[str, float]:
     """Sums times the median ratio of network energy to sum over training networks, by pass."""
     trained = data.networks[~data.networks.index.isin(fold.excluded_keys) & data.networks.index.isin(list(whole))]
     factors = trained["energy_j"] / pandas.Series(whole).reindex(trained.index)
@@ -91,7 +93,7 @@ def scale_sums(data: Data, fold: Fold, whole: dict[str, float], found: dict[str,
     return {key: joules * median_factor[passes[key]] for key, joules in found.items() if passes[key] in median_factor}
 
 
-def by_total_flops(data: Data, fold: Fold, flops: dict[str, float]) -> dict[str, float]:
+def by_total_flops(data: PredictionData, fold: Fold, flops: dict[str, float]) -> dict[str, float]:
     found = {}
     for _, rows in data.networks[data.networks.index.isin(list(flops))].groupby("pass"):
         train, test = rows[~rows.index.isin(fold.excluded_keys)], rows[rows.index.isin(fold.test)]
@@ -111,13 +113,13 @@ class Seen(NamedTuple):
     target: numpy.ndarray  # logarithm of joules
 
 
-def predict_by_network(data: Data, folds: Iterable[Fold], chosen: Iterable[str], jobs: int) -> list[tuple]:
+def predict_by_network(data: PredictionData, folds: Iterable[Fold], chosen: Iterable[str], jobs: int) -> list[tuple]:
     names = [name for name in MODEL_WISE if name in chosen]
     seen = see(data)
     if not seen.keys or not names:
         return []
-    cases = [(fold, name) for fold in grouped(folds) for name in names]
-    done = Parallel(n_jobs=jobs, batch_size=1)(delayed(predicted)(seen, *case) for case in cases)
+    cases = [(fold, name) for fold in merge_family_folds(folds) for name in names]
+    done = Parallel(n_jobs=jobs, batch_size=1)(delayed(predict_networks)(seen, *case) for case in cases)
     return [
         (name, split_of(fold), fold.name, key, joules)
         for (fold, name), found in zip(cases, done)
@@ -125,17 +127,19 @@ def predict_by_network(data: Data, folds: Iterable[Fold], chosen: Iterable[str],
     ]
 
 
-def grouped(folds: Iterable[Fold]) -> list[Fold]:
+def merge_family_folds(folds: Iterable[Fold]) -> list[Fold]:
     """Merges the folds of families into FAMILY_FOLD_COUNT folds; keeps other network folds."""
     folds = list(folds)
-    one_by_one = folds_of(folds, "network-family")
+    one_by_one = select_folds(folds, "network-family")
     groups = [one_by_one[first::FAMILY_FOLD_COUNT] for first in range(FAMILY_FOLD_COUNT)]
     together = [
         Fold("network-family", f"group {number}", frozenset().union(*(fold.test for fold in group)), frozenset())
         for number, group in enumerate(groups)
     ]
     return (
-        [fold for fold in together if fold.test] + folds_of(folds, "network-larger") + folds_of(folds, "seed-network")
+        [fold for fold in together if fold.test]
+        + select_folds(folds, "network-larger")
+        + select_folds(folds, "seed-network")
     )
 
 
@@ -143,7 +147,7 @@ def split_of(fold: Fold) -> str:
     return fold.split
 
 
-def see(data: Data) -> Seen:
+def see(data: PredictionData) -> Seen:
     described = {number: describe(*row) for number, row in zip(data.listed.index, data.listed[COLUMNS].values)}
     keys = [key for key in data.networks.index if key in data.lists]
     rows = data.networks.loc[keys]
@@ -166,7 +170,7 @@ def describe(kind: str, text: str, dtype: str, which: str) -> "tuple[int, list[f
     if kind == "view":
         return None
     parameters = work.canonical_parameters(kind, parse(text))
-    cost = work.sized(kind, parameters, dtype, which)
+    cost = work.compute_operation_size(kind, parameters, dtype, which)
     sizes = [
         math.log1p(float(parameters[name])) if isinstance(parameters.get(name), (int, float)) else 0.0 for name in SIZES
     ]
@@ -186,7 +190,7 @@ def by_kind(listed: list) -> list[float]:
     return numpy.log1p(amounts).ravel().tolist()
 
 
-def predicted(seen: Seen, fold: Fold, name: str) -> list[tuple[str, float]]:
+def predict_networks(seen: Seen, fold: Fold, name: str) -> list[tuple[str, float]]:
     from recurrent import fit_mlp, fit_recurrent
 
     train = [number for number, key in enumerate(seen.keys) if key not in fold.excluded_keys]

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 MLP_EPOCHS, RNN_EPOCHS = 400, 20
-HIDDEN, EMBEDDED, BATCH = 48, 8, 32
+HIDDEN_SIZE, EMBEDDING_SIZE, BATCH_SIZE = 48, 8, 32
 
 
 def mean_and_scale(values: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -22,7 +22,7 @@ def mean_and_scale(values: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]
 def fit_mlp(train: numpy.ndarray, target: numpy.ndarray, test: numpy.ndarray) -> numpy.ndarray:
     start()
     (mean, spread), (center, width) = mean_and_scale(train), mean_and_scale(target)
-    x, y = tensor((train - mean) / spread), tensor((target - center) / width)
+    x, y = float_tensor((train - mean) / spread), float_tensor((target - center) / width)
     model = nn.Sequential(nn.Linear(x.shape[1], 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=1e-2)
     for _ in range(MLP_EPOCHS):
@@ -30,18 +30,18 @@ def fit_mlp(train: numpy.ndarray, target: numpy.ndarray, test: numpy.ndarray) ->
         nn.functional.mse_loss(model(x)[:, 0], y).backward()
         optimizer.step()
     with torch.no_grad():
-        return model(tensor((test - mean) / spread))[:, 0].numpy() * width + center
+        return model(float_tensor((test - mean) / spread))[:, 0].numpy() * width + center
 
 
-class Recurrent(nn.Module):
+class RecurrentRegressor(nn.Module):
     def __init__(self, features: int, kinds: int, embedded: bool) -> None:
         super().__init__()
-        self.kind = nn.Embedding(kinds, EMBEDDED if embedded else kinds)
+        self.kind = nn.Embedding(kinds, EMBEDDING_SIZE if embedded else kinds)
         if not embedded:  # one-hot encoding
             self.kind.weight.data.copy_(torch.eye(kinds))
             self.kind.weight.requires_grad_(False)
-        self.layers = nn.GRU(features + self.kind.embedding_dim, HIDDEN, batch_first=True)
-        self.out = nn.Linear(HIDDEN, 1)
+        self.layers = nn.GRU(features + self.kind.embedding_dim, HIDDEN_SIZE, batch_first=True)
+        self.out = nn.Linear(HIDDEN_SIZE, 1)
 
     def forward(self, kinds: torch.Tensor, steps: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         packed = pack_padded_sequence(torch.cat([self.kind(kinds), steps], 2), lengths, True, enforce_sorted=False)
@@ -56,14 +56,14 @@ def fit_recurrent(kinds, steps, target, test_kinds, test_steps, count: int, embe
 
     def padded(some_kinds, some_steps):
         lengths = torch.tensor([len(one) for one in some_kinds])
-        sequences = [tensor((one - mean) / spread) for one in some_steps]
+        sequences = [float_tensor((one - mean) / spread) for one in some_steps]
         return pad_sequence([torch.tensor(one) for one in some_kinds], True), pad_sequence(sequences, True), lengths
 
     order = sorted(range(len(kinds)), key=lambda number: len(kinds[number]))
-    batches = [order[first : first + BATCH] for first in range(0, len(order), BATCH)]
+    batches = [order[first : first + BATCH_SIZE] for first in range(0, len(order), BATCH_SIZE)]
     inputs = [padded([kinds[n] for n in batch], [steps[n] for n in batch]) for batch in batches]
-    targets = [tensor((target[batch] - center) / width) for batch in batches]
-    model = Recurrent(steps[0].shape[1], count, embedded)
+    targets = [float_tensor((target[batch] - center) / width) for batch in batches]
+    model = RecurrentRegressor(steps[0].shape[1], count, embedded)
     optimizer = torch.optim.Adam([one for one in model.parameters() if one.requires_grad], lr=5e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=RNN_EPOCHS * len(batches))
     for _ in range(RNN_EPOCHS):
@@ -82,5 +82,5 @@ def start() -> None:
     torch.manual_seed(1)
 
 
-def tensor(values: numpy.ndarray) -> torch.Tensor:
+def float_tensor(values: numpy.ndarray) -> torch.Tensor:
     return torch.tensor(numpy.asarray(values), dtype=torch.float32)

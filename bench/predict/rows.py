@@ -14,17 +14,17 @@ from typing import NamedTuple
 import pandas
 
 ROOT = Path(__file__).resolve().parents[2]
-MEASURED, LISTS = ROOT / "data" / "h200", ROOT / "data" / "networks"
+MEASURED_FOLDER, LISTS_FOLDER = ROOT / "data" / "h200", ROOT / "data" / "networks"
 
 DESIGNED_SHAPES = "designed"  # sampled shapes, of no family
 # Held-out families: nothing is fitted to them, and the data must not contain rows of them.
-HELD_OUT = {"ConvNeXt", "DenseNet", "RegNet", "Swin", "MaxViT", "ShuffleNet", "ALBERT", "T5", "GPT-NeoX"}
+HELD_OUT_FAMILIES = {"ConvNeXt", "DenseNet", "RegNet", "Swin", "MaxViT", "ShuffleNet", "ALBERT", "T5", "GPT-NeoX"}
 
 OPERATION_KEY = ["kind", "parameters", "dtype", "pass", "cold"]
 NETWORK_KEY = ["name", "batch", "size", "dtype", "pass"]
 
 
-class Data(NamedTuple):
+class PredictionData(NamedTuple):
     operations: pandas.DataFrame  # by key: OPERATION_KEY, family, flops, bytes, time_s, energy_j, times
     networks: pandas.DataFrame  # by key: NETWORK_KEY, family, time_s, energy_j, times
     raw: pandas.DataFrame  # every measurement of both, with its key
@@ -34,10 +34,10 @@ class Data(NamedTuple):
 
 def parse(text: str) -> dict[str, object]:
     """Parses `form=relu;batch=8` into a dictionary: integers and fractions as numbers, the rest as text."""
-    return dict(_named(pair) for pair in text.split(";") if pair)
+    return dict(_parse_pair(pair) for pair in text.split(";") if pair)
 
 
-def _named(pair: str) -> tuple[str, object]:
+def _parse_pair(pair: str) -> tuple[str, object]:
     name, _, value = pair.partition("=")
     for number in (int, float):
         try:
@@ -51,16 +51,16 @@ def join_columns(frame: pandas.DataFrame, columns: list[str]) -> pandas.Series:
     return frame[columns].astype(str).agg("|".join, axis=1)
 
 
-def read(measured: Path = MEASURED, lists: Path = LISTS) -> Data:
-    operations, networks = _operations(measured), _networks(measured)
+def read(measured: Path = MEASURED_FOLDER, lists: Path = LISTS_FOLDER) -> PredictionData:
+    operations, networks = _operations(measured), _read_networks(measured)
     raw = pandas.concat([operations, networks])
-    found = set(raw["source"]) & HELD_OUT
+    found = set(raw["source"]) & HELD_OUT_FAMILIES
     if found:
         raise SystemExit(
             f"{measured}: rows of {', '.join(sorted(found))}, which are held out: nothing may be fitted to them"
         )
     listed, by_network = read_lists(lists)
-    return Data(
+    return PredictionData(
         mean_per_key(operations, OPERATION_KEY + ["flops", "bytes"]), mean_per_key(networks, NETWORK_KEY),
         raw, listed, by_network,
     )  # fmt: skip
@@ -80,27 +80,27 @@ def _operations(folder: Path) -> pandas.DataFrame:
 
 
 # The same limits as in src/predict/model/network_tables.cc, which contains the reasons.
-UNDISTURBED, EXPLAINED, BUSY, AHEAD = 1.25, 1.3, 0.9, 0.5
+MAX_LAUNCH_RATIO, MAX_TIME_RATIO, MIN_BUSY_FRACTION, MAX_ISSUE_FRACTION = 1.25, 1.3, 0.9, 0.5
 
 
-def undisturbed_measurements(raw: pandas.DataFrame, busy_s: pandas.Series) -> pandas.DataFrame:
+def select_undisturbed(raw: pandas.DataFrame, busy_s: pandas.Series) -> pandas.DataFrame:
     """Selects the measurements of networks for training and evaluation: for each setting the rows with an undisturbed
     host. If there are none, it keeps settings whose time did not depend on the host."""
     busy = raw["key"].map(busy_s).fillna(0.0)
     quickest = raw.groupby("slice")["launch_s"].transform("min")
     has_issue_time = (raw["issue_s"] > 0) & (busy > 0)
     is_explained = ~has_issue_time | (
-        raw["time_s"] < EXPLAINED * pandas.concat([raw["issue_s"], busy], axis=1).max(axis=1)
+        raw["time_s"] < MAX_TIME_RATIO * pandas.concat([raw["issue_s"], busy], axis=1).max(axis=1)
     )
     # Rank of a measurement: 2 if the host was undisturbed, 1 if only its launch time is known, 0 otherwise. Of each
     # setting, only the rows with the highest rank count.
     rank = (raw["launch_s"] > 0).astype(int)
     was_quiet = raw["quiet_windows"] != 0 if "quiet_windows" in raw else True  # 0: no idle-host window was found
-    rank = rank.mask((raw["launch_s"] < UNDISTURBED * quickest) & is_explained & was_quiet, 2)
+    rank = rank.mask((raw["launch_s"] < MAX_LAUNCH_RATIO * quickest) & is_explained & was_quiet, 2)
     best = raw.assign(rank=rank, busy_s=busy)[rank == rank.groupby(raw["key"]).transform("max")]
     means = best.groupby("key")[["rank", "busy_s", "time_s", "issue_s"]].mean()
-    was_ahead = (means["busy_s"] == 0) & (means["issue_s"] > 0) & (means["issue_s"] < AHEAD * means["time_s"])
-    kept = means.index[(means["rank"] == 2) | was_ahead | (means["busy_s"] >= BUSY * means["time_s"])]
+    was_ahead = (means["busy_s"] == 0) & (means["issue_s"] > 0) & (means["issue_s"] < MAX_ISSUE_FRACTION * means["time_s"])
+    kept = means.index[(means["rank"] == 2) | was_ahead | (means["busy_s"] >= MIN_BUSY_FRACTION * means["time_s"])]
     return best[best["key"].isin(kept)].drop(columns=["rank", "busy_s"])
 
 
@@ -113,11 +113,11 @@ def _busy_seconds(folder: Path) -> pandas.Series:
     return table.assign(key=parts.agg("|".join, axis=1)).groupby("key")["busy_s"].last()
 
 
-def _networks(folder: Path) -> pandas.DataFrame:
+def _read_networks(folder: Path) -> pandas.DataFrame:
     raw = pandas.read_csv(folder / "networks.csv.gz")
     table = pandas.DataFrame([parse(text) for text in raw["parameters"]])
     raw = raw.assign(**{name: table[name].astype(str) for name in ("name", "batch", "size")})
-    return undisturbed_measurements(raw.assign(key=join_columns(raw, NETWORK_KEY)), _busy_seconds(folder))
+    return select_undisturbed(raw.assign(key=join_columns(raw, NETWORK_KEY)), _busy_seconds(folder))
 
 
 def read_lists(folder: Path) -> tuple[pandas.DataFrame, dict[str, list[tuple[int, int]]]]:
@@ -128,9 +128,9 @@ def read_lists(folder: Path) -> tuple[pandas.DataFrame, dict[str, list[tuple[int
     listed = pandas.read_csv(folder / "operations.csv.gz", keep_default_na=False).set_index("id")
     settings = pandas.read_csv(folder / "settings.csv.gz", dtype=str).rename(columns={"network": "name"})
     keys = join_columns(settings, NETWORK_KEY)
-    return listed, {key: counts(text) for key, text in zip(keys, settings["operations"])}
+    return listed, {key: parse_counts(text) for key, text in zip(keys, settings["operations"])}
 
 
-def counts(text: str) -> list[tuple[int, int]]:
+def parse_counts(text: str) -> list[tuple[int, int]]:
     pairs = (word.split(":") for word in text.split())
     return [(int(number), int(count)) for number, count in pairs]

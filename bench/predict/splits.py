@@ -22,7 +22,7 @@ import numpy
 import pandas
 
 import work
-from rows import DESIGNED_SHAPES, Data
+from rows import DESIGNED_SHAPES, PredictionData
 
 SEED = 20230
 FOLD_COUNT = 5
@@ -49,7 +49,7 @@ class Fold(NamedTuple):
         return self.test | self.out
 
 
-def all_folds(data: Data, flops: "dict[str, float] | None" = None, seed: int = SEED) -> list[Fold]:
+def all_folds(data: PredictionData, flops: "dict[str, float] | None" = None, seed: int = SEED) -> list[Fold]:
     """Returns all folds. `flops` is of networks, by key; without it there is no split of networks by size."""
     operations, networks = data.operations, data.networks
     layers = layers_of_networks(data)
@@ -58,14 +58,14 @@ def all_folds(data: Data, flops: "dict[str, float] | None" = None, seed: int = S
     folds.append(larger_sizes_fold(operations))
     taught = operations[operations["kind"].isin(DAML_LAYER_KINDS) & (operations["pass"] == "forward")]
     folds += cross_validation_folds("seed", taught, seed, by="kind", out=set(operations.index) - set(taught.index))
-    folds += network_families(networks, operations, layers, data)
+    folds += network_family_folds(networks, operations, layers, data)
     if flops:
-        folds.append(larger_networks(networks, flops, out=folds_of(folds, "larger")[0].test))
-    folds += seed_networks(networks, layers, seed)
+        folds.append(larger_networks_fold(networks, flops, out=select_folds(folds, "larger")[0].test))
+    folds += seed_network_folds(networks, layers, seed)
     return folds
 
 
-def folds_of(folds: Iterable[Fold], split: str) -> list[Fold]:
+def select_folds(folds: Iterable[Fold], split: str) -> list[Fold]:
     return [fold for fold in folds if fold.split == split]
 
 
@@ -79,7 +79,7 @@ def cross_validation_folds(split: str, rows: pandas.DataFrame, seed: int, by: st
         yield Fold(split, str(part), frozenset(turn.index[turn == part]), frozenset(out))
 
 
-def layers_of_networks(data: Data) -> dict[str, frozenset]:
+def layers_of_networks(data: PredictionData) -> dict[str, frozenset]:
     """Keys of measured operations, warm or cold, by key of the network that contains them."""
     known: dict = defaultdict(set)
     for key, row in zip(data.operations.index, data.operations[IDENTITY_COLUMNS].values):
@@ -101,37 +101,37 @@ def family_operation_keys(family: str, operations: pandas.DataFrame, layers: dic
     return own.union(*shared)
 
 
-def families(operations: pandas.DataFrame, layers: dict, data: Data) -> Iterator[Fold]:
+def families(operations: pandas.DataFrame, layers: dict, data: PredictionData) -> Iterator[Fold]:
     for family, rows in operations.groupby("family"):
         if family != DESIGNED_SHAPES:
             test = frozenset(rows.index)
             yield Fold("family", str(family), test, family_operation_keys(family, operations, layers, data.networks) - test)
 
 
-def network_families(networks, operations, layers: dict, data: Data) -> Iterator[Fold]:
+def network_family_folds(networks, operations, layers: dict, data: PredictionData) -> Iterator[Fold]:
     for family, rows in networks.groupby("family"):
         out = family_operation_keys(family, operations, layers, data.networks)
         yield Fold("network-family", str(family), frozenset(rows.index), out)
 
 
-def largest(size: pandas.Series) -> frozenset:
+def largest_keys(size: pandas.Series) -> frozenset:
     ordered = size.sort_values(kind="stable")
     return frozenset(ordered.index[round(TRAINING_SHARE * len(ordered)) :])
 
 
 def larger_sizes_fold(operations: pandas.DataFrame) -> Fold:
     size = numpy.log(operations["bytes"].clip(lower=1)) + numpy.log(operations["flops"].clip(lower=1))
-    test = frozenset().union(*(largest(some) for _, some in size.groupby(operations["kind"])))
+    test = frozenset().union(*(largest_keys(some) for _, some in size.groupby(operations["kind"])))
     return Fold("larger", "all", test, frozenset())
 
 
-def larger_networks(networks: pandas.DataFrame, flops: dict[str, float], out: frozenset) -> Fold:
+def larger_networks_fold(networks: pandas.DataFrame, flops: dict[str, float], out: frozenset) -> Fold:
     size = pandas.Series(flops).reindex(networks.index).dropna()
-    test = frozenset().union(*(largest(some) for _, some in size.groupby(networks["pass"].reindex(size.index))))
+    test = frozenset().union(*(largest_keys(some) for _, some in size.groupby(networks["pass"].reindex(size.index))))
     return Fold("network-larger", "all", test, out)
 
 
-def seed_networks(networks: pandas.DataFrame, layers: dict, seed: int) -> Iterator[Fold]:
+def seed_network_folds(networks: pandas.DataFrame, layers: dict, seed: int) -> Iterator[Fold]:
     taught = networks[networks["family"].isin(DAML_FAMILIES) & (networks["pass"] == "inference")]
     out = set(networks.index) - set(taught.index)
     for fold in cross_validation_folds("seed-network", taught, seed, by="family", out=out):

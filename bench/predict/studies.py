@@ -10,10 +10,10 @@ import numpy
 import pandas
 
 import metrics
-from rows import Data
+from rows import PredictionData
 
 
-ADDED = "catboost-physics"
+ADDITIVITY_MODEL = "catboost-physics"
 
 
 class Study(NamedTuple):
@@ -22,12 +22,12 @@ class Study(NamedTuple):
     lines: list[str]
 
 
-def all_studies(data: Data, flops: dict[str, float], found: pandas.DataFrame) -> list[Study]:
+def all_studies(data: PredictionData, flops: dict[str, float], found: pandas.DataFrame) -> list[Study]:
     """Runs all studies. `found`: predictions of baselines; their split `everything` comes from models of all rows."""
-    return [noise_floor(data), flops_against_energy(data, flops), additivity(data, found)]
+    return [study_noise_floor(data), study_flops_against_energy(data, flops), study_additivity(data, found)]
 
 
-def noise_floor(data: Data) -> Study:
+def study_noise_floor(data: PredictionData) -> Study:
     """Compares one measurement with the mean of the others of its key: a lower bound for errors of predictions."""
     raw = data.raw[data.raw.groupby("key")["energy_j"].transform("size") > 1]
     by_key = raw.groupby("key")["energy_j"]
@@ -39,7 +39,7 @@ def noise_floor(data: Data) -> Study:
     raw, others = raw.reset_index(drop=True), others.reset_index(drop=True)
     groups["**operations**"] = raw.index[raw["kind"] != "network"]
     for name, index in groups.items():
-        stats = metrics.measures(raw["energy_j"][index].to_numpy(), others[index].to_numpy())
+        stats = metrics.error_measures(raw["energy_j"][index].to_numpy(), others[index].to_numpy())
         values[name] = {**stats, "keys": int(raw["key"][index].nunique())}
         lines.append(
             f"| {name} | {values[name]['keys']} | {stats['rmspe']:.1f} | {stats['median']:.1f} | {stats['p90']:.1f} |"
@@ -47,7 +47,7 @@ def noise_floor(data: Data) -> Study:
     return Study("noise_floor", values, [*lines, ""])
 
 
-def flops_against_energy(data: Data, flops: dict[str, float]) -> Study:
+def study_flops_against_energy(data: PredictionData, flops: dict[str, float]) -> Study:
     values, lines = (
         {},
         ["## FLOPs against energy", "", "Proportional: joules = FLOPs times one number, the best there is.", ""],
@@ -69,7 +69,7 @@ def flops_against_energy(data: Data, flops: dict[str, float]) -> Study:
     for name, some in groups.items():
         if len(some) < 3:
             continue
-        values[name] = stats = proportional(some["flops"].to_numpy(float), some["energy_j"].to_numpy())
+        values[name] = stats = fit_proportional(some["flops"].to_numpy(float), some["energy_j"].to_numpy())
         lines.append(
             f"| {name} | {stats['rows']} | {stats['correlation']:.2f} | "
             f"{stats['log_correlation']:.2f} | {stats['rmspe']:.0f} |"
@@ -77,20 +77,24 @@ def flops_against_energy(data: Data, flops: dict[str, float]) -> Study:
     return Study("flops_against_energy", values, [*lines, ""])
 
 
-def proportional(flops: numpy.ndarray, joules: numpy.ndarray) -> dict:
+def fit_proportional(flops: numpy.ndarray, joules: numpy.ndarray) -> dict:
     """Fits joules proportional to FLOPs with the least root mean square percentage error."""
     shares = flops / joules
-    stats = metrics.measures(joules, flops * shares.sum() / (shares**2).sum())
+    stats = metrics.error_measures(joules, flops * shares.sum() / (shares**2).sum())
     correlation = float(numpy.corrcoef(flops, joules)[0, 1])
     logarithms = float(numpy.corrcoef(numpy.log(flops), numpy.log(joules))[0, 1])
     return {**stats, "correlation": correlation, "log_correlation": logarithms}
 
 
-def additivity(data: Data, found: pandas.DataFrame) -> Study:
+def study_additivity(data: PredictionData, found: pandas.DataFrame) -> Study:
     head = ["## Additivity", ""]
-    alone = found[(found["split"] == "everything") & (found["model"] == ADDED)].set_index("key")["predicted_j"]
+    alone = found[(found["split"] == "everything") & (found["model"] == ADDITIVITY_MODEL)].set_index("key")[
+        "predicted_j"
+    ]
     if alone.empty:
-        return Study("additivity", {}, [*head, f"Needs the lists of operations (data/networks) and {ADDED}.", ""])
+        return Study(
+            "additivity", {}, [*head, f"Needs the lists of operations (data/networks) and {ADDITIVITY_MODEL}.", ""]
+        )
     rows = data.networks[data.networks.index.isin(alone.index)]
     factor = rows["energy_j"] / alone.reindex(rows.index)
     large = rows["energy_j"] > rows.groupby("pass")["energy_j"].transform("median")
@@ -108,7 +112,7 @@ def additivity(data: Data, found: pandas.DataFrame) -> Study:
         }
         groups |= {f"{which}, batch 32 and more": here & (batch >= 32)}
         groups |= {f"{which}, more joules than half of them": here & large, f"{which}, fewer joules": here & ~large}
-    values, lines = {}, [*head, re.sub(r"\s+", " ", EXPLAINED), ""]
+    values, lines = {}, [*head, re.sub(r"\s+", " ", ADDITIVITY_NOTE), ""]
     lines += ["| | rows | P10 | median | P90 |", "|---|---:|---:|---:|---:|"]
     for name, here in groups.items():
         if here.any():
@@ -118,7 +122,8 @@ def additivity(data: Data, found: pandas.DataFrame) -> Study:
     return Study("additivity", values, [*lines, ""])
 
 
-EXPLAINED = """The whole over the sum of its operations, each alone and without waiting for the host: DAML's factor. CatBoost
-with FLOPs and bytes, fitted to all measured operations, predicts the energy of an operation alone, since batches of
+ADDITIVITY_NOTE = """The whole over the sum of its operations, each alone and without waiting for the host:
+DAML's factor. CatBoost with FLOPs and bytes, fitted to all measured operations, predicts the energy of an operation
+alone, since batches of
 networks and of measured operations seldom meet. Networks run eagerly: what is above 1 at small batches is, for the
 most part, the GPU at rest while the host launches."""

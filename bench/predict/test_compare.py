@@ -13,7 +13,7 @@ import splits
 
 
 def test_errors_are_percentages_of_what_was_measured():
-    result = metrics.measures(numpy.array([1.0, 2.0, 4.0]), numpy.array([1.1, 1.8, 4.0]))
+    result = metrics.error_measures(numpy.array([1.0, 2.0, 4.0]), numpy.array([1.1, 1.8, 4.0]))
     assert result["rmspe"] == pytest.approx((200 / 3) ** 0.5)
     assert result["mape"] == pytest.approx(20 / 3)
     assert result["median"] == pytest.approx(10)
@@ -23,26 +23,26 @@ def test_errors_are_percentages_of_what_was_measured():
 
 def test_intervals_are_described_by_coverage_and_half_width():
     joules, predicted = numpy.array([1.0, 2.0]), numpy.array([1.0, 1.0])
-    result = metrics.measures(joules, predicted, (numpy.array([0.9, 0.9]), numpy.array([1.1, 1.1])))
+    result = metrics.error_measures(joules, predicted, (numpy.array([0.9, 0.9]), numpy.array([1.1, 1.1])))
     assert result["coverage"] == pytest.approx(50) and result["half_width"] == pytest.approx(10)
 
 
 def test_a_single_row_has_no_order():
-    assert metrics.measures(numpy.array([1.0]), numpy.array([2.0]))["tau"] is None
+    assert metrics.error_measures(numpy.array([1.0]), numpy.array([2.0]))["tau"] is None
 
 
 def test_our_predictions_have_a_column_and_intervals(tmp_path):
     data = rows.read()
-    folds = splits.folds_of(splits.all_folds(data), "larger")
+    folds = splits.select_folds(splits.all_folds(data), "larger")
     keys = sorted(folds[0].test)
     joules = data.operations["energy_j"].reindex(keys)
     ours = pandas.DataFrame({"split": "larger", "key": keys, "predicted_j": joules.to_numpy() * 1.1})
     ours = ours.assign(low_j=ours["predicted_j"] * 0.8, high_j=ours["predicted_j"] * 1.2)
     ours.to_csv(tmp_path / "ours.csv", index=False)
     found = compare.read_our_predictions(tmp_path / "ours.csv", folds)
-    result = compare.measures(data, found, "larger")
+    result = compare.compute_measures(data, found, "larger")
     assert result[compare.ALL][compare.OUR_MODEL]["rmspe"] == pytest.approx(10)
-    text = "\n".join(compare.split_text("larger", result, compare.SHOWN_MEASURES))
+    text = "\n".join(compare.format_split("larger", result, compare.SHOWN_MEASURES))
     assert "| dense |" in text and "| 100.0 % | 20.0 % |" in text
 
 
@@ -64,5 +64,5 @@ def test_only_measurements_with_an_undisturbed_host_count():
         ("odd", "s", 9e-3, 5e-3, 6e-6),
     ]
     busy_s = pandas.Series({"waits": 2e-3, "slow": 2e-3, "works": 8.9e-3, "odd": 2e-3})
-    kept = rows.undisturbed_measurements(pandas.DataFrame(measured, columns=columns), busy_s)
+    kept = rows.select_undisturbed(pandas.DataFrame(measured, columns=columns), busy_s)
     assert kept[["key", "time_s"]].values.tolist() == [["waits", 5e-3], ["works", 9e-3]]

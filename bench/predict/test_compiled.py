@@ -49,17 +49,17 @@ def test_only_runs_that_have_both_modes_count(table):
 
 
 def test_errors_are_percentages_of_what_was_measured(table):
-    first, second = compiled.cases_of(compiled.read(table), trace, predict)
+    first, second = compiled.predict_cases(compiled.read(table), trace, predict)
     assert (first.setting.which, second.setting.which) == ("inference", "training")
     assert first.ratios == pytest.approx((0.8, 0.8)) and second.ratios == pytest.approx((0.5, 0.75))
     assert [first.error(of) for of in ("eager", "compiled", "ratio")] == pytest.approx([10, 10, 0], abs=1e-9)
     assert [second.error(of) for of in ("eager", "compiled", "ratio")] == pytest.approx([0, 50, 50])
-    result = compiled.summary([first, second], "compiled")
+    result = compiled.summarize_errors([first, second], "compiled")
     assert result["rmspe"] == pytest.approx((2600 / 2) ** 0.5) and result["median"] == pytest.approx(30)
 
 
 def test_the_text_has_every_setting_and_both_passes(table):
-    text = compiled.text_of(compiled.cases_of(compiled.read(table), trace, predict))
+    text = compiled.text_of(compiled.predict_cases(compiled.read(table), trace, predict))
     assert "| inference: a, 8 x 224, default | 10 | 11 | 8 | 8.8 | 0.80 | 0.80 | +10.0 % | +10.0 % | +0.0 % |" in text
     assert "| training | compiled | 1 | 50.0 % | 50.0 % | 50.0 % |" in text and "| all | ratio | 2 |" in text
 

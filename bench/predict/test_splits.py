@@ -34,31 +34,31 @@ def test_rows_that_were_measured_again_are_one_row_with_their_mean(data):
 
 def test_no_key_is_tested_and_left_out_or_tested_twice_in_a_split(folds):
     for split in {fold.split for fold in folds}:
-        some = splits.folds_of(folds, split)
+        some = splits.select_folds(folds, split)
         assert all(not fold.test & fold.out for fold in some)
         assert sum(len(fold.test) for fold in some) == len(frozenset().union(*(fold.test for fold in some)))
 
 
 def test_every_operation_is_tested_once_by_chance(data, folds):
-    tested = frozenset().union(*(fold.test for fold in splits.folds_of(folds, "random")))
+    tested = frozenset().union(*(fold.test for fold in splits.select_folds(folds, "random")))
     assert tested == frozenset(data.operations.index)
 
 
 def test_a_family_that_is_left_out_is_in_no_training_row(data, folds):
-    for fold in splits.folds_of(folds, "family") + splits.folds_of(folds, "network-family"):
+    for fold in splits.select_folds(folds, "family") + splits.select_folds(folds, "network-family"):
         operations = data.operations.drop(index=list(fold.excluded_keys & set(data.operations.index)))
         assert fold.name not in set(operations["family"])
-    for fold in splits.folds_of(folds, "network-family"):
+    for fold in splits.select_folds(folds, "network-family"):
         assert fold.name not in set(data.networks.drop(index=list(fold.test))["family"])
 
 
 def test_designed_shapes_are_never_tested_by_family(data, folds):
     designed = set(data.operations.index[data.operations["family"] == rows.DESIGNED_SHAPES])
-    assert not any(fold.test & designed for fold in splits.folds_of(folds, "family"))
+    assert not any(fold.test & designed for fold in splits.select_folds(folds, "family"))
 
 
 def test_larger_rows_are_larger_than_all_that_are_trained_on(data, folds):
-    (fold,) = splits.folds_of(folds, "larger")
+    (fold,) = splits.select_folds(folds, "larger")
     size = data.operations["bytes"].clip(lower=1).astype(float) * data.operations["flops"].clip(lower=1)
     for _, some in size.groupby(data.operations["kind"]):
         tested = some.index.isin(fold.test)
@@ -66,7 +66,7 @@ def test_larger_rows_are_larger_than_all_that_are_trained_on(data, folds):
 
 
 def test_the_seeds_protocol_has_its_layer_types_and_forward_passes_alone(data, folds):
-    for fold in splits.folds_of(folds, "seed"):
+    for fold in splits.select_folds(folds, "seed"):
         trained = data.operations.drop(index=list(fold.excluded_keys))
         for some in (trained, data.operations.loc[list(fold.test)]):
             assert set(some["kind"]) <= set(splits.DAML_LAYER_KINDS) and set(some["pass"]) == {"forward"}
@@ -81,7 +81,7 @@ def test_a_layer_that_another_family_has_as_well_is_left_out_with_either():
     operations = operations.set_index(rows.join_columns(operations, rows.OPERATION_KEY).rename("key"))
     networks = pandas.DataFrame({"family": ["GPT-2"], "pass": "inference"}, index=["gpt2|1|64|fp32|inference"])
     listed = operations.reset_index(drop=True)[["kind", "parameters", "dtype", "pass"]]
-    data = rows.Data(operations, networks, operations, listed, {"gpt2|1|64|fp32|inference": [(0, 12), (1, 1)]})
+    data = rows.PredictionData(operations, networks, operations, listed, {"gpt2|1|64|fp32|inference": [(0, 12), (1, 1)]})
     layers = splits.layers_of_networks(data)
     by_name = {fold.name: fold for fold in splits.families(operations, layers, data)}
     first, second = operations.index
@@ -103,7 +103,7 @@ def test_folds_are_written_with_their_roles(tmp_path, folds):
 
 
 def test_flops_and_bytes_are_those_of_the_data(data):
-    for kind, table in features.tables(data).items():
+    for kind, table in features.make_tables(data).items():
         measured = data.operations[data.operations["kind"] == kind]
         lines = [table.place[key] for key in measured.index]
         numpy.testing.assert_allclose(table.flops[lines], measured["flops"], rtol=1e-6)
@@ -114,14 +114,14 @@ def test_kernels_that_are_not_square_have_their_own_arithmetic():
     parameters = rows.parse(
         "batch=2;channels=8;out=16;height=10;width=10;kernel=1;kernel_width=7;padding=0;padding_width=3;stride=1"
     )
-    assert work.sized("convolution", parameters, "fp32", "forward").flops == 2 * 2 * 100 * 16 * 8 * 7
+    assert work.compute_operation_size("convolution", parameters, "fp32", "forward").flops == 2 * 2 * 100 * 16 * 8 * 7
 
 
 def test_a_row_of_a_family_that_is_held_out_is_refused(tmp_path, data):
     import pandas
 
     for name in ("operations", "networks"):
-        frame = pandas.read_csv(rows.MEASURED / f"{name}.csv.gz").head(3)
+        frame = pandas.read_csv(rows.MEASURED_FOLDER / f"{name}.csv.gz").head(3)
         frame.assign(source="ConvNeXt" if name == "operations" else frame["source"]).to_csv(
             tmp_path / f"{name}.csv.gz", index=False
         )

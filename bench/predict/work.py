@@ -22,27 +22,27 @@ PEAK_BYTES = 4.8e12
 TDP_W = 700.0
 
 FREE_KINDS = {"view"}  # neither moves data nor launches a kernel
-OVER = {0: "last", 1: "rows", 2: "all"}
+NORMALIZED_AXES = {0: "last", 1: "rows", 2: "all"}
 
 
-class Sized(NamedTuple):
+class OperationSize(NamedTuple):
     flops: float
     bytes: float
     inputs: float  # number of elements
     outputs: float
 
 
-def sized(kind: str, parameters: dict, dtype: str, which: str) -> Sized:
+def compute_operation_size(kind: str, parameters: dict, dtype: str, which: str) -> OperationSize:
     if kind in FREE_KINDS:
-        return Sized(0, 0, 0, 0)
+        return OperationSize(0, 0, 0, 0)
     p = canonical_parameters(kind, parameters)
-    work = work_of(kind, p)
+    work = compute_forward_work(kind, p)
     cost = operation_cost(work, dtype, which if which != "optimizer" else "forward")
     inputs = work.inputs or work.weights if kind in ("bmm", "attention") else work.inputs
-    return Sized(cost.flops, cost.bytes, inputs, work.outputs)
+    return OperationSize(cost.flops, cost.bytes, inputs, work.outputs)
 
 
-def roofline_s(cost: "Sized | OperationCost", dtype: str) -> float:
+def roofline_s(cost: "OperationSize | OperationCost", dtype: str) -> float:
     return max(cost.flops / PEAK_FLOPS[dtype], cost.bytes / PEAK_BYTES)
 
 
@@ -52,7 +52,7 @@ def canonical_parameters(kind: str, parameters: dict) -> dict:
     if kind == "cast":
         p.setdefault("to", p.pop("form", "fp32"))
     elif kind == "reduce":
-        p["over"] = OVER.get(p.get("over", "last"), p.get("over", "last"))
+        p["over"] = NORMALIZED_AXES.get(p.get("over", "last"), p.get("over", "last"))
     elif kind == "optimizer":
         way = "fused" if p.pop("fused", 0) else "default" if p.pop("foreach", 1) else "one-by-one"
         p.setdefault("way", way)
@@ -73,7 +73,7 @@ def signature(kind: str, text: str, dtype: str, which: str) -> tuple:
     return kind, dtype, which, frozenset((name, value) for name, value in parameters.items() if value != 0)
 
 
-def work_of(kind: str, p: dict) -> ForwardWork:
+def compute_forward_work(kind: str, p: dict) -> ForwardWork:
     if kind == "convolution":
         return convolution(p)
     if kind == "pooling" and p.get("form") != "adaptive":
@@ -102,7 +102,7 @@ def work_of(kind: str, p: dict) -> ForwardWork:
     return OPERATION_KINDS[kind].forward_work({**usual, **p})
 
 
-def reached(size: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
+def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
     return max(1, (size + 2 * padding - dilation * (kernel - 1) - 1) // max(1, stride) + 1)
 
 
@@ -112,11 +112,11 @@ def pair(p: dict, name: str, otherwise: int) -> tuple[int, int]:
     return first, p.get(f"{name}_width", first)
 
 
-def out_sizes(p: dict) -> tuple[int, int]:
+def output_sizes(p: dict) -> tuple[int, int]:
     kernel, stride = pair(p, "kernel", 1), pair(p, "stride", 1)
     padding, dilation = pair(p, "padding", 0), pair(p, "dilation", 1)
     sizes = (p["height"], p["width"])
-    usual = [reached(*one) for one in zip(sizes, kernel, stride, padding, dilation)]
+    usual = [output_size(*one) for one in zip(sizes, kernel, stride, padding, dilation)]
     return p.get("out_height", usual[0]), p.get("out_width", usual[1])
 
 
@@ -125,7 +125,7 @@ def convolution(p: dict) -> ForwardWork:
     kernel = pair(p, "kernel", 1)
     filters = p["out"] * (p["channels"] // p.get("groups", 1)) * math.prod(kernel) * p.get("kernel_depth", 1)
     into = p["batch"] * p["channels"] * p["height"] * p["width"] * deep
-    pixels = math.prod(out_sizes(p)) * p.get("out_depth", deep)
+    pixels = math.prod(output_sizes(p)) * p.get("out_depth", deep)
     worked = p["height"] * p["width"] * deep if p.get("transposed") else pixels
     weights = filters + p.get("bias", 0) * p["out"]
     return ForwardWork(
@@ -135,7 +135,7 @@ def convolution(p: dict) -> ForwardWork:
 
 def pooling(p: dict) -> ForwardWork:
     image = p["batch"] * p["channels"]
-    outputs = image * math.prod(out_sizes(p))
+    outputs = image * math.prod(output_sizes(p))
     indices = 8 * outputs if p.get("form") == "max" else 0
     inputs = image * p["height"] * p["width"]
     return ForwardWork(outputs * math.prod(pair(p, "kernel", 1)), inputs, outputs, other_bytes=indices)

@@ -20,13 +20,13 @@ import time
 import types
 
 import torch
-from trainings import NAMES, Training, make_training
+from trainings import TRAINING_NAMES, Training, make_training
 
 import joulemap as jm
 from joulemap import Energy, _forecast
 
 CPU_TIME_W = 10.0
-SHARES = (0.02, 0.05, 0.10, 0.25, 0.50)
+TRAINING_FRACTIONS = (0.02, 0.05, 0.10, 0.25, 0.50)
 
 
 class CpuTimeWindow:
@@ -39,13 +39,13 @@ class CpuTimeWindow:
         self._seconds = time.process_time() - self._begin_s
 
     def wait(self) -> Energy:
-        return _at_cpu_time_power(self._seconds)
+        return _estimate_from_cpu_time(self._seconds)
 
     def peek(self) -> Energy:
-        return _at_cpu_time_power(self._seconds or time.process_time() - self._begin_s)
+        return _estimate_from_cpu_time(self._seconds or time.process_time() - self._begin_s)
 
 
-def _at_cpu_time_power(seconds: float) -> Energy:
+def _estimate_from_cpu_time(seconds: float) -> Energy:
     return Energy(CPU_TIME_W * seconds, 0.0, seconds, CPU_TIME_W, "estimated", "", settled=True)
 
 
@@ -57,7 +57,7 @@ def use_cpu_time() -> None:
 def run_training(training: Training, device: str) -> dict:
     """Predictions at each of SHARES, the prediction from the first epoch, and the measured total."""
     every = {"evaluation": training.evaluate_every, "checkpoint": training.save_every}
-    points = {max(2, round(share * training.steps)): share for share in SHARES}
+    points = {max(2, round(share * training.steps)): share for share in TRAINING_FRACTIONS}
     predictions, epoch = {}, jm.begin("first epoch")
     forecast = jm.predict_total(training.steps, every=every, evaluation_steps=training.validation)
     for index in training.run():
@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--length", type=float, default=1.0)
     parser.add_argument("--wide", type=int, default=1)
-    parser.add_argument("--only", choices=NAMES, action="append")
+    parser.add_argument("--only", choices=TRAINING_NAMES, action="append")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("-o", "--output")
@@ -123,7 +123,7 @@ def main() -> None:
     head = ("training", "steps", "J", "90 % interval", "final J", "error", "covers", "time", "covers", "carbontracker")
     print("{:12} {:>5} {:>9} {:>16} {:>9} {:>8} {:>7} {:>8} {:>7} {:>13}".format(*head))
     rows = []
-    for name in options.only or NAMES:
+    for name in options.only or TRAINING_NAMES:
         training = make_training(name, options.device, options.length, options.wide)
         for row in rows_of(run_training(training, options.device)):
             print_row(row)

@@ -34,7 +34,7 @@ SEGMENT_SLICES = [
     (slice(13, 16), slice(8, 20)), (slice(14, 25), slice(7, 10)), (slice(14, 25), slice(18, 21)),
     (slice(22, 25), slice(8, 20)),
 ]  # fmt: skip
-CONTEXT = 64
+CONTEXT_LENGTH = 64
 
 
 @dataclass
@@ -117,7 +117,7 @@ def image_batches(count: int, size: int, seed: int, device: str) -> list:
 
 def text_batches(count: int, held_out: int, size: int, device: str) -> tuple:
     """Batches for training and validation: shuffled pieces of the text."""
-    length = CONTEXT + 1
+    length = CONTEXT_LENGTH + 1
     pieces = read_text((count + held_out) * size * length).view(-1, length)
     pieces = pieces[torch.randperm(len(pieces), generator=torch.Generator().manual_seed(1))]
     batches = [batch.to(device) for batch in pieces.split(size)]
@@ -136,13 +136,13 @@ def text_loss(model: nn.Module, batch: torch.Tensor) -> torch.Tensor:
 class Transformer(nn.Module):
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
-        self.symbols, self.positions = nn.Embedding(128, width), nn.Embedding(CONTEXT, width)
+        self.symbols, self.positions = nn.Embedding(128, width), nn.Embedding(CONTEXT_LENGTH, width)
         layer = nn.TransformerEncoderLayer(
             width, max(2, width // 32), 4 * width, 0.0, batch_first=True, norm_first=True
         )
         self.layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
         self.head = nn.Linear(width, 128)
-        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(CONTEXT))
+        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(CONTEXT_LENGTH))
 
     def forward(self, text: torch.Tensor) -> torch.Tensor:
         hidden = self.symbols(text) + self.positions.weight[: text.shape[1]]
@@ -193,4 +193,4 @@ def make_training(name: str, device: str, length: float, wide: int) -> Training:
     return Training(name, model, optimizer, loss, batches, validation, epochs, *every)
 
 
-NAMES = ("mlp", "cnn", "transformer", "lstm")
+TRAINING_NAMES = ("mlp", "cnn", "transformer", "lstm")

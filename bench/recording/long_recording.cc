@@ -15,20 +15,20 @@ namespace {
 
 using namespace joulemap;
 
-constexpr std::uint32_t kRaplChannels = 4;
-constexpr std::uint32_t kPowerChannels = 3;
-constexpr std::uint32_t kCounterChannel = kRaplChannels + kPowerChannels;
+constexpr std::uint32_t kRaplChannelCount = 4;
+constexpr std::uint32_t kPowerChannelCount = 3;
+constexpr std::uint32_t kCounterChannel = kRaplChannelCount + kPowerChannelCount;
 constexpr std::int64_t kTick_ns = 18 * kNanosecondsPerMillisecond;  // poll period of H200 power values
 
 std::vector<Channel> make_channels() {
   std::vector<Channel> channels(kCounterChannel + 1);
   for (std::uint32_t i = 0; i < channels.size(); ++i) {
-    const bool gauge = i >= kRaplChannels && i < kCounterChannel;
+    const bool gauge = i >= kRaplChannelCount && i < kCounterChannel;
     channels[i].name = channels[i].domain = fmt::format("domain-{}", i);
     channels[i].kind = gauge ? ChannelKind::gauge : ChannelKind::counter;
     channels[i].quantity = gauge ? Quantity::power : Quantity::energy;
-    channels[i].scale = i < kRaplChannels ? 1e-6 : 1e-3;
-    channels[i].refresh_s = i < kRaplChannels ? 0.001 : 0.1;
+    channels[i].scale = i < kRaplChannelCount ? 1e-6 : 1e-3;
+    channels[i].refresh_s = i < kRaplChannelCount ? 0.001 : 0.1;
   }
   return channels;
 }
@@ -51,11 +51,11 @@ int write(double hours, const std::string& file) {
   writer->add(Mark{start_ns, MarkKind::command_begin, 0, 0, {}});
   const auto end_ns = start_ns + static_cast<std::int64_t>(hours * 3600e9);
   for (std::int64_t now_ns = start_ns, ticks = 0; now_ns < end_ns; now_ns += kTick_ns, ++ticks) {
-    for (std::uint32_t i = 0; i < kRaplChannels && ticks % 3 == 0; ++i) {
+    for (std::uint32_t i = 0; i < kRaplChannelCount && ticks % 3 == 0; ++i) {
       raw[i] += 5'000'000 + random() % 500'000;
       add(i, now_ns);
     }
-    for (std::uint32_t i = kRaplChannels; i < kCounterChannel; ++i) {
+    for (std::uint32_t i = kRaplChannelCount; i < kCounterChannel; ++i) {
       if (ticks % 6 == 0) raw[i] = 300'000 + random() % 40'000;
       add(i, now_ns);
     }

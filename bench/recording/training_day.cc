@@ -22,7 +22,7 @@ using namespace joulemap;
 
 constexpr std::uint32_t kKernelsPerStep = 737;
 constexpr std::uint32_t kScopes = 480;
-constexpr std::uint32_t kClasses = 96;
+constexpr std::uint32_t kKernelClassCount = 96;
 constexpr std::int64_t kStep_ns = 32'500'000;
 
 struct Day {
@@ -40,8 +40,8 @@ void simulate_step(Day& day, std::uint32_t serial, std::int64_t begin_ns) {
     const std::int64_t usual_ns = 4'000 + (i * 7919 % 97) * 800;
     const auto jitter_ns = static_cast<std::int64_t>(day.random() % static_cast<std::uint64_t>(usual_ns / 20 + 64));
     capture::KernelActivityRecord facts;
-    facts.name = day.names[i % kClasses];
-    facts.grid = {i % kClasses + 1, 1, 1};
+    facts.name = day.names[i % kKernelClassCount];
+    facts.grid = {i % kKernelClassCount + 1, 1, 1};
     facts.block = {256, 1, 1};
     facts.stream = i % 50 == 0 ? 20 : 7;
     facts.correlation = day.correlation += 2 + (i % 3);
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(argv[2], source);
   if (!writer) return fmt::print(stderr, "{}\n", writer.error().message), 1;
   Day day{.log = {}, .writer = std::move(*writer), .names = {}};
-  for (std::uint32_t i = 0; i < kClasses; ++i) {
+  for (std::uint32_t i = 0; i < kKernelClassCount; ++i) {
     day.names.push_back(fmt::format("_ZN2at6native29vectorized_elementwise_kernelILi{}EEEvi", i));
   }
   const auto steps = static_cast<std::uint32_t>(hours * 3600e9 / kStep_ns);

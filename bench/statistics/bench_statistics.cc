@@ -24,7 +24,7 @@ namespace {
 
 using NumberLists = std::vector<std::vector<double>>;
 
-NumberLists read_lists(const char* path) {
+NumberLists read_number_lists(const char* path) {
   std::ifstream in(path);
   NumberLists lists;
   for (std::string line; std::getline(in, line);) {
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string job = argv[1];
-  const NumberLists lists = read_lists(argv[2]);
+  const NumberLists lists = read_number_lists(argv[2]);
   const unsigned threads = argc > 3 ? static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10)) : 0;
   std::vector<std::vector<double>> results;
   const auto begin = std::chrono::steady_clock::now();

@@ -27,15 +27,15 @@ import scipy
 from scipy import stats
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-Lists = list[list[float]]
+NumberLists = list[list[float]]
 
 
-def make_samples(count: int, n: int, ties: bool) -> Lists:
+def make_samples(count: int, n: int, ties: bool) -> NumberLists:
     draw = random.Random(n)
     return [[round(draw.gauss(1000, 10), 0 if ties else 6) for _ in range(n)] for _ in range(count)]
 
 
-def ours(program: Path, job: str, lists: Lists) -> tuple[float, list[list[float]]]:
+def run_our_statistics(program: Path, job: str, lists: NumberLists) -> tuple[float, list[list[float]]]:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write("\n".join(" ".join(map(repr, one)) for one in lists) + "\n")
         file.flush()
@@ -49,7 +49,7 @@ def time_action(action: Callable[[], list]) -> tuple[float, list]:
     return time.process_time() - begin, results
 
 
-def scipy_intervals(lists: Lists, statistic: Callable) -> list[list[float]]:
+def scipy_intervals(lists: NumberLists, statistic: Callable) -> list[list[float]]:
     found = []
     for cell in lists[::10]:
         interval = stats.bootstrap((np.array(cell),), statistic, n_resamples=10_000, method="BCa", rng=1).confidence_interval
@@ -61,7 +61,7 @@ def bootstrap_row(program: Path, name: str, statistic: Callable, n: int, rounds:
     lists = make_samples(100, n, ties=False)
     pairs = []
     for _ in range(rounds):
-        our_s, our_intervals = ours(program, name, lists)
+        our_s, our_intervals = run_our_statistics(program, name, lists)
         scipy_s, scipy_found = time_action(lambda: scipy_intervals(lists, statistic))
         pairs.append((our_s, 10 * scipy_s))
     # Intervals of a median may differ more, because it jumps from one value of the sample to another.
@@ -76,7 +76,7 @@ def test_row(program: Path, job: str, test: Callable, n: int, ties: bool, rounds
     lists = make_samples(20 if ties else 1000, n, ties)
     pairs = []
     for _ in range(rounds):
-        our_s, our_p = ours(program, job, lists)
+        our_s, our_p = run_our_statistics(program, job, lists)
         scipy_s, scipy_p = time_action(lambda: [test(a, b).pvalue for a, b in zip(lists[::2], lists[1::2])])
         pairs.append((our_s, scipy_s))
     if not ties:

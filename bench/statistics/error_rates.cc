@@ -24,17 +24,17 @@ namespace {
 
 constexpr std::size_t kRepetitions = 10;
 constexpr double kAlpha = 0.05;
-constexpr double kNoise = 0.01;
-constexpr double kBlockNoise = 0.05;
-constexpr double kDifference = 0.03;
+constexpr double kRunRelativeSd = 0.01;
+constexpr double kBlockRelativeSd = 0.05;
+constexpr double kTrueDifference = 0.03;
 
 double simulate_cell_p(Random& random, Pairing pairing, double difference) {
   std::vector<double> first;
   std::vector<double> second;
   for (std::size_t i = 0; i < kRepetitions; ++i) {
-    const double block = pairing == Pairing::paired ? 1 + kBlockNoise * random.normal() : 1;
-    first.push_back(1000 * block * (1 + difference) * (1 + kNoise * random.normal()));
-    second.push_back(1000 * block * (1 + kNoise * random.normal()));
+    const double block = pairing == Pairing::paired ? 1 + kBlockRelativeSd * random.normal() : 1;
+    first.push_back(1000 * block * (1 + difference) * (1 + kRunRelativeSd * random.normal()));
+    second.push_back(1000 * block * (1 + kRunRelativeSd * random.normal()));
   }
   return (pairing == Pairing::paired ? signed_rank_test(first, second) : rank_sum_test(first, second)).p;
 }
@@ -51,7 +51,7 @@ Rates simulate_rates(Random& random, Pairing pairing, std::size_t family, std::s
   for (std::size_t i = 0; i < experiments; ++i) {
     std::vector<double> p_values;
     for (std::size_t cell = 0; cell < family; ++cell) {
-      p_values.push_back(simulate_cell_p(random, pairing, cell < different ? kDifference : 0));
+      p_values.push_back(simulate_cell_p(random, pairing, cell < different ? kTrueDifference : 0));
     }
     const std::vector<double> p_adjusted = adjusted_p_values(p_values, Adjustment::holm);
     bool any_false = false;

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "predict_total")
 
 import optuna
 from searches import SearchResult, search_optuna, search_tune, search_zeus
-from simulated import BATCH_SIZES, TARGET, WIDTHS, Machine, default_config, make_task, expected_cost_j
+from simulated import BATCH_SIZES, TARGET_ACCURACY, LAYER_WIDTHS, Machine, default_config, make_task, expected_cost_j
 
 import joulemap as jm
 from joulemap import _tune
@@ -35,7 +35,9 @@ from joulemap import _tune
 METHODS = ("tune", "optuna 5", "optuna 10", "optuna 20", "zeus")
 
 
-def search(method: str, train: Callable, space: dict, default: dict, target: float, runs: int, seed: int) -> SearchResult:
+def search(
+    method: str, train: Callable, space: dict, default: dict, target: float, runs: int, seed: int
+) -> SearchResult:
     if method == "tune":
         return search_tune(train, space, default, target, runs, seed)
     if method == "zeus":
@@ -57,7 +59,11 @@ def row_of(found: SearchResult, method: str, space: str, seed: int, runs: int, d
 def run_simulated(options: argparse.Namespace) -> list:
     rows = []
     spaces: dict = {"batch size": {"batch_size": BATCH_SIZES}}
-    spaces["batch size, learning rate, width"] = {**spaces["batch size"], "lr": jm.log_uniform(1e-4, 1e-1), "width": WIDTHS}
+    spaces["batch size, learning rate, width"] = {
+        **spaces["batch size"],
+        "lr": jm.log_uniform(1e-4, 1e-1),
+        "width": LAYER_WIDTHS,
+    }
     for name, space in spaces.items():
         if options.factors is not None and len(space) != options.factors:
             continue
@@ -72,8 +78,10 @@ def run_simulated(options: argparse.Namespace) -> list:
                 def train(config: dict, trial: Any) -> None:
                     task.train(machine, source, config, trial)  # noqa: B023
 
-                found = search(method, train, space, default, TARGET, options.runs, seed)
-                rows.append(row_of(found, method, name, seed, options.runs, default_j, expected_cost_j(task, found.config)))
+                found = search(method, train, space, default, TARGET_ACCURACY, options.runs, seed)
+                rows.append(
+                    row_of(found, method, name, seed, options.runs, default_j, expected_cost_j(task, found.config))
+                )
         print_table([row for row in rows if row["space"] == name])
     return rows
 
@@ -103,18 +111,28 @@ def run_real(options: argparse.Namespace) -> list:
                 result = found[method, seed] = search(method, train, space, default, target, options.runs, seed)
                 for config, joules, state in result.costs:
                     if state == "reached":
-                        observed.setdefault(_key(config), []).append(joules)
+                        observed.setdefault(_config_key(config), []).append(joules)
                 print(f"{name}, seed {seed}, {method}: {result.config}, {result.search_j:.0f} J, {result.trials} trials, "
                       f"accuracy {result.accuracy}", flush=True)  # fmt: skip
         for config in [default, *(result.config for result in found.values())]:
-            values = observed.setdefault(_key(config), [])
+            values = observed.setdefault(_config_key(config), [])
             while len(values) < 3:
                 trial = _UnmeasuredTraining(target)
                 train(config, trial)
                 values.append(trial.joules)
         mean_j = {key: statistics.fmean(values) for key, values in observed.items()}
         for (method, seed), result in found.items():
-            rows.append(row_of(result, method, name, seed, options.runs, mean_j[_key(default)], mean_j[_key(result.config)]))
+            rows.append(
+                row_of(
+                    result,
+                    method,
+                    name,
+                    seed,
+                    options.runs,
+                    mean_j[_config_key(default)],
+                    mean_j[_config_key(result.config)],
+                )
+            )
         print_table([row for row in rows if row["space"] == name])
     return rows
 
@@ -141,7 +159,7 @@ class _UnmeasuredTraining:
         return accuracy >= self._target
 
 
-def _key(config: dict) -> str:
+def _config_key(config: dict) -> str:
     return json.dumps(config, sort_keys=True)
 
 

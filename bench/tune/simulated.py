@@ -13,10 +13,10 @@ from typing import Any
 from joulemap import Energy
 
 BATCH_SIZES = [8, 16, 32, 64, 128, 256, 512, 1024]
-WIDTHS = [64, 128, 256]
-SAMPLES = 10_000  # of an epoch
+LAYER_WIDTHS = [64, 128, 256]
+SAMPLES_PER_EPOCH = 10_000  # of an epoch
 MAX_EPOCHS = 60
-TARGET = 0.9
+TARGET_ACCURACY = 0.9
 TRUE_COST_RUNS = 40
 
 
@@ -75,11 +75,11 @@ class Task:
         highest = {64: 0.925, 128: 0.95, 256: 0.96}[width]
         needed = self.samples * (1 + batch / self.noise_batch) * slowdown * source.lognormvariate(0, self.noise)
         # The accuracy of width 128 reaches the target after `needed` samples.
-        scale = needed / (((0.95 - 0.1) / (0.95 - TARGET)) ** (1 / self.power) - 1)
-        epoch_j = SAMPLES * self.sample_j * (1 + self.fixed / batch) * (width / 128) ** 0.8
+        scale = needed / (((0.95 - 0.1) / (0.95 - TARGET_ACCURACY)) ** (1 / self.power) - 1)
+        epoch_j = SAMPLES_PER_EPOCH * self.sample_j * (1 + self.fixed / batch) * (width / 128) ** 0.8
         for epoch in range(MAX_EPOCHS):
             machine.advance(epoch_j, epoch_j / self.watts)
-            accuracy = highest - (highest - 0.1) * (1 + SAMPLES * (epoch + 1) / scale) ** -self.power
+            accuracy = highest - (highest - 0.1) * (1 + SAMPLES_PER_EPOCH * (epoch + 1) / scale) ** -self.power
             if trial.report(epoch, accuracy=accuracy + source.gauss(0, 0.002)):
                 return
 
@@ -101,7 +101,7 @@ class StopAtTarget:
         self.reached = False
 
     def report(self, epoch: int, accuracy: float) -> bool:
-        self.reached = self.reached or accuracy >= TARGET
+        self.reached = self.reached or accuracy >= TARGET_ACCURACY
         return self.reached
 
 

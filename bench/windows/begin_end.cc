@@ -28,14 +28,14 @@ double fastest_call_ns(Call call) {
   return *std::min_element(rounds.begin(), rounds.end());
 }
 
-void print(const char* what, double ns) { std::printf("{\"what\": \"%s\", \"ns\": %.1f}\n", what, ns); }
+void print_call_time(const char* what, double ns) { std::printf("{\"what\": \"%s\", \"ns\": %.1f}\n", what, ns); }
 
 void window() {
   joulemap::Window window("window");
   window.end();
 }
 
-double contended_window_ns(unsigned others) {
+double measure_contended_window_ns(unsigned others) {
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < others; ++i) {
@@ -56,9 +56,10 @@ int main() {
     std::fprintf(stderr, "begin_end: %s\n", jm_last_error());
     return 1;
   }
-  print("begin, end and free", fastest_call_ns(window));
-  print("begin, end and free, while another thread does the same", contended_window_ns(1));
-  print("region push and pop, not recorded", fastest_call_ns([] { const joulemap::Region region("region"); }));
-  print("step, not recorded", fastest_call_ns([] { jm_step(nullptr); }));
+  print_call_time("begin, end and free", fastest_call_ns(window));
+  print_call_time("begin, end and free, while another thread does the same", measure_contended_window_ns(1));
+  print_call_time("region push and pop, not recorded",
+                  fastest_call_ns([] { const joulemap::Region region("region"); }));
+  print_call_time("step, not recorded", fastest_call_ns([] { jm_step(nullptr); }));
   return 0;
 }

@@ -21,7 +21,7 @@ DomainEnergy domain(std::string name, Provenance provenance) {
 }
 
 // Two hours: 100 W in the first, 300 W in the second; an estimated domain has the opposite.
-ReportResult two_hours() {
+ReportResult make_two_hour_report() {
   ReportResult report;
   report.start_unix_ns = kNoon_ns;
   report.elapsed_s = 7200;
@@ -31,41 +31,43 @@ ReportResult two_hours() {
   return report;
 }
 
-std::vector<CarbonPoint> rising() {
+std::vector<CarbonPoint> make_rising_series() {
   return {{kNoon_ns, 100}, {kNoon_ns + kHour_ns, 200}, {kNoon_ns + 2 * kHour_ns, 1000}};
 }
 
 TEST(CarbonSeries, WeightsByThePowerOfItsProvenance) {
-  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(rising(), two_hours(), Provenance::measured),
+  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(make_rising_series(), make_two_hour_report(), Provenance::measured),
                    (100 * 100 + 300 * 200) / 400.0);
-  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(rising(), two_hours(), Provenance::estimated),
+  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(make_rising_series(), make_two_hour_report(), Provenance::estimated),
                    (300 * 100 + 100 * 200) / 400.0);
 }
 
 TEST(CarbonSeries, UnknownPowerHasNoWeight) {
-  ReportResult report = two_hours();
+  ReportResult report = make_two_hour_report();
   report.power[0].watts[1].reset();
-  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(rising(), report, Provenance::measured), 100);
+  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(make_rising_series(), report, Provenance::measured), 100);
 }
 
 TEST(CarbonSeries, ProbingHasNoWeight) {
-  ReportResult report = two_hours();
+  ReportResult report = make_two_hour_report();
   report.probe = ProbeCost{3600, 1, {{3600, 7200}}};
-  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(rising(), report, Provenance::measured), 100);
+  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(make_rising_series(), report, Provenance::measured), 100);
   report.probe = ProbeCost{3600, 1, {{0, 1800}, {3600, 5400}}};
-  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(rising(), report, Provenance::measured), (50 * 100 + 150 * 200) / 200.0);
+  EXPECT_DOUBLE_EQ(*mean_carbon_intensity(make_rising_series(), report, Provenance::measured),
+                   (50 * 100 + 150 * 200) / 200.0);
 }
 
 TEST(CarbonSeries, ARunOutsideOfTheSeriesIsAnError) {
-  ReportResult report = two_hours();
+  ReportResult report = make_two_hour_report();
   report.start_unix_ns = kNoon_ns - 1;
-  EXPECT_FALSE(mean_carbon_intensity(rising(), report, Provenance::measured));
+  EXPECT_FALSE(mean_carbon_intensity(make_rising_series(), report, Provenance::measured));
   report.start_unix_ns = kNoon_ns + kHour_ns;
-  EXPECT_TRUE(mean_carbon_intensity(rising(), report, Provenance::measured)) << "the last point covers an hour, too";
+  EXPECT_TRUE(mean_carbon_intensity(make_rising_series(), report, Provenance::measured))
+      << "the last point covers an hour, too";
   report.start_unix_ns = kNoon_ns + kHour_ns + 1;
-  EXPECT_FALSE(mean_carbon_intensity(rising(), report, Provenance::measured));
+  EXPECT_FALSE(mean_carbon_intensity(make_rising_series(), report, Provenance::measured));
   report.start_unix_ns.reset();
-  EXPECT_FALSE(mean_carbon_intensity(rising(), report, Provenance::measured));
+  EXPECT_FALSE(mean_carbon_intensity(make_rising_series(), report, Provenance::measured));
 }
 
 TEST(CarbonSeries, ReadsUnixAndIsoTimes) {

@@ -33,28 +33,30 @@ IdleEntry idle(IdleCause cause, double energy_j) {
 constexpr ExaminedPart kExaminedPart{.is_steady = true, .steps = 100};
 
 struct ReportsForAdvice {
-  ReportResult by_layer;
-  ReportResult by_op;
-  ReportResult by_kernel;
+  ReportResult layer_report;
+  ReportResult op_report;
+  ReportResult kernel_report;
   ReportsForAdvice() {
-    by_layer.by = "layer";
-    by_layer.elapsed_s = 20;
-    by_layer.rows = {row({"train", "forward", "conv"}, 4000), row({"train", "backward", "conv"}, 5000)};
-    by_kernel.by = "kernel";
-    by_kernel.rows = {row({"sm90_xmma_gemm_bf16bf16_bf16f32_f32"}, 9000)};
+    layer_report.by = "layer";
+    layer_report.elapsed_s = 20;
+    layer_report.rows = {row({"train", "forward", "conv"}, 4000), row({"train", "backward", "conv"}, 5000)};
+    kernel_report.by = "kernel";
+    kernel_report.rows = {row({"sm90_xmma_gemm_bf16bf16_bf16f32_f32"}, 9000)};
   }
-  std::vector<Finding> findings() const { return advise({by_layer, by_kernel, by_op, kExaminedPart}).findings; }
+  std::vector<Finding> findings() const {
+    return advise({layer_report, kernel_report, op_report, kExaminedPart}).findings;
+  }
 };
 
 TEST(Advise, AHealthyTrainingHasNoFinding) {
   ReportsForAdvice run;
-  run.by_layer.idle = {idle(IdleCause::startup, 600), idle(IdleCause::launch, 40), idle(IdleCause::shutdown, 100)};
+  run.layer_report.idle = {idle(IdleCause::startup, 600), idle(IdleCause::launch, 40), idle(IdleCause::shutdown, 100)};
   EXPECT_TRUE(run.findings().empty());
 }
 
 TEST(Advise, WaitingForDataIsAFindingWithJoulesSecondsAndARange) {
   ReportsForAdvice run;
-  run.by_layer.idle = {idle(IdleCause::data, 1000)};
+  run.layer_report.idle = {idle(IdleCause::data, 1000)};
   const std::vector<Finding> findings = run.findings();
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].rule, "data_loading");
@@ -68,7 +70,7 @@ TEST(Advise, WaitingForDataIsAFindingWithJoulesSecondsAndARange) {
 
 TEST(Advise, TheLargestSavingIsFirst) {
   ReportsForAdvice run;
-  run.by_layer.idle = {idle(IdleCause::data, 500), idle(IdleCause::launch, 3000)};
+  run.layer_report.idle = {idle(IdleCause::data, 500), idle(IdleCause::launch, 3000)};
   const std::vector<Finding> findings = run.findings();
   ASSERT_EQ(findings.size(), 2u);
   EXPECT_EQ(findings[0].rule, "launch_bound");
@@ -76,7 +78,7 @@ TEST(Advise, TheLargestSavingIsFirst) {
 
 TEST(Advise, LayoutConversionsAndFullPrecisionAreFoundByTheNamesOfKernels) {
   ReportsForAdvice run;
-  run.by_kernel.rows = {row({"_ZN5cudnn16nchwToNhwcKernelIfff"}, 1000), row({"ampere_sgemm_128x64_nn"}, 8000)};
+  run.kernel_report.rows = {row({"_ZN5cudnn16nchwToNhwcKernelIfff"}, 1000), row({"ampere_sgemm_128x64_nn"}, 8000)};
   std::vector<std::string_view> rules;
   for (const Finding& finding : run.findings()) rules.push_back(finding.rule);
   EXPECT_EQ(rules, (std::vector<std::string_view>{"full_precision", "memory_layout"}));
@@ -84,13 +86,13 @@ TEST(Advise, LayoutConversionsAndFullPrecisionAreFoundByTheNamesOfKernels) {
 
 TEST(Advise, AttentionFromSingleOperationsIsAFindingAndAClassifierWithSoftmaxIsNot) {
   ReportsForAdvice run;
-  run.by_op.rows = {row({"train", "forward", "attention", "torch.softmax"}, 1500),
-                    row({"train", "forward", "attention", "torch.Tensor.matmul"}, 1000),
-                    row({"train", "backward", "attention", "SoftmaxBackward0"}, 500),
-                    row({"train", "forward", "attention.out", "torch.nn.functional.linear"}, 3000),
-                    row({"train", "forward", "head", "torch.softmax"}, 2000)};
-  run.by_layer.rows = {row({"train", "forward", "attention"}, 2500), row({"train", "backward", "attention"}, 500),
-                       row({"train", "forward", "attention.out"}, 3000), row({"train", "forward", "head"}, 2000)};
+  run.op_report.rows = {row({"train", "forward", "attention", "torch.softmax"}, 1500),
+                        row({"train", "forward", "attention", "torch.Tensor.matmul"}, 1000),
+                        row({"train", "backward", "attention", "SoftmaxBackward0"}, 500),
+                        row({"train", "forward", "attention.out", "torch.nn.functional.linear"}, 3000),
+                        row({"train", "forward", "head", "torch.softmax"}, 2000)};
+  run.layer_report.rows = {row({"train", "forward", "attention"}, 2500), row({"train", "backward", "attention"}, 500),
+                           row({"train", "forward", "attention.out"}, 3000), row({"train", "forward", "head"}, 2000)};
   const std::vector<Finding> findings = run.findings();
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].rule, "unfused_attention");
@@ -99,11 +101,11 @@ TEST(Advise, AttentionFromSingleOperationsIsAFindingAndAClassifierWithSoftmaxIsN
 
 TEST(Advise, WaitingForTheHostIsDueToSynchronizationsIfValuesAreReadInEveryStep) {
   ReportsForAdvice run;
-  run.by_layer.idle = {idle(IdleCause::host, 1000), idle(IdleCause::synchronization, 500)};
+  run.layer_report.idle = {idle(IdleCause::host, 1000), idle(IdleCause::synchronization, 500)};
   ASSERT_EQ(run.findings().size(), 1u);
   EXPECT_EQ(run.findings()[0].rule, "host_code");
   EXPECT_DOUBLE_EQ(run.findings()[0].energy_j, 1000);
-  run.by_kernel.rows.push_back(row({"DtoH"}, 1, 300));
+  run.kernel_report.rows.push_back(row({"DtoH"}, 1, 300));
   ASSERT_EQ(run.findings().size(), 1u);
   EXPECT_EQ(run.findings()[0].rule, "synchronization");
   EXPECT_DOUBLE_EQ(run.findings()[0].energy_j, 1500);
@@ -112,7 +114,7 @@ TEST(Advise, WaitingForTheHostIsDueToSynchronizationsIfValuesAreReadInEveryStep)
 TEST(Advise, CopiesBetweenHostAndGpuAreAFindingWhateverTheirSource) {
   for (const char* name : {"HtoD", "Memcpy HtoD (Pageable -> Device)"}) {
     ReportsForAdvice run;
-    run.by_kernel.rows.push_back(row({name}, 1000));
+    run.kernel_report.rows.push_back(row({name}, 1000));
     ASSERT_EQ(run.findings().size(), 1u) << name;
     EXPECT_EQ(run.findings()[0].rule, "host_copies");
   }
@@ -120,25 +122,25 @@ TEST(Advise, CopiesBetweenHostAndGpuAreAFindingWhateverTheirSource) {
 
 TEST(Advise, KernelsOfProbingAndOfOthersDoNotCount) {
   ReportsForAdvice run;
-  run.by_kernel.rows = {row({"probe"}, 1000), row({"background"}, 8000)};
-  run.by_kernel.rows[0].name = "nchwToNhwc";
-  run.by_kernel.rows[1].name = "ampere_sgemm";
+  run.kernel_report.rows = {row({"probe"}, 1000), row({"background"}, 8000)};
+  run.kernel_report.rows[0].name = "nchwToNhwc";
+  run.kernel_report.rows[1].name = "ampere_sgemm";
   EXPECT_TRUE(run.findings().empty());
 }
 
 TEST(Advise, AnOptimizerOfManyKernelsIsAFindingAndAFusedOneIsNot) {
   ReportsForAdvice run;
-  run.by_layer.rows.push_back(row({"train", "optimizer", "AdamW"}, 900, 100 * 600));
+  run.layer_report.rows.push_back(row({"train", "optimizer", "AdamW"}, 900, 100 * 600));
   ASSERT_EQ(run.findings().size(), 1u);
   EXPECT_EQ(run.findings()[0].rule, "unfused_optimizer");
-  run.by_layer.rows.back().count = 100 * 6;
+  run.layer_report.rows.back().count = 100 * 6;
   EXPECT_TRUE(run.findings().empty());
 }
 
 TEST(Advise, WithoutEnergyThereIsNothingToSay) {
   ReportsForAdvice run;
-  for (ReportRow& some : run.by_layer.rows) some.energy_j.reset();
-  EXPECT_EQ(advise({run.by_layer, run.by_kernel, run.by_op, kExaminedPart}).energy_j, std::nullopt);
+  for (ReportRow& some : run.layer_report.rows) some.energy_j.reset();
+  EXPECT_EQ(advise({run.layer_report, run.kernel_report, run.op_report, kExaminedPart}).energy_j, std::nullopt);
   EXPECT_TRUE(run.findings().empty());
 }
 
@@ -150,48 +152,49 @@ ReportRow cpu_row(std::vector<std::string> path, double energy_j, double time_s 
 }
 
 // A training on a CPU, whose products use 800 J.
-struct RecordedOnCpu : ReportsForAdvice {
-  RecordedOnCpu() {
-    by_layer.rows = {cpu_row({"background"}, 5000), cpu_row({"train", "forward", "fc"}, 300),
-                     cpu_row({"train", "backward", "fc"}, 500)};
-    by_op.rows = {cpu_row({"background"}, 5000), cpu_row({"train", "forward", "fc", "torch.nn.functional.linear"}, 300),
-                  cpu_row({"train", "backward", "fc", "AddmmBackward0"}, 500)};
-    by_kernel.rows = {};
+struct CpuTrainingReports : ReportsForAdvice {
+  CpuTrainingReports() {
+    layer_report.rows = {cpu_row({"background"}, 5000), cpu_row({"train", "forward", "fc"}, 300),
+                         cpu_row({"train", "backward", "fc"}, 500)};
+    op_report.rows = {cpu_row({"background"}, 5000),
+                      cpu_row({"train", "forward", "fc", "torch.nn.functional.linear"}, 300),
+                      cpu_row({"train", "backward", "fc", "AddmmBackward0"}, 500)};
+    kernel_report.rows = {};
   }
   void add(const ReportRow& operation) {
-    by_op.rows.push_back(operation);
-    by_layer.rows.push_back(operation);
+    op_report.rows.push_back(operation);
+    layer_report.rows.push_back(operation);
   }
-  Advice advice() const { return advise::advise({by_layer, by_kernel, by_op, kExaminedPart}); }
-  std::vector<std::string_view> rules() const {
+  Advice advice() const { return advise::advise({layer_report, kernel_report, op_report, kExaminedPart}); }
+  std::vector<std::string_view> list_finding_rules() const {
     std::vector<std::string_view> names;
     for (const Finding& finding : advice().findings) names.push_back(finding.rule);
     return names;
   }
 };
 
-using Rules = std::vector<std::string_view>;
+using RuleNames = std::vector<std::string_view>;
 
 TEST(AdviseForCpus, AProgramOfProductsHasNoFindingAndItsEnergyIsWithoutOtherProcesses) {
-  const RecordedOnCpu run;
-  EXPECT_EQ(run.rules(), Rules{});
+  const CpuTrainingReports run;
+  EXPECT_EQ(run.list_finding_rules(), RuleNames{});
   EXPECT_EQ(run.advice().processor, AdvisedProcessor::cpu);
   EXPECT_EQ(run.advice().energy_j, 800);
 }
 
 TEST(AdviseForCpus, AGpuWithEnergyIsJudgedByTheRulesForGpus) {
-  RecordedOnCpu run;
+  CpuTrainingReports run;
   run.add(cpu_row({"train", "dataloader", "torch.rand"}, 2000));
-  run.by_layer.rows.push_back(row({"train", "forward", "fc"}, 100));
-  EXPECT_EQ(run.rules(), Rules{});
+  run.layer_report.rows.push_back(row({"train", "forward", "fc"}, 100));
+  EXPECT_EQ(run.list_finding_rules(), RuleNames{});
   EXPECT_EQ(run.advice().processor, AdvisedProcessor::gpu);
 }
 
 TEST(AdviseForCpus, ADataLoaderIsAFindingThatNamesItsCostliestOperations) {
-  RecordedOnCpu run;
+  CpuTrainingReports run;
   run.add(cpu_row({"train", "dataloader", "torch.rand"}, 150));
   run.add(cpu_row({"worker", "preprocessing", "torch.std"}, 50));
-  ASSERT_EQ(run.rules(), Rules{"data_loading"});
+  ASSERT_EQ(run.list_finding_rules(), RuleNames{"data_loading"});
   const Finding finding = run.advice().findings[0];
   EXPECT_DOUBLE_EQ(finding.energy_j, 200);
   EXPECT_NE(finding.evidence.at(0).find("20 %"), std::string::npos) << finding.evidence[0];
@@ -199,7 +202,7 @@ TEST(AdviseForCpus, ADataLoaderIsAFindingThatNamesItsCostliestOperations) {
 }
 
 TEST(AdviseForCpus, NoChangeSavesMoreThanTheRunUsed) {
-  RecordedOnCpu run;
+  CpuTrainingReports run;
   run.add(cpu_row({"train", "dataloader", "torch.rand"}, 9e5));
   const Advice advice = run.advice();
   ASSERT_FALSE(advice.findings.empty());
@@ -211,55 +214,55 @@ TEST(AdviseForCpus, NoChangeSavesMoreThanTheRunUsed) {
 }
 
 TEST(AdviseForCpus, ADataLoaderWithoutRecordedOperationsIsAFindingByItsShare) {
-  RecordedOnCpu run;
+  CpuTrainingReports run;
   run.add(cpu_row({"train", "dataloader"}, 200));
-  ASSERT_EQ(run.rules(), Rules{"data_loading"});
+  ASSERT_EQ(run.list_finding_rules(), RuleNames{"data_loading"});
   EXPECT_EQ(run.advice().findings[0].evidence.at(0), "20 % of the energy of phases and layers");
 }
 
 TEST(AdviseForCpus, AnOptimizerOfManyOperationsIsAFindingAndAFusedOneOrPlainSgdIsNot) {
-  RecordedOnCpu adam;
+  CpuTrainingReports adam;
   for (const char* name : {"torch.Tensor.lerp_", "torch.Tensor.sqrt", "torch.Tensor.addcdiv_"})
     adam.add(cpu_row({"train", "optimizer", "Adam", name}, 100));
-  EXPECT_EQ(adam.rules(), Rules{"unfused_optimizer"});
-  RecordedOnCpu fused;
+  EXPECT_EQ(adam.list_finding_rules(), RuleNames{"unfused_optimizer"});
+  CpuTrainingReports fused;
   fused.add(cpu_row({"train", "optimizer", "Adam", "torch._fused_adam_"}, 300));
-  EXPECT_EQ(fused.rules(), Rules{});
-  RecordedOnCpu sgd;
+  EXPECT_EQ(fused.list_finding_rules(), RuleNames{});
+  CpuTrainingReports sgd;
   sgd.add(cpu_row({"train", "optimizer", "SGD", "torch.Tensor.add_"}, 300));
-  EXPECT_EQ(sgd.rules(), Rules{});
+  EXPECT_EQ(sgd.list_finding_rules(), RuleNames{});
 }
 
 TEST(AdviseForCpus, ShortOperationsAreAFindingOfTheirOwn) {
-  RecordedOnCpu run;
+  CpuTrainingReports run;
   constexpr double kTime_s = 0.005;  // 50 us each
   run.add(cpu_row({"train", "forward", "act", "torch.nn.functional.gelu"}, 500, kTime_s));
   run.add(cpu_row({"train", "backward", "act", "GeluBackward0"}, 500, kTime_s));
-  EXPECT_EQ(run.rules(), Rules{"small_operations"});
+  EXPECT_EQ(run.list_finding_rules(), RuleNames{"small_operations"});
 }
 
 TEST(AdviseForCpus, AttentionIsAFindingWithoutItsProjections) {
-  RecordedOnCpu run;
+  CpuTrainingReports run;
   run.add(cpu_row({"train", "forward", "attention", "torch.softmax"}, 100));
   run.add(cpu_row({"train", "forward", "attention", "torch.Tensor.matmul"}, 200));
   run.add(cpu_row({"train", "forward", "attention", "torch.nn.functional.linear"}, 300));
-  ASSERT_EQ(run.rules(), Rules{"unfused_attention"});
+  ASSERT_EQ(run.list_finding_rules(), RuleNames{"unfused_attention"});
   EXPECT_DOUBLE_EQ(run.advice().findings[0].energy_j, 300);
 }
 
 TEST(AdviseForCpus, InferenceIsEvaluationOnlyBesideTraining) {
-  RecordedOnCpu run;
+  CpuTrainingReports run;
   run.add(cpu_row({"inference", "forward", "fc", "torch.nn.functional.linear"}, 400));
-  EXPECT_EQ(run.rules(), Rules{"evaluation"});
-  std::erase_if(run.by_op.rows, [](const ReportRow& some) { return some.path.front() == "train"; });
-  EXPECT_EQ(run.rules(), Rules{});
+  EXPECT_EQ(run.list_finding_rules(), RuleNames{"evaluation"});
+  std::erase_if(run.op_report.rows, [](const ReportRow& some) { return some.path.front() == "train"; });
+  EXPECT_EQ(run.list_finding_rules(), RuleNames{});
 }
 
 TEST(AdviseForCpus, CheckpointsAreAFindingAndCompilationDoesNotCount) {
-  RecordedOnCpu run;
+  CpuTrainingReports run;
   run.add(cpu_row({"train", "checkpoint_save"}, 200));
   run.add(cpu_row({"train", "compile"}, 9000));
-  ASSERT_EQ(run.rules(), Rules{"checkpoint"});
+  ASSERT_EQ(run.list_finding_rules(), RuleNames{"checkpoint"});
   EXPECT_DOUBLE_EQ(run.advice().findings[0].energy_j, 200);
 }
 

@@ -11,14 +11,14 @@
 namespace joulemap {
 namespace {
 
-sigset_t empty_mask() {
+sigset_t make_empty_signal_mask() {
   sigset_t mask;
   sigemptyset(&mask);
   return mask;
 }
 
 ExitStatus run(const std::vector<std::string>& argv) {
-  Result<ChildProcess> child = ChildProcess::prepare(argv, empty_mask());
+  Result<ChildProcess> child = ChildProcess::prepare(argv, make_empty_signal_mask());
   EXPECT_TRUE(child.has_value());
   EXPECT_TRUE(child->execute().has_value());
   int status = 0;
@@ -26,8 +26,8 @@ ExitStatus run(const std::vector<std::string>& argv) {
   return ExitStatus::from_wait_status(status);
 }
 
-Error error_of_start(const std::vector<std::string>& argv) {
-  Result<ChildProcess> child = ChildProcess::prepare(argv, empty_mask());
+Error expect_start_error(const std::vector<std::string>& argv) {
+  Result<ChildProcess> child = ChildProcess::prepare(argv, make_empty_signal_mask());
   EXPECT_TRUE(child.has_value());
   const Status status = child->execute();
   EXPECT_FALSE(status.has_value());
@@ -43,7 +43,7 @@ TEST(ChildProcess, ReportsTheSignalThatKilledItsCommand) {
 }
 
 TEST(ChildProcess, ReportsACommandThatDoesNotExist) {
-  const Error error = error_of_start({"joulemap-no-such-command"});
+  const Error error = expect_start_error({"joulemap-no-such-command"});
   EXPECT_EQ(error.code, ErrorCode::command_not_found);
   EXPECT_NE(error.message.find("joulemap-no-such-command"), std::string::npos);
 }
@@ -51,8 +51,8 @@ TEST(ChildProcess, ReportsACommandThatDoesNotExist) {
 TEST(ChildProcess, ReportsAFileThatIsNotExecutable) {
   const TemporaryDirectory directory;
   const std::string path = directory.write("plain.txt", "no program");
-  EXPECT_EQ(error_of_start({path}).code, ErrorCode::command_not_executable);
-  EXPECT_EQ(error_of_start({path + "/below-a-file"}).code, ErrorCode::command_not_executable);
+  EXPECT_EQ(expect_start_error({path}).code, ErrorCode::command_not_executable);
+  EXPECT_EQ(expect_start_error({path + "/below-a-file"}).code, ErrorCode::command_not_executable);
 }
 
 TEST(ChildProcess, RunsNothingBeforeExecuteIsCalled) {
@@ -60,7 +60,8 @@ TEST(ChildProcess, RunsNothingBeforeExecuteIsCalled) {
   const std::string output_path = directory.path() + "/ran";
   pid_t pid = 0;
   {
-    Result<ChildProcess> child = ChildProcess::prepare(std::vector<std::string>{"touch", output_path}, empty_mask());
+    Result<ChildProcess> child =
+        ChildProcess::prepare(std::vector<std::string>{"touch", output_path}, make_empty_signal_mask());
     ASSERT_TRUE(child.has_value());
     pid = child->pid();
   }

@@ -6,7 +6,7 @@
 namespace joulemap {
 namespace {
 
-constexpr double kTicks = 100;
+constexpr double kTicksPerSecond = 100;
 
 TEST(MachineCpuTime, CountsEverythingButIdleWaitingAndStolenTimeAsBusy) {
   const Result<MachineCpuTime> time = parse_machine_cpu_time(
@@ -14,14 +14,14 @@ TEST(MachineCpuTime, CountsEverythingButIdleWaitingAndStolenTimeAsBusy) {
       "cpu0 50 10 150 2000 250 30 3 400 45 5\n"
       "cpu1 50 10 150 2000 250 30 4 400 45 5\n"
       "intr 12345\n",
-      kTicks);
+      kTicksPerSecond);
   ASSERT_TRUE(time.has_value());
   EXPECT_DOUBLE_EQ(time->busy_s, 4.87);
   EXPECT_EQ(time->cpus, 2);
 }
 
 TEST(MachineCpuTime, AcceptsTheFourFieldsOfOldKernels) {
-  const Result<MachineCpuTime> time = parse_machine_cpu_time("cpu 1 2 3 4\n", kTicks);
+  const Result<MachineCpuTime> time = parse_machine_cpu_time("cpu 1 2 3 4\n", kTicksPerSecond);
   ASSERT_TRUE(time.has_value());
   EXPECT_DOUBLE_EQ(time->busy_s, 0.06);
   EXPECT_EQ(time->cpus, 1);
@@ -29,13 +29,13 @@ TEST(MachineCpuTime, AcceptsTheFourFieldsOfOldKernels) {
 
 TEST(MachineCpuTime, RefusesGarbage) {
   for (const char* text : {"", "cpu", "cpu a b c d", "intr 1 2 3", "cpu0 1 2 3 4", "cpu -1 2 3 4"}) {
-    EXPECT_FALSE(parse_machine_cpu_time(text, kTicks).has_value()) << text;
+    EXPECT_FALSE(parse_machine_cpu_time(text, kTicksPerSecond).has_value()) << text;
   }
 }
 
 TEST(ProcessCpuTime, ReadsPastACommandNameFullOfParentheses) {
   const Result<ProcessCpuTime> process = parse_process_cpu_time(
-      "42 (a) b (c)\n) R 7 42 7 0 -1 4194304 100 0 0 0 150 50 30 20 20 0 1 0 100 1000 10", kTicks);
+      "42 (a) b (c)\n) R 7 42 7 0 -1 4194304 100 0 0 0 150 50 30 20 20 0 1 0 100 1000 10", kTicksPerSecond);
   ASSERT_TRUE(process.has_value());
   EXPECT_EQ(process->pid, 42);
   EXPECT_EQ(process->parent, 7);
@@ -44,8 +44,8 @@ TEST(ProcessCpuTime, ReadsPastACommandNameFullOfParentheses) {
 }
 
 TEST(ProcessCpuTime, RefusesATruncatedLine) {
-  EXPECT_FALSE(parse_process_cpu_time("42 (sh) R 7 42", kTicks).has_value());
-  EXPECT_FALSE(parse_process_cpu_time("", kTicks).has_value());
+  EXPECT_FALSE(parse_process_cpu_time("42 (sh) R 7 42", kTicksPerSecond).has_value());
+  EXPECT_FALSE(parse_process_cpu_time("", kTicksPerSecond).has_value());
 }
 
 TEST(ProcessTree, SumsCpuTimeOfLiveAndReapedProcesses) {

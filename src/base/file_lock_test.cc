@@ -19,14 +19,14 @@ namespace joulemap {
 namespace {
 
 template <int kError>
-int failing_flock(int /*fd*/, int /*operation*/) {
+int fail_flock(int /*fd*/, int /*operation*/) {
   errno = kError;
   return -1;
 }
 
-constexpr FileLock::FlockFunction kNoLockServer = &failing_flock<ENOLCK>;
+constexpr FileLock::FlockFunction kNoLockServer = &fail_flock<ENOLCK>;
 
-class FileLocks : public ::testing::Test {
+class FileLockTest : public ::testing::Test {
  protected:
   std::optional<FileLock> try_lock(FileLock::FlockFunction lock, LockScope scope = LockScope::machine) const {
     Result<std::optional<FileLock>> result = FileLock::try_acquire(path_, scope, lock);
@@ -44,7 +44,7 @@ class FileLocks : public ::testing::Test {
 };
 
 // The identity of an ended process: a reaped child.
-std::string ended_identity() {
+std::string make_ended_process_identity() {
   const int pid = ::fork();
   if (pid == 0) ::_exit(0);
   ::waitpid(pid, nullptr, 0);
@@ -54,7 +54,7 @@ std::string ended_identity() {
   return own.substr(0, at) + fmt::format(" {} ", pid) + own.substr(at + from.size());
 }
 
-TEST_F(FileLocks, AreHeldByOneAtATime) {
+TEST_F(FileLockTest, AreHeldByOneAtATime) {
   for (const FileLock::FlockFunction lock : {FileLock::FlockFunction(&::flock), kNoLockServer}) {
     std::optional<FileLock> first = try_lock(lock);
     ASSERT_TRUE(first);
@@ -64,8 +64,8 @@ TEST_F(FileLocks, AreHeldByOneAtATime) {
   }
 }
 
-TEST_F(FileLocks, NameTheirOwnerInAFileWhereverFlockIsMissing) {
-  for (const FileLock::FlockFunction lock : {kNoLockServer, &failing_flock<EOPNOTSUPP>, &failing_flock<ENOSYS>}) {
+TEST_F(FileLockTest, NameTheirOwnerInAFileWhereverFlockIsMissing) {
+  for (const FileLock::FlockFunction lock : {kNoLockServer, &fail_flock<EOPNOTSUPP>, &fail_flock<ENOSYS>}) {
     {
       const std::optional<FileLock> held = try_lock(lock);
       ASSERT_TRUE(held);
@@ -77,34 +77,33 @@ TEST_F(FileLocks, NameTheirOwnerInAFileWhereverFlockIsMissing) {
   EXPECT_FALSE(try_lock(&::flock)->is_backed_by_owner_file());
 }
 
-TEST_F(FileLocks, FailForOtherReasonsThanAMissingFlock) {
-  const Result<std::optional<FileLock>> result =
-      FileLock::try_acquire(path_, LockScope::machine, &failing_flock<EBADF>);
+TEST_F(FileLockTest, FailForOtherReasonsThanAMissingFlock) {
+  const Result<std::optional<FileLock>> result = FileLock::try_acquire(path_, LockScope::machine, &fail_flock<EBADF>);
   ASSERT_FALSE(result);
   EXPECT_NE(result.error().message.find(path_), std::string::npos);
 }
 
-TEST_F(FileLocks, IgnoreAnOwnerThatHasExited) {
-  directory_.write("owner-1.run.lock", ended_identity());
-  directory_.write("owner-2.run.lock", ended_identity());
+TEST_F(FileLockTest, IgnoreAnOwnerThatHasExited) {
+  directory_.write("owner-1.run.lock", make_ended_process_identity());
+  directory_.write("owner-2.run.lock", make_ended_process_identity());
   const std::optional<FileLock> held = try_lock(kNoLockServer, LockScope::shared);
   ASSERT_TRUE(held);
   EXPECT_EQ(lock_owner_identity(3), this_process_identity());
   EXPECT_FALSE(try_lock(kNoLockServer, LockScope::shared));
 }
 
-TEST_F(FileLocks, AreHeldByAnOwnerThatHasNotYetWrittenItsName) {
+TEST_F(FileLockTest, AreHeldByAnOwnerThatHasNotYetWrittenItsName) {
   directory_.write("owner-1.run.lock", "");
   EXPECT_FALSE(try_lock(kNoLockServer));
 }
 
-TEST_F(FileLocks, IgnoreAnOwnerOfAnotherBootUnlessSharedBetweenMachines) {
+TEST_F(FileLockTest, IgnoreAnOwnerOfAnotherBootUnlessSharedBetweenMachines) {
   directory_.write("owner-1.run.lock", "00000000-aaaa-bbbb-cccc-dddddddddddd 1 2 pid:[4026531836]");
   EXPECT_FALSE(try_lock(kNoLockServer, LockScope::shared));
   EXPECT_TRUE(try_lock(kNoLockServer, LockScope::machine));
 }
 
-TEST_F(FileLocks, AreNotReleasedByAForkedChild) {
+TEST_F(FileLockTest, AreNotReleasedByAForkedChild) {
   const std::optional<FileLock> held = try_lock(kNoLockServer);
   ASSERT_TRUE(held);
   const int pid = ::fork();
@@ -116,7 +115,7 @@ TEST_F(FileLocks, AreNotReleasedByAForkedChild) {
   EXPECT_TRUE(file_exists(owner_file_path(path_, 1)));
 }
 
-TEST_F(FileLocks, ThatAreWaitedForExcludeEachOther) {
+TEST_F(FileLockTest, ThatAreWaitedForExcludeEachOther) {
   for (const FileLock::FlockFunction lock : {FileLock::FlockFunction(&::flock), kNoLockServer}) {
     std::atomic<int> inside = 0;
     std::atomic<bool> has_overlapped = false;
@@ -136,7 +135,7 @@ TEST_F(FileLocks, ThatAreWaitedForExcludeEachOther) {
   }
 }
 
-TEST_F(FileLocks, ThatStayHeldAreAnErrorWithTheFileToRemove) {
+TEST_F(FileLockTest, ThatStayHeldAreAnErrorWithTheFileToRemove) {
   const std::optional<FileLock> held = try_lock(kNoLockServer);
   const Result<FileLock> second =
       FileLock::acquire(path_, LockScope::shared, std::chrono::milliseconds(0), kNoLockServer);
@@ -146,7 +145,7 @@ TEST_F(FileLocks, ThatStayHeldAreAnErrorWithTheFileToRemove) {
 
 TEST(ProcessIdentity, DistinguishesRunningExitedAndUnknownProcesses) {
   EXPECT_EQ(owner_process_state(this_process_identity()), OwnerProcessState::running);
-  EXPECT_EQ(owner_process_state(ended_identity()), OwnerProcessState::ended);
+  EXPECT_EQ(owner_process_state(make_ended_process_identity()), OwnerProcessState::ended);
   std::string restarted = this_process_identity();  // the same PID with another start time
   restarted.replace(restarted.find(process_start_ticks_text("self")), process_start_ticks_text("self").size(), "1");
   EXPECT_EQ(owner_process_state(restarted), OwnerProcessState::ended);

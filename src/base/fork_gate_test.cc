@@ -10,40 +10,40 @@
 namespace joulemap {
 namespace {
 
-constexpr std::int64_t kLong_ns = 60 * kNanosecondsPerSecond;
-constexpr std::int64_t kShort_ns = kNanosecondsPerMillisecond;
+constexpr std::int64_t kLongTimeout_ns = 60 * kNanosecondsPerSecond;
+constexpr std::int64_t kShortTimeout_ns = kNanosecondsPerMillisecond;
 
 // A thread that stays inside the gate from construction until leave().
-class ThreadInside {
+class ThreadInsideGate {
  public:
-  explicit ThreadInside(ForkGate& gate)
+  explicit ThreadInsideGate(ForkGate& gate)
       : thread_([this, &gate] {
           const ForkGate::ScopedCall inside(gate);
-          is_inside_.set_value();
-          may_leave_.get_future().wait();
+          inside_promise_.set_value();
+          leave_promise_.get_future().wait();
         }) {
-    is_inside_.get_future().wait();
+    inside_promise_.get_future().wait();
   }
-  ~ThreadInside() { leave(); }
+  ~ThreadInsideGate() { leave(); }
   void leave() {
     if (!thread_.joinable()) return;
-    may_leave_.set_value();
+    leave_promise_.set_value();
     thread_.join();
   }
 
  private:
-  std::promise<void> is_inside_;
-  std::promise<void> may_leave_;
+  std::promise<void> inside_promise_;
+  std::promise<void> leave_promise_;
   std::thread thread_;
 };
 
 TEST(ForkGate, AForkWaitsForThreadsInside) {
   ForkGate gate;
-  ThreadInside thread_inside(gate);
+  ThreadInsideGate thread_inside(gate);
   std::promise<void> begins;
   std::thread forker([&] {
     begins.set_value();
-    gate.before_fork(kLong_ns);
+    gate.before_fork(kLongTimeout_ns);
     gate.after_fork_in_child();
   });
   begins.get_future().wait();
@@ -54,20 +54,20 @@ TEST(ForkGate, AForkWaitsForThreadsInside) {
 
 TEST(ForkGate, AChildDetectsThatAThreadWasInside) {
   ForkGate gate;
-  ThreadInside thread_inside(gate);
-  gate.before_fork(kShort_ns);
+  ThreadInsideGate thread_inside(gate);
+  gate.before_fork(kShortTimeout_ns);
   gate.after_fork_in_child();
   EXPECT_TRUE(gate.may_hold_inherited_locks());
-  gate.before_fork(kLong_ns);  // returns at once: no thread of the child is inside
+  gate.before_fork(kLongTimeout_ns);  // returns at once: no thread of the child is inside
   gate.after_fork_in_parent();
 }
 
 TEST(ForkGate, WaitsOnceForAThreadThatHangsInside) {
   ForkGate gate;
-  ThreadInside thread_inside(gate);
-  gate.before_fork(kShort_ns);
+  ThreadInsideGate thread_inside(gate);
+  gate.before_fork(kShortTimeout_ns);
   gate.after_fork_in_parent();
-  gate.before_fork(kLong_ns);
+  gate.before_fork(kLongTimeout_ns);
   gate.after_fork_in_parent();
   EXPECT_FALSE(gate.may_hold_inherited_locks()) << "the parent goes on using it";
 }
@@ -75,7 +75,7 @@ TEST(ForkGate, WaitsOnceForAThreadThatHangsInside) {
 TEST(ForkGate, AThreadThatArrivesDuringAForkEntersAfterIt) {
   ForkGate gate;
   std::atomic<bool> has_forked{false};
-  gate.before_fork(kLong_ns);
+  gate.before_fork(kLongTimeout_ns);
   std::thread late([&] {
     const ForkGate::ScopedCall inside(gate);
     EXPECT_TRUE(has_forked.load());
@@ -92,7 +92,7 @@ TEST(ForkGate, ACallThatBeganBeforeAForkDoesNotEndInTheChild) {
     begin_fork_generation();
     gate.after_fork_in_child();
   }
-  gate.before_fork(kLong_ns);
+  gate.before_fork(kLongTimeout_ns);
   gate.after_fork_in_parent();
 }
 

@@ -20,13 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class OutputFiles : public testing::Test {
+class OutputFileTest : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
   std::string create_file(const std::string& name, const std::string& content) const {
     return directory_.write(name, content);
   }
-  static std::string content_of(const std::string& path) {
+  static std::string read_content(const std::string& path) {
     const Result<std::string> content = read_small_file(path);
     return content ? *content : "unreadable";
   }
@@ -37,30 +37,30 @@ class OutputFiles : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-TEST_F(OutputFiles, AppearComplete) {
+TEST_F(OutputFileTest, AppearComplete) {
   ASSERT_TRUE(replace_file(path("new"), "text"));
-  EXPECT_EQ(content_of(path("new")), "text");
+  EXPECT_EQ(read_content(path("new")), "text");
   EXPECT_EQ(entries(), 1U);
 }
 
-TEST_F(OutputFiles, LeaveTheOldFileUntilTheContentIsComplete) {
+TEST_F(OutputFileTest, LeaveTheOldFileUntilTheContentIsComplete) {
   const std::string older = create_file("older", "kept");
   const Result<OutputFile> opened = OutputFile::open(older);
   const Result<OutputFile> fresh = OutputFile::open(path("fresh"));
   ASSERT_TRUE(opened && fresh);
-  EXPECT_EQ(content_of(older), "kept");
+  EXPECT_EQ(read_content(older), "kept");
   EXPECT_FALSE(fs::exists(path("fresh")));
 }
 
-TEST_F(OutputFiles, PreservePermissionsOfAnExistingFile) {
+TEST_F(OutputFileTest, PreservePermissionsOfAnExistingFile) {
   const std::string older = create_file("older", "x");
   ASSERT_EQ(::chmod(older.c_str(), 0640), 0);
   ASSERT_TRUE(replace_file(older, "new"));
   EXPECT_EQ(fs::status(older).permissions(), fs::perms(0640));
-  EXPECT_EQ(content_of(older), "new");
+  EXPECT_EQ(read_content(older), "new");
 }
 
-TEST_F(OutputFiles, RefuseAnInputUnderAnyName) {
+TEST_F(OutputFileTest, RefuseAnInputUnderAnyName) {
   const std::string input = create_file("input", "precious");
   fs::create_symlink("input", path("link"));
   fs::create_hard_link(input, path("hard"));
@@ -75,7 +75,7 @@ TEST_F(OutputFiles, RefuseAnInputUnderAnyName) {
   EXPECT_TRUE(OutputFile::open(path("other"), std::vector{input}));
 }
 
-TEST_F(OutputFiles, RefuseToWriteIntoAnInputFolder) {
+TEST_F(OutputFileTest, RefuseToWriteIntoAnInputFolder) {
   fs::create_directories(path("parts/within"));
   const std::vector<std::string> inputs = {path("parts")};
   EXPECT_FALSE(OutputFile::open(path("parts/new"), inputs));
@@ -83,7 +83,7 @@ TEST_F(OutputFiles, RefuseToWriteIntoAnInputFolder) {
   EXPECT_TRUE(OutputFile::open(path("new"), inputs));
 }
 
-TEST_F(OutputFiles, ReplaceTheTargetOfALink) {
+TEST_F(OutputFileTest, ReplaceTheTargetOfALink) {
   fs::create_directory(path("elsewhere"));
   create_file("elsewhere/real", "old");
   fs::create_symlink("elsewhere/real", path("link"));
@@ -91,11 +91,11 @@ TEST_F(OutputFiles, ReplaceTheTargetOfALink) {
   ASSERT_TRUE(replace_file(path("link"), "text"));
   ASSERT_TRUE(replace_file(path("new"), "more"));
   EXPECT_TRUE(fs::is_symlink(path("link")) && fs::is_symlink(path("new")));
-  EXPECT_EQ(content_of(path("elsewhere/real")), "text");
-  EXPECT_EQ(content_of(path("elsewhere/dangling")), "more");
+  EXPECT_EQ(read_content(path("elsewhere/real")), "text");
+  EXPECT_EQ(read_content(path("elsewhere/dangling")), "more");
 }
 
-TEST_F(OutputFiles, WritePipesDirectly) {
+TEST_F(OutputFileTest, WritePipesDirectly) {
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
   std::string got;
   std::thread reader(
@@ -107,15 +107,15 @@ TEST_F(OutputFiles, WritePipesDirectly) {
   EXPECT_EQ(entries(), 1U);
 }
 
-TEST_F(OutputFiles, AppendToAnOpenFileNamedByProcfs) {
+TEST_F(OutputFileTest, AppendToAnOpenFileNamedByProcfs) {
   const FileDescriptor log(::open(create_file("log", "before\n").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   ASSERT_TRUE(replace_file("/dev/fd/" + std::to_string(log.get()), "after\n"));
-  EXPECT_EQ(content_of(path("log")), "before\nafter\n");
+  EXPECT_EQ(read_content(path("log")), "before\nafter\n");
 }
 
-TEST_F(OutputFiles, AFullDeviceIsAnError) { EXPECT_FALSE(replace_file("/dev/full", "text")); }
+TEST_F(OutputFileTest, AFullDeviceIsAnError) { EXPECT_FALSE(replace_file("/dev/full", "text")); }
 
-TEST_F(OutputFiles, AWriteThatFailsLeavesTheOlderFile) {
+TEST_F(OutputFileTest, AWriteThatFailsLeavesTheOlderFile) {
   const std::string older = create_file("older", "kept");
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -124,11 +124,11 @@ TEST_F(OutputFiles, AWriteThatFailsLeavesTheOlderFile) {
   const Status written = replace_file(older, std::string(5000, 'x'));
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_FALSE(written);
-  EXPECT_EQ(content_of(older), "kept");
+  EXPECT_EQ(read_content(older), "kept");
   EXPECT_EQ(entries(), 1U);
 }
 
-TEST_F(OutputFiles, FoldersAreRefusedBeforeTheWorkStarts) {
+TEST_F(OutputFileTest, FoldersAreRefusedBeforeTheWorkStarts) {
   EXPECT_FALSE(OutputFile::open(directory_.path()));
   EXPECT_FALSE(OutputFile::open(path("missing/file")));
   EXPECT_FALSE(OutputFile::open(path("name/")));

@@ -10,7 +10,7 @@
 namespace joulemap::bundle {
 namespace {
 
-Manifest some_manifest() {
+Manifest make_manifest() {
   Manifest manifest;
   manifest.joulemap_version = "0.1.0";
   manifest.options = {"regress", "1,2", {"cpu", "ram"}, "none"};
@@ -18,12 +18,12 @@ Manifest some_manifest() {
   return manifest;
 }
 
-std::vector<formats::TarMember> some_members() {
+std::vector<formats::TarMember> make_members() {
   return {{"recordings/run.joule", "not really a recording"}, {"reports/layer.json", "{}\n"}};
 }
 
 TEST(BundleFile, OpensWhatItWrote) {
-  const WrittenBundle written = write_bundle(some_manifest(), some_members());
+  const WrittenBundle written = write_bundle(make_manifest(), make_members());
   const Result<OpenedBundle> opened = open_bundle(written.archive_bytes);
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(opened->damage_descriptions, std::vector<std::string>());
@@ -39,12 +39,12 @@ TEST(BundleFile, OpensWhatItWrote) {
 }
 
 TEST(BundleFile, DependsOnItsMembersOnly) {
-  EXPECT_EQ(write_bundle(some_manifest(), some_members()).archive_bytes,
-            write_bundle(some_manifest(), some_members()).archive_bytes);
+  EXPECT_EQ(write_bundle(make_manifest(), make_members()).archive_bytes,
+            write_bundle(make_manifest(), make_members()).archive_bytes);
 }
 
 TEST(BundleFile, FindsEveryChangedByte) {
-  const std::string archive = write_bundle(some_manifest(), some_members()).archive_bytes;
+  const std::string archive = write_bundle(make_manifest(), make_members()).archive_bytes;
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
@@ -57,7 +57,7 @@ TEST(BundleFile, FindsEveryChangedByte) {
 }
 
 TEST(BundleFile, NamesMembersThatAreMissingOrNotListed) {
-  const WrittenBundle written = write_bundle(some_manifest(), some_members());
+  const WrittenBundle written = write_bundle(make_manifest(), make_members());
   const Result<std::vector<formats::TarMember>> members = formats::read_tar(written.archive_bytes);
   ASSERT_TRUE(members);
   std::vector<formats::TarMember> changed = *members;
@@ -72,7 +72,7 @@ TEST(BundleFile, NamesMembersThatAreMissingOrNotListed) {
 TEST(BundleFile, RefusesArchivesThatAreNoBundles) {
   EXPECT_FALSE(open_bundle(""));
   EXPECT_FALSE(open_bundle(formats::write_tar({})));
-  EXPECT_FALSE(open_bundle(formats::write_tar(some_members())));
+  EXPECT_FALSE(open_bundle(formats::write_tar(make_members())));
   for (const std::string text :
        {"", "{", "[]", "{\"schema\": \"joulemap.manifest/2\"}", "{\"schema\": \"joulemap.manifest/1\"}"}) {
     const std::string digest = formats::sha256_hex(text) + "  manifest.json\n";
@@ -86,11 +86,11 @@ std::string manifest_text(const std::string& archive) {
   return members ? std::string(members->at(0).content) : "";
 }
 
-// A bundle of some_members() with this manifest and a correct digest.
+// A bundle of make_members() with this manifest and a correct digest.
 std::string archive_with_manifest(const std::string& text) {
   const std::string digest = formats::sha256_hex(text) + "  manifest.json\n";
   std::vector<formats::TarMember> members = {{"manifest.json", text}, {"manifest.sha256", digest}};
-  for (const formats::TarMember& member : some_members()) members.push_back(member);
+  for (const formats::TarMember& member : make_members()) members.push_back(member);
   return formats::write_tar(members);
 }
 
@@ -101,7 +101,7 @@ std::string replace_once(std::string text, std::string_view old, std::string_vie
 }
 
 TEST(BundleFile, ReportsManifestsThatStateMoreThanIsChecked) {
-  const std::string text = manifest_text(write_bundle(some_manifest(), some_members()).archive_bytes);
+  const std::string text = manifest_text(write_bundle(make_manifest(), make_members()).archive_bytes);
   const std::string unchanged = archive_with_manifest(text);
   ASSERT_TRUE(open_bundle(unchanged));
   EXPECT_EQ(open_bundle(unchanged)->damage_descriptions, std::vector<std::string>());
@@ -119,17 +119,17 @@ TEST(BundleFile, ReportsManifestsThatStateMoreThanIsChecked) {
 
 TEST(BundleFile, ReportsMembersThatNothingChecks) {
   for (const std::string name : {"reports/summary.json", "library.joule", "recording/x", "environment.json.txt"}) {
-    std::vector<formats::TarMember> members = some_members();
+    std::vector<formats::TarMember> members = make_members();
     members.push_back({name, "{\"measured_j\": 1.0}"});
-    const std::string archive = write_bundle(some_manifest(), members).archive_bytes;
+    const std::string archive = write_bundle(make_manifest(), members).archive_bytes;
     const Result<OpenedBundle> opened = open_bundle(archive);
     ASSERT_TRUE(opened);
     ASSERT_EQ(opened->damage_descriptions.size(), 1U) << name;
     EXPECT_NE(opened->damage_descriptions[0].find(name + " does not belong"), std::string::npos);
   }
-  Manifest manifest = some_manifest();
+  Manifest manifest = make_manifest();
   manifest.options.library_name = kLibraryMemberName;
-  std::vector<formats::TarMember> members = some_members();
+  std::vector<formats::TarMember> members = make_members();
   members.push_back({std::string(kLibraryMemberName), "a library"});
   const std::string archive = write_bundle(manifest, members).archive_bytes;
   EXPECT_EQ(open_bundle(archive)->damage_descriptions, std::vector<std::string>());
@@ -137,7 +137,7 @@ TEST(BundleFile, ReportsMembersThatNothingChecks) {
 
 // Each listed member is hashed: repeating one must not multiply the time.
 TEST(BundleFile, RefusesManifestsThatListAMemberTwiceOrTooMany) {
-  const std::string text = manifest_text(write_bundle(some_manifest(), some_members()).archive_bytes);
+  const std::string text = manifest_text(write_bundle(make_manifest(), make_members()).archive_bytes);
   const auto with_first = [&text](const std::string& entries) {
     return open_bundle(archive_with_manifest(replace_once(text, "\"members\":[", "\"members\":[" + entries)));
   };
@@ -159,7 +159,7 @@ TEST(BundleFile, ChecksThatItCanBeOpenedAgain) {
   for (const std::string& name : unique_recording_names(paths)) members.push_back({name, "content"});
   for (const std::string_view name : {kEnvironmentMemberName, kLayerReportMemberName, kDomainReportMemberName})
     members.push_back({std::string(name), "{}"});
-  const std::string archive = write_bundle(some_manifest(), members).archive_bytes;
+  const std::string archive = write_bundle(make_manifest(), members).archive_bytes;
   EXPECT_TRUE(open_bundle(archive));
 }
 

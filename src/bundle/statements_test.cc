@@ -16,22 +16,22 @@ namespace joulemap::bundle {
 namespace {
 
 // The bytes of what the recorder of machine `number` writes: 50 W for four seconds.
-std::string recording_of_machine(int number) {
+std::string write_machine_recording(int number) {
   const TemporaryDirectory folder;
   const std::string path = folder.path() + "/part.joule";
-  RecordingSource source = recording_source(number);
+  RecordingSource source = make_recording_source(number);
   source.host = fmt::format("node{}", number);
   source.boot_id = fmt::format("boot-{}", number);
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(path, source, 0);
   EXPECT_TRUE(writer);
-  const std::vector<Channel> channels = recorded_channels(1);
+  const std::vector<Channel> channels = make_recorded_channels(1);
   writer->set_channels(channels);
   constexpr std::int64_t kTicks = 80;
   writer->add(EnvironmentFact{"kernel", "6.1"});
   writer->add(EnvironmentFact{"load_at_start", fmt::format("0.{}", number)});
-  writer->add(Mark{recorded_sample(0, 0).reading.before_ns, MarkKind::command_begin, 0, 0, {}});
-  writer->add(Mark{recorded_sample(0, kTicks).reading.before_ns, MarkKind::command_end, 0, 0, {}});
-  for (std::int64_t tick = 0; tick <= kTicks; ++tick) writer->add(recorded_sample(0, tick));
+  writer->add(Mark{make_recorded_sample(0, 0).reading.before_ns, MarkKind::command_begin, 0, 0, {}});
+  writer->add(Mark{make_recorded_sample(0, kTicks).reading.before_ns, MarkKind::command_end, 0, 0, {}});
+  for (std::int64_t tick = 0; tick <= kTicks; ++tick) writer->add(make_recorded_sample(0, tick));
   EXPECT_TRUE(writer->finish({}));
   return file_bytes(path);
 }
@@ -40,20 +40,20 @@ std::string recording_of_machine(int number) {
 class BundleOfMachines {
  public:
   explicit BundleOfMachines(int machines) {
-    for (int i = 0; i < machines; ++i) contents_.push_back(recording_of_machine(i));
+    for (int i = 0; i < machines; ++i) contents_.push_back(write_machine_recording(i));
     for (std::size_t i = 0; i < contents_.size(); ++i)
       members_.push_back({fmt::format("recordings/part{}.joule", i), contents_[i]});
   }
   const std::vector<formats::TarMember>& members() const { return members_; }
-  static BundleStatements statements(std::span<const formats::TarMember> members) {
+  static BundleStatements compute_expected_statements(std::span<const formats::TarMember> members) {
     const Result<BundleMemberCopies> copies = BundleMemberCopies::create(members);
     EXPECT_TRUE(copies) << copies.error().message;
     Result<BundleStatements> computed = compute_statements(*copies, {}, {});
     EXPECT_TRUE(computed) << computed.error().message;
     return computed ? std::move(*computed) : BundleStatements();
   }
-  std::string archive() const {
-    const BundleStatements stated = statements(members_);
+  std::string make_archive() const {
+    const BundleStatements stated = compute_expected_statements(members_);
     std::vector<formats::TarMember> all = members_;
     all.push_back({std::string(kEnvironmentMemberName), stated.environment});
     all.push_back({std::string(kLayerReportMemberName), stated.layer_report});
@@ -71,11 +71,11 @@ class BundleOfMachines {
 
 // "10.joule" sorts before "2.joule", but the parts of a bundle keep their order.
 TEST(BundleStatements, AreTheSameWhenABundleOfTwelveMachinesIsRead) {
-  const std::string archive = BundleOfMachines(12).archive();
+  const std::string archive = BundleOfMachines(12).make_archive();
   const Result<OpenedBundle> opened = open_bundle(archive);
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(opened->damage_descriptions, std::vector<std::string>());
-  const BundleStatements again = BundleOfMachines::statements(opened->members);
+  const BundleStatements again = BundleOfMachines::compute_expected_statements(opened->members);
   const auto document = formats::read_json(again.domain_report, "report");
   ASSERT_TRUE(document);
   const formats::DocumentValue::Array& hosts = *document->find("hosts")->array();
@@ -87,7 +87,7 @@ TEST(BundleStatements, AreTheSameWhenABundleOfTwelveMachinesIsRead) {
 
 TEST(BundleStatements, TheEnvironmentHasEachKeyOnceAndListsWhatDiffersBetweenMachines) {
   const BundleOfMachines bundle(2);
-  const std::string environment = BundleOfMachines::statements(bundle.members()).environment;
+  const std::string environment = BundleOfMachines::compute_expected_statements(bundle.members()).environment;
   const auto document = formats::read_json(environment, "environment");
   ASSERT_TRUE(document);
   const formats::DocumentValue::Table& facts = *document->find("facts")->table();

@@ -26,7 +26,7 @@ std::vector<std::string> verdict_codes_of(const ReportResult& report, std::optio
   return codes;
 }
 
-std::vector<std::string> verdict_codes_with(std::string code) {
+std::vector<std::string> verdict_codes_with_diagnostic(std::string code) {
   ReportResult report = good_report();
   report.diagnostics.add(Diagnostic{std::move(code), 1, "a message", ""});
   return verdict_codes_of(report);
@@ -37,15 +37,15 @@ using DiagnosticCodes = std::vector<std::string>;
 TEST(ChangeVerdict, ACompleteMeasuredRunIsValid) { EXPECT_EQ(verdict_codes_of(good_report()), DiagnosticCodes()); }
 
 TEST(ChangeVerdict, NotesOfTheMethodDoNotMatter) {
-  EXPECT_EQ(verdict_codes_with("kernels_by_time"), DiagnosticCodes());
+  EXPECT_EQ(verdict_codes_with_diagnostic("kernels_by_time"), DiagnosticCodes());
 }
 
 TEST(ChangeVerdict, DiagnosticsGiveReasons) {
-  EXPECT_EQ(verdict_codes_with("power_limited"), DiagnosticCodes{"throttled"});
-  EXPECT_EQ(verdict_codes_with("clocks_slowed"), DiagnosticCodes{"throttled"});
-  EXPECT_EQ(verdict_codes_with("gpu_shared"), DiagnosticCodes{"co_tenant"});
-  EXPECT_EQ(verdict_codes_with("recording_damaged"), DiagnosticCodes{"gaps"});
-  EXPECT_EQ(verdict_codes_with("window_too_short"), DiagnosticCodes{"too_short"});
+  EXPECT_EQ(verdict_codes_with_diagnostic("power_limited"), DiagnosticCodes{"throttled"});
+  EXPECT_EQ(verdict_codes_with_diagnostic("clocks_slowed"), DiagnosticCodes{"throttled"});
+  EXPECT_EQ(verdict_codes_with_diagnostic("gpu_shared"), DiagnosticCodes{"co_tenant"});
+  EXPECT_EQ(verdict_codes_with_diagnostic("recording_damaged"), DiagnosticCodes{"gaps"});
+  EXPECT_EQ(verdict_codes_with_diagnostic("window_too_short"), DiagnosticCodes{"too_short"});
 }
 
 ReportResult report_with_background(double energy_j, std::string device) {

@@ -18,12 +18,12 @@ namespace joulemap::calibration {
 namespace {
 
 constexpr double kIdle_w = 76;
-constexpr double kContext_w = 130;
+constexpr double kContextPower_w = 130;
 constexpr double kLoaded_w = 480;
 
-class CalibratedGpu : public testing::Test {
+class GpuCalibrationTest : public testing::Test {
  protected:
-  ~CalibratedGpu() override {
+  ~GpuCalibrationTest() override {
     for (const char* name : {"JOULEMAP_NVML", "JOULEMAP_FAKE_NVML", "JOULEMAP_FAKE_CUDA"}) ::unsetenv(name);
   }
 
@@ -46,20 +46,20 @@ class CalibratedGpu : public testing::Test {
   }
 };
 
-std::map<std::string, ChannelCalibration> findings_by_channel(const CalibrateResult& result) {
+std::map<std::string, ChannelCalibration> index_findings_by_channel(const CalibrateResult& result) {
   std::map<std::string, ChannelCalibration> findings;
   for (const ChannelCalibration& finding : result.findings) findings[finding.channel] = finding;
   return findings;
 }
 
-TEST_F(CalibratedGpu, SquareWavesIdentifyTheResponseOfEverySensor) {
+TEST_F(GpuCalibrationTest, SquareWavesIdentifyTheResponseOfEverySensor) {
   const CalibrateResult result = calibrate_fake_gpu(
       "counter_lag_ms 10\ninstant_window_ms 30\ninstant_gain 1.0076\nhistory_memory_ms 12\nsleep 0.8 100\n"
       "counter_spin_us 2000\n");
   EXPECT_EQ(result.loaded_domains, std::vector<std::string>{"gpu0"});
   EXPECT_FALSE(result.diagnostics.contains("gpu_not_loaded"));
   EXPECT_FALSE(result.diagnostics.contains("lag_not_found"));
-  const auto found = findings_by_channel(result);
+  const auto found = index_findings_by_channel(result);
   const ChannelCalibration& counter = found.at("gpu0-energy");
   const ChannelCalibration& instant = found.at("gpu0-power-instant");
   const ChannelCalibration& average = found.at("gpu0-power-average");
@@ -79,7 +79,7 @@ TEST_F(CalibratedGpu, SquareWavesIdentifyTheResponseOfEverySensor) {
   EXPECT_FALSE(history.window_s);
   for (const ChannelCalibration& finding : {counter, instant, average, history}) {
     EXPECT_NEAR(finding.idle_w.value(), kIdle_w, 0.02 * kIdle_w) << finding.channel;
-    EXPECT_NEAR(finding.active_idle_w.value(), kContext_w, 0.03 * kContext_w) << finding.channel;
+    EXPECT_NEAR(finding.active_idle_w.value(), kContextPower_w, 0.03 * kContextPower_w) << finding.channel;
     EXPECT_NEAR(finding.loaded_w.value(), kLoaded_w, 0.03 * kLoaded_w) << finding.channel;
   }
   EXPECT_NEAR(instant.gain.value(), 1.0076, 0.004);
@@ -92,13 +92,13 @@ TEST_F(CalibratedGpu, SquareWavesIdentifyTheResponseOfEverySensor) {
   EXPECT_NEAR(history.sleep_w.value(), 100, 5);
 }
 
-TEST_F(CalibratedGpu, IsReproducible) {
+TEST_F(GpuCalibrationTest, IsReproducible) {
   calibration::WavePlan short_plan;
   short_plan.active_idle_ns = short_plan.full_load_ns = short_plan.idle_after_load_ns =
       short_plan.idle_after_release_ns = kNanosecondsPerSecond;
   short_plan.total_waves_ns = 2 * kNanosecondsPerSecond;
-  const auto first = findings_by_channel(calibrate_fake_gpu("counter_lag_ms 10\n", short_plan));
-  const auto second = findings_by_channel(calibrate_fake_gpu("counter_lag_ms 10\n", short_plan));
+  const auto first = index_findings_by_channel(calibrate_fake_gpu("counter_lag_ms 10\n", short_plan));
+  const auto second = index_findings_by_channel(calibrate_fake_gpu("counter_lag_ms 10\n", short_plan));
   ASSERT_TRUE(first.at("gpu0-energy").loaded_w);
   for (const auto& [channel, finding] : first) {
     EXPECT_EQ(finding.lag_s, second.at(channel).lag_s) << channel;

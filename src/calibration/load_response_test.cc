@@ -17,7 +17,7 @@ namespace {
 constexpr double kIdle_w = 130;
 constexpr double kLoaded_w = 480;
 
-LoadPhases waves_of(std::uint64_t seed) {
+LoadPhases make_wave_phases(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto length_ns = [&] {
     return static_cast<std::int64_t>(20e6 * std::pow(20.0, std::uniform_real_distribution<>()(random)));
@@ -71,7 +71,7 @@ TEST(LoadResponse, FindsTheLagOfACounter) {
   int inside = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const LoadPhases phases = waves_of(seed);
+    const LoadPhases phases = make_wave_phases(seed);
     const double lag_s = 0.001 * static_cast<double>(seed);
     const auto found = find_load_response(ChannelKind::counter, counter(phases, lag_s, 15, seed), phases);
     ASSERT_TRUE(found);
@@ -86,7 +86,7 @@ TEST(LoadResponse, FindsTheLagOfACounter) {
 TEST(LoadResponse, FindsARunningAverageOfASecond) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const LoadPhases phases = waves_of(seed);
+    const LoadPhases phases = make_wave_phases(seed);
     const auto found = find_load_response(ChannelKind::gauge, window(phases, 0.1, 1.0, 0.01, 2, seed), phases);
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->is_lag_identified);
@@ -101,7 +101,7 @@ TEST(LoadResponse, FindsARunningAverageOfASecond) {
 TEST(LoadFindings, ARunningAverageOfASecondHasALoadedLevel) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    LoadPhases phases = waves_of(seed);
+    LoadPhases phases = make_wave_phases(seed);
     phases.full_load = {phases.square_waves.end_ns, phases.square_waves.end_ns + 2'000'000'000};
     phases.after_load = {phases.full_load.end_ns, phases.full_load.end_ns + 2'500'000'000};
     LoadPhases shown = phases;
@@ -123,7 +123,7 @@ TEST(LoadFindings, ARunningAverageOfASecondHasALoadedLevel) {
 TEST(LoadResponse, FindsAnAveragingWindowShorterThanThePeriod) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const LoadPhases phases = waves_of(seed);
+    const LoadPhases phases = make_wave_phases(seed);
     const auto found = find_load_response(ChannelKind::gauge, window(phases, 0.1, 0.025, 0.005, 3, seed), phases);
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->is_lag_identified);
@@ -136,7 +136,7 @@ TEST(LoadResponse, FindsAnAveragingWindowShorterThanThePeriod) {
 TEST(LoadResponse, FindsAnExponentialTimeConstant) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const LoadPhases phases = waves_of(seed);
+    const LoadPhases phases = make_wave_phases(seed);
     const BusyTime busy(phases.load_spans);
     const BusyTime::ExponentialAverage average(busy, 12e6);
     const auto published_values = simulate_values(
@@ -151,7 +151,7 @@ TEST(LoadResponse, FindsAnExponentialTimeConstant) {
 }
 
 TEST(LoadResponse, ToleratesALateValueAndAWarmingGpu) {
-  const LoadPhases phases = waves_of(3);
+  const LoadPhases phases = make_wave_phases(3);
   std::vector<PublishedValue> published_values = window(phases, 0.02, 0.03, 0.005, 3, 3);
   for (std::size_t i = 0; i < published_values.size(); ++i) {
     published_values[i].value += 30 * static_cast<double>(i) / static_cast<double>(published_values.size());
@@ -166,7 +166,7 @@ TEST(LoadResponse, ToleratesALateValueAndAWarmingGpu) {
 TEST(LoadResponse, ReportsNoLagForAnUnresponsiveSensor) {
   int known = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    const LoadPhases phases = waves_of(seed);
+    const LoadPhases phases = make_wave_phases(seed);
     const auto published_values = simulate_values(phases, 0.1, 10, seed, [](std::int64_t) { return 0.5; });
     const auto found = find_load_response(ChannelKind::gauge, published_values, phases);
     ASSERT_TRUE(found);
@@ -176,7 +176,7 @@ TEST(LoadResponse, ReportsNoLagForAnUnresponsiveSensor) {
 }
 
 TEST(LoadResponse, RequiresValues) {
-  const LoadPhases phases = waves_of(1);
+  const LoadPhases phases = make_wave_phases(1);
   EXPECT_FALSE(find_load_response(ChannelKind::counter, {}, phases));
   EXPECT_FALSE(
       find_load_response(ChannelKind::gauge, std::vector<PublishedValue>{{phases.square_waves.begin_ns, 3}}, phases));

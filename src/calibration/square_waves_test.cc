@@ -20,7 +20,7 @@ using fake_cuda::LoadState;
 constexpr const char* kUuid = "GPU-11111111-2222-3333-4444-555555555555";
 
 // A fake driver that executes `statements`, with one GPU.
-class FakeDriver : public testing::Test {
+class FakeCudaDriverTest : public testing::Test {
  protected:
   Result<CudaDriver> driver(const std::string& statements = {}) {
     const std::string script = folder_.path() + "/script";
@@ -29,10 +29,10 @@ class FakeDriver : public testing::Test {
     return CudaDriver::load(JOULEMAP_FAKE_CUDA_LIBRARY);
   }
   std::string log_path() const { return folder_.path() + "/log"; }
-  static void skip_rest(std::int64_t) {}
+  static void skip_waiting(std::int64_t) {}
 
   // A plan of very short phases.
-  WavePlan quick_plan() const {
+  WavePlan make_short_wave_plan() const {
     WavePlan plan;
     plan.active_idle_ns = plan.idle_after_load_ns = plan.idle_after_release_ns = kNanosecondsPerMillisecond;
     plan.full_load_ns = 120 * kNanosecondsPerMillisecond;
@@ -46,10 +46,10 @@ class FakeDriver : public testing::Test {
   VirtualClock clock_;
 };
 
-TEST_F(FakeDriver, LoadsAndIdlesOnSchedule) {
+TEST_F(FakeCudaDriverTest, LoadsAndIdlesOnSchedule) {
   const Result<CudaDriver> cuda = driver();
   ASSERT_TRUE(cuda);
-  const Result<LoadPhases> phases = run_square_waves(*cuda, kUuid, quick_plan(), sleep_until);
+  const Result<LoadPhases> phases = run_square_waves(*cuda, kUuid, make_short_wave_plan(), sleep_until);
   ASSERT_TRUE(phases) << phases.error().message;
   // 100 ms of waves whose loads and pauses take 1 to 10 ms each.
   EXPECT_GE(phases->load_spans.size(), 5u);
@@ -81,14 +81,14 @@ TEST_F(FakeDriver, LoadsAndIdlesOnSchedule) {
   EXPECT_EQ(log.at(log.size() - 1).load_state, LoadState::nothing);
 }
 
-TEST_F(FakeDriver, ReportsTheFailedCallAndReleasesTheContext) {
+TEST_F(FakeCudaDriverTest, ReportsTheFailedCallAndReleasesTheContext) {
   for (const char* call :
        {"cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetUuid_v2", "cuDeviceGetAttribute", "cuCtxCreate_v2",
         "cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel", "cuCtxSynchronize"}) {
     SCOPED_TRACE(call);
     const Result<CudaDriver> cuda = driver(std::string("fail ") + call + " 218\n");
     ASSERT_TRUE(cuda);
-    const Result<LoadPhases> phases = run_square_waves(*cuda, kUuid, quick_plan(), skip_rest);
+    const Result<LoadPhases> phases = run_square_waves(*cuda, kUuid, make_short_wave_plan(), skip_waiting);
     ASSERT_FALSE(phases);
     const std::string named = std::string(call).substr(0, std::string(call).find("_v2"));
     EXPECT_NE(phases.error().message.find(named + ": pretended failure (CUDA error 218)"), std::string::npos)
@@ -99,7 +99,7 @@ TEST_F(FakeDriver, ReportsTheFailedCallAndReleasesTheContext) {
   }
 }
 
-TEST_F(FakeDriver, ReportsMissingFunctions) {
+TEST_F(FakeCudaDriverTest, ReportsMissingFunctions) {
   const Result<CudaDriver> none = driver("fail cuInit 100\n");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::not_found);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kTick_ns = 10 * kNanosecondsPerMillisecond;
 
-std::int64_t ticks_in_bursts(std::int64_t from_s, std::int64_t to_s) {
+std::int64_t count_burst_ticks(std::int64_t from_s, std::int64_t to_s) {
   BurstSchedule schedule;
   std::int64_t count = 0;
   for (std::int64_t run_ns = 0; run_ns < to_s * kNanosecondsPerSecond; run_ns += kTick_ns) {
@@ -19,12 +19,12 @@ std::int64_t ticks_in_bursts(std::int64_t from_s, std::int64_t to_s) {
   return count;
 }
 
-TEST(BurstSchedule, SamplesTheBeginningOfARunInBursts) { EXPECT_EQ(ticks_in_bursts(0, 20), 2000); }
+TEST(BurstSchedule, SamplesTheBeginningOfARunInBursts) { EXPECT_EQ(count_burst_ticks(0, 20), 2000); }
 
 TEST(BurstSchedule, BurstsBecomeRareButContinue) {
-  EXPECT_GT(ticks_in_bursts(20, 60), 1500);
-  EXPECT_GT(ticks_in_bursts(3600, 7200), 500);
-  EXPECT_LT(ticks_in_bursts(0, 86400), 20'000);  // of 8.6 million ticks
+  EXPECT_GT(count_burst_ticks(20, 60), 1500);
+  EXPECT_GT(count_burst_ticks(3600, 7200), 500);
+  EXPECT_LT(count_burst_ticks(0, 86400), 20'000);  // of 8.6 million ticks
 }
 
 }  // namespace

@@ -19,33 +19,33 @@ struct WrittenRecords {
 
 class TestSink final : public CaptureSink {
  public:
-  explicit TestSink(WrittenRecords& written) : written_(written) {}
-  void add(Mark mark) override { written_.marks.push_back(std::move(mark)); }
+  explicit TestSink(WrittenRecords& written) : written_records_(written) {}
+  void add(Mark mark) override { written_records_.marks.push_back(std::move(mark)); }
   void add(Metric) override {}
   void add(EnvironmentFact) override {}
   void add(EngineSteps) override {}
   void add(Activity activity) override {
-    for (Scope& scope : activity.scopes) written_.scopes[scope.id] = std::move(scope);
+    for (Scope& scope : activity.scopes) written_records_.scopes[scope.id] = std::move(scope);
     for (const ScopeTally& tally : activity.scope_tallies) {
-      ScopeTally& sum = written_.tallies[tally.scope];
+      ScopeTally& sum = written_records_.tallies[tally.scope];
       sum.count += tally.count;
       sum.wall_ns += tally.wall_ns;
       sum.cpu_ns += tally.cpu_ns;
       sum.helper_threads_cpu_ns += tally.helper_threads_cpu_ns;
     }
-    written_.steps.insert(written_.steps.end(), activity.steps.begin(), activity.steps.end());
+    written_records_.steps.insert(written_records_.steps.end(), activity.steps.begin(), activity.steps.end());
   }
   Status flush() override { return Done{}; }
   Status finish(Diagnostics diagnostics) override {
-    written_.diagnostics = std::move(diagnostics);
+    written_records_.diagnostics = std::move(diagnostics);
     return Done{};
   }
 
  private:
-  WrittenRecords& written_;
+  WrittenRecords& written_records_;
 };
 
-void burn(std::int64_t cpu_ns) {
+void burn_cpu_time(std::int64_t cpu_ns) {
   timespec now{};
   const auto cpu = [&] {
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -86,9 +86,9 @@ TEST(Capture, ReportsTheCpuTimeOfEveryScope) {
   const std::uint32_t forward = capture.find_or_add_child_scope(0, ScopeKind::phase, "forward");
   const std::uint32_t layer = capture.find_or_add_child_scope(forward, ScopeKind::module, "layer1");
   capture.enter(forward);
-  burn(2'000'000);
+  burn_cpu_time(2'000'000);
   capture.enter(layer);
-  burn(6'000'000);
+  burn_cpu_time(6'000'000);
   capture.leave();
   capture.leave();
   capture.finish();
@@ -104,7 +104,7 @@ TEST(Capture, CpuTimeOfUntrackedThreadsBelongsToTheLeadingScope) {
   Capture capture(std::make_unique<TestSink>(written));
   const std::uint32_t scope = capture.find_or_add_child_scope(0, ScopeKind::module, "conv");
   capture.enter(scope);
-  std::thread worker([] { burn(20'000'000); });  // like an OpenMP worker
+  std::thread worker([] { burn_cpu_time(20'000'000); });  // like an OpenMP worker
   worker.join();
   capture.leave();
   capture.finish();
@@ -123,7 +123,7 @@ TEST(Capture, AnAutogradThreadInheritsTheScopeItWorksFor) {
     EXPECT_EQ(capture.current_scope(), backward);  // before set_backward_scope reports a layer
     capture.set_backward_scope(layer);
     EXPECT_EQ(capture.current_scope(), layer);
-    burn(1'000'000);
+    burn_cpu_time(1'000'000);
   }).join();
   capture.set_backward_scope(layer);  // on a CPU the calling thread runs the backward graph
   EXPECT_EQ(capture.current_scope(), layer);
@@ -144,10 +144,10 @@ TEST(Capture, CpuTimeOfShortScopesIsSplitAndNoneIsLost) {
   for (int i = 0; i < 2000; ++i) {
     const std::size_t depth = capture.enter(inner);
     EXPECT_EQ(depth, 1u);
-    burn(5'000);
+    burn_cpu_time(5'000);
     capture.leave_to_depth(depth);
   }
-  burn(1'000'000);
+  burn_cpu_time(1'000'000);
   capture.leave();
   EXPECT_EQ(capture.scope_depth(), 0u);
   capture.finish();

@@ -12,30 +12,30 @@ struct WrittenMarks {
   std::vector<Mark> marks;
   std::vector<Metric> metrics;
   Diagnostics diagnostics;
-  bool fails = false;
+  bool fails_writes = false;
   int finished = 0;
 };
 
 class TestSink final : public CaptureSink {
  public:
-  explicit TestSink(WrittenMarks& written) : written_(written) {}
-  void add(Mark mark) override { written_.marks.push_back(std::move(mark)); }
-  void add(Metric metric) override { written_.metrics.push_back(std::move(metric)); }
+  explicit TestSink(WrittenMarks& written) : written_marks_(written) {}
+  void add(Mark mark) override { written_marks_.marks.push_back(std::move(mark)); }
+  void add(Metric metric) override { written_marks_.metrics.push_back(std::move(metric)); }
   void add(EnvironmentFact) override {}
   void add(Activity) override {}
   void add(EngineSteps) override {}
   Status flush() override {
-    if (written_.fails) return Error{ErrorCode::io, "the disk is full", ""};
+    if (written_marks_.fails_writes) return Error{ErrorCode::io, "the disk is full", ""};
     return Done{};
   }
   Status finish(Diagnostics diagnostics) override {
-    written_.diagnostics = std::move(diagnostics);
-    ++written_.finished;
+    written_marks_.diagnostics = std::move(diagnostics);
+    ++written_marks_.finished;
     return Done{};
   }
 
  private:
-  WrittenMarks& written_;
+  WrittenMarks& written_marks_;
 };
 
 TEST(CaptureWorker, WritesEverythingInOrderWhenItIsFinished) {
@@ -73,7 +73,7 @@ TEST(CaptureWorker, CountsStepsUnlessTheyAreNumbered) {
 
 TEST(CaptureWorker, RecordsThatMarksCouldNotBeWritten) {
   WrittenMarks written;
-  written.fails = true;
+  written.fails_writes = true;
   MarkLog log;
   CaptureWorker worker(std::make_unique<TestSink>(written), log);
   log.add_step({}, 5);

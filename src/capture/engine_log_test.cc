@@ -7,7 +7,7 @@
 namespace joulemap::capture {
 namespace {
 
-class StoredSteps final : public CaptureSink {
+class EngineStepsSink final : public CaptureSink {
  public:
   void add(Mark) override {}
   void add(Metric) override {}
@@ -28,7 +28,7 @@ TEST(EngineLog, ARequestKeepsItsNumberUntilItFinishes) {
   log.add_step(1, 2, std::vector{request("a", 10, 1), request("b", 3, 1)});
   log.add_step(3, 4, std::vector{request("b", 0, 1, kRequestFinished), request("a", 0, 1)});
   log.add_step(5, 6, std::vector{request("b", 7, 1)});
-  StoredSteps sink;
+  EngineStepsSink sink;
   log.drain_into(sink);
   ASSERT_EQ(sink.batches.size(), 1u);
   const EngineSteps& steps = sink.batches[0];
@@ -53,7 +53,7 @@ TEST(EngineLog, AnEventOfAnUnknownRequestIsCounted) {
 TEST(EngineLog, AStepThatEndsBeforeItBeginsHasNoDuration) {
   EngineLog log;
   log.add_step(9, 5, std::vector{request("a", 4, 1)});
-  StoredSteps sink;
+  EngineStepsSink sink;
   log.drain_into(sink);
   EXPECT_EQ(sink.batches.at(0).steps.at(0).begin_ns, sink.batches[0].steps[0].end_ns);
   EXPECT_TRUE(log.diagnostics().contains("engine_steps_reversed"));
@@ -61,7 +61,7 @@ TEST(EngineLog, AStepThatEndsBeforeItBeginsHasNoDuration) {
 
 TEST(EngineLog, AMillionUnfinishedRequestsDoNotGrowTheMemory) {
   EngineLog log;
-  StoredSteps sink;
+  EngineStepsSink sink;
   for (int i = 0; i < 1'000'001; ++i) {
     const std::string id = fmt::format("{}", i);
     log.add_step(i, i + 1, std::vector{request(id, 1, 1)});

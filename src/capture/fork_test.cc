@@ -30,9 +30,9 @@ bool in_forked_child(Check check) {
   return ::waitpid(child, &status, 0) == child && status == 0;
 }
 
-class StoredMarks final : public CaptureSink {
+class MarksSink final : public CaptureSink {
  public:
-  explicit StoredMarks(std::vector<Mark>& marks) : marks_(marks) {}
+  explicit MarksSink(std::vector<Mark>& marks) : marks_(marks) {}
   void add(Mark mark) override { marks_.push_back(std::move(mark)); }
   void add(Metric) override {}
   void add(EnvironmentFact) override {}
@@ -45,10 +45,10 @@ class StoredMarks final : public CaptureSink {
   std::vector<Mark>& marks_;
 };
 
-std::uint64_t thread_id_of_new_mark() {
+std::uint64_t add_mark_and_get_thread() {
   std::vector<Mark> marks;
   MarkLog log;
-  CaptureWorker worker(std::make_unique<StoredMarks>(marks), log);
+  CaptureWorker worker(std::make_unique<MarksSink>(marks), log);
   log.add_mark(MarkKind::region_begin, 1, "here");
   worker.finish();
   return marks.at(0).thread;
@@ -76,10 +76,10 @@ class ForkedCaptureTest : public ::testing::Test {
 };
 
 TEST_F(ForkedCaptureTest, MarksOfAChildHaveItsOwnThread) {
-  EXPECT_EQ(thread_id_of_new_mark(), static_cast<std::uint64_t>(::gettid()));
-  EXPECT_TRUE(in_forked_child([] { return thread_id_of_new_mark() == static_cast<std::uint64_t>(::gettid()); }));
+  EXPECT_EQ(add_mark_and_get_thread(), static_cast<std::uint64_t>(::gettid()));
+  EXPECT_TRUE(in_forked_child([] { return add_mark_and_get_thread() == static_cast<std::uint64_t>(::gettid()); }));
   EXPECT_TRUE(in_forked_child([] {
-    return in_forked_child([] { return thread_id_of_new_mark() == static_cast<std::uint64_t>(::gettid()); });
+    return in_forked_child([] { return add_mark_and_get_thread() == static_cast<std::uint64_t>(::gettid()); });
   })) << "a child's child";
 }
 

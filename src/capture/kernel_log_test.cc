@@ -25,7 +25,7 @@ KernelActivityRecord kernel(std::uint32_t correlation, std::int64_t start_ns, st
   return facts;
 }
 
-Activity collect_all(KernelLog& log) {
+Activity collect_all_kernels(KernelLog& log) {
   Activity activity;
   activity.end_ns = INT64_C(1) << 40;
   log.collect_kernel_activity(activity, INT64_MAX, true);
@@ -41,7 +41,7 @@ TEST(KernelLog, LinksAKernelToItsScopeAndStep) {
   log.on_launch(12, 6, 2, 0);
   log.on_kernel(kernel(12, 2 * kMillisecond_ns));
   log.on_kernel(kernel(11, 3 * kMillisecond_ns));  // arrives after the next step's kernel
-  const Activity activity = collect_all(log);
+  const Activity activity = collect_all_kernels(log);
   ASSERT_EQ(activity.steps.size(), 2u);
   EXPECT_EQ(activity.steps[0].kernels, 1u);
   EXPECT_EQ(activity.steps[0].summed_kernel_ns, 1000);
@@ -61,7 +61,7 @@ TEST(KernelLog, OmitsLaunchesOfTheRecorder) {
   log.on_launch(12, kJoulemapScope, 1, 0);
   log.on_kernel(kernel(11, kMillisecond_ns));
   log.on_kernel(kernel(12, kMillisecond_ns));
-  const Activity activity = collect_all(log);
+  const Activity activity = collect_all_kernels(log);
   EXPECT_EQ(activity.kernels.size(), 1u);
   EXPECT_EQ(activity.steps.at(0).kernels, 1u);
   EXPECT_EQ(log.counts().kernels_without_scope, 0u);
@@ -76,7 +76,7 @@ TEST(KernelLog, KernelsLaunchedAfterAStepBelongToNoStep) {
   log.on_kernel(kernel(12, 3 * kMillisecond_ns));
   log.on_kernel(kernel(11, 2 * kMillisecond_ns));
   log.begin_step(2, 1, 9 * kMillisecond_ns, true);
-  const Activity activity = collect_all(log);
+  const Activity activity = collect_all_kernels(log);
   ASSERT_EQ(activity.steps.size(), 2u);
   EXPECT_EQ(activity.steps[0].end_ns, kMillisecond_ns);
   EXPECT_EQ(activity.steps[0].kernels, 1u);
@@ -93,7 +93,7 @@ TEST(KernelLog, AClassIsANameAndLaunchGeometry) {
   facts.name = "relu";
   log.on_kernel(facts);
   log.on_kernel(kernel(1, 0));
-  EXPECT_EQ(collect_all(log).classes.size(), 3u);
+  EXPECT_EQ(collect_all_kernels(log).classes.size(), 3u);
 }
 
 TEST(KernelLog, AKernelWithoutALaunchIsCountedAtTheRootScope) {
@@ -102,7 +102,7 @@ TEST(KernelLog, AKernelWithoutALaunchIsCountedAtTheRootScope) {
   log.on_launch(1 + (1u << 18), 9, 1, 0);  // overwrites the first launch
   log.on_kernel(kernel(1, 0));
   EXPECT_EQ(log.counts().kernels_without_scope, 1u);
-  EXPECT_EQ(collect_all(log).kernels.at(0).scope, 0u);
+  EXPECT_EQ(collect_all_kernels(log).kernels.at(0).scope, 0u);
 }
 
 TEST(KernelLog, KernelsOfAGraphHaveTheScopeOfTheirCapture) {
@@ -115,7 +115,7 @@ TEST(KernelLog, KernelsOfAGraphHaveTheScopeOfTheirCapture) {
     facts.graph_node = node;
     log.on_kernel(facts);
   }
-  const Activity activity = collect_all(log);
+  const Activity activity = collect_all_kernels(log);
   EXPECT_EQ(activity.kernels.at(0).scope, 7u);
   EXPECT_EQ(activity.kernels.at(1).scope, 1u);  // its capture was not seen: scope of the graph's launch
 }
@@ -129,7 +129,7 @@ TEST(KernelLog, RecordsAKernelThatArrivesAfterItsStepWasCollected) {
   log.collect_kernel_activity(early, 2 * kMillisecond_ns, false);
   ASSERT_EQ(early.steps.size(), 1u);
   log.on_kernel(kernel(1, 10));
-  const Activity rest = collect_all(log);
+  const Activity rest = collect_all_kernels(log);
   ASSERT_EQ(rest.steps.size(), 1u);
   EXPECT_EQ(rest.steps[0].number, 1);
   EXPECT_EQ(rest.kernels.size(), 1u);
@@ -151,7 +151,7 @@ TEST(KernelLog, StepsWithEqualLaunchesHaveTheSameShape) {
   simulate_step(log, 1, 10, kMillisecond_ns);
   simulate_step(log, 2, 10, kMillisecond_ns);
   simulate_step(log, 3, 11, kMillisecond_ns);
-  const Activity activity = collect_all(log);
+  const Activity activity = collect_all_kernels(log);
   EXPECT_EQ(activity.steps.at(0).kernel_sequence_hash, activity.steps.at(1).kernel_sequence_hash);
   EXPECT_NE(activity.steps.at(0).kernel_sequence_hash, activity.steps.at(2).kernel_sequence_hash);
   EXPECT_NE(activity.steps.at(0).kernel_sequence_hash, 0u);
@@ -168,7 +168,7 @@ TEST(KernelLog, TheLoadIsThatOfATypicalStep) {
     log.on_kernel(busy);
     now_ns += step == 1 ? 3000 * kMillisecond_ns : 10 * kMillisecond_ns;  // the first step loads libraries
   }
-  collect_all(log);
+  collect_all_kernels(log);
   const KernelLog::StepLoadSummary load = log.recent_step_load();
   EXPECT_GE(load.traced_steps, 12u);
   EXPECT_NEAR(load.step_s, 0.010, 1e-6);
@@ -191,7 +191,7 @@ TEST(KernelLog, KernelsWithoutALaunchGetTheScopesOfTheLastTracedStep) {
     log.on_kernel(kernel(100 + i, 2 * kMillisecond_ns + i * 2000, i % 4 == 3 ? "relu" : "gemm"));
   }
   log.on_kernel(kernel(200, 3 * kMillisecond_ns, "never seen before"));
-  const Activity activity = collect_all(log);
+  const Activity activity = collect_all_kernels(log);
   ASSERT_EQ(activity.kernels.size(), 9u);
   for (std::uint32_t i = 0; i < 8; ++i) EXPECT_EQ(activity.kernels[i].scope, scopes[i % 4]) << i;
   EXPECT_EQ(activity.kernels[8].scope, 0u);

@@ -11,7 +11,7 @@ namespace {
 // A loop as letters: I new iterator, L next batch, F forward with gradients, f without, d forward done, B backward, O
 // update. Returns the same letters, with | before each one that begins a step, ! before each one that reports an epoch,
 // and after each one that identifies ended steps as evaluation steps, their number.
-std::string steps_of(const std::string& loop) {
+std::string detect_steps(const std::string& loop) {
   StepDetector detector;
   std::string steps;
   std::int64_t now_ns = 0;
@@ -27,50 +27,50 @@ std::string steps_of(const std::string& loop) {
   return steps;
 }
 
-TEST(StepDetector, ATrainingStepEndsWithItsUpdate) { EXPECT_EQ(steps_of("LFdBOLFdBOLFdBO"), "|LFdBO|LFdBO|LFdBO"); }
+TEST(StepDetector, ATrainingStepEndsWithItsUpdate) { EXPECT_EQ(detect_steps("LFdBOLFdBOLFdBO"), "|LFdBO|LFdBO|LFdBO"); }
 
-TEST(StepDetector, WithoutALoaderAStepBeginsWithTheModel) { EXPECT_EQ(steps_of("FdBOFdBO"), "|FdBO|FdBO"); }
+TEST(StepDetector, WithoutALoaderAStepBeginsWithTheModel) { EXPECT_EQ(detect_steps("FdBOFdBO"), "|FdBO|FdBO"); }
 
 TEST(StepDetector, AccumulatedGradientsAreOneStep) {
-  EXPECT_EQ(steps_of("LFdBLFdBOLFdBLFdBO"), "|LFdBLFdBO|LFdBLFdBO");
+  EXPECT_EQ(detect_steps("LFdBLFdBOLFdBLFdBO"), "|LFdBLFdBO|LFdBLFdBO");
 }
 
 TEST(StepDetector, EveryInferenceCallIsAStep) {
-  EXPECT_EQ(steps_of("fdfdfd"), "|fd|fd|fd");
-  EXPECT_EQ(steps_of("LfdLfd"), "|Lfd|Lfd");
-  EXPECT_EQ(steps_of("FdFdFd"), "|Fd|Fd|Fd");  // gradients were left enabled for inference
+  EXPECT_EQ(detect_steps("fdfdfd"), "|fd|fd|fd");
+  EXPECT_EQ(detect_steps("LfdLfd"), "|Lfd|Lfd");
+  EXPECT_EQ(detect_steps("FdFdFd"), "|Fd|Fd|Fd");  // gradients were left enabled for inference
 }
 
 TEST(StepDetector, BatchesOfAValidationAfterTrainingAreEvaluationSteps) {
-  EXPECT_EQ(steps_of("LFdBOLFdBOILfdLfdILFdBO"), "|LFdBO|LFdBOI|Lfd|L1fdI|L1!FdBO");
-  EXPECT_EQ(steps_of("LFdBOfdfd"), "|LFdBO|fd|f1de") << "the last one has not ended yet";
+  EXPECT_EQ(detect_steps("LFdBOLFdBOILfdLfdILFdBO"), "|LFdBO|LFdBOI|Lfd|L1fdI|L1!FdBO");
+  EXPECT_EQ(detect_steps("LFdBOfdfd"), "|LFdBO|fd|f1de") << "the last one has not ended yet";
 }
 
 TEST(StepDetector, ValidationWithGradientsIsOneEvaluationStep) {
-  EXPECT_EQ(steps_of("LFdBOFdFdFdLFdBO"), "|LFdBO|FdFdFd|L1FdBO");
+  EXPECT_EQ(detect_steps("LFdBOFdFdFdLFdBO"), "|LFdBO|FdFdFd|L1FdBO");
 }
 
 TEST(StepDetector, StepsBeforeTheFirstBackwardPassAreEvaluationSteps) {
-  EXPECT_EQ(steps_of("LfdLfdLfdILFdBOLFdBO"), "|Lfd|Lfd|LfdI|L!FdB3O|LFdBO");
+  EXPECT_EQ(detect_steps("LfdLfdLfdILFdBOLFdBO"), "|Lfd|Lfd|LfdI|L!FdB3O|LFdBO");
 }
 
 TEST(StepDetector, ATeachersCallBelongsToTheTrainingStep) {
-  EXPECT_EQ(steps_of("LFdBOLfdFdBOLfdFdBO"), "|LFdBO|LfdFdBO|LfdFdBO");
+  EXPECT_EQ(detect_steps("LFdBOLfdFdBOLfdFdBO"), "|LFdBO|LfdFdBO|LfdFdBO");
 }
 
 TEST(StepDetector, TheFirstCallWithGradientsEndsAnEvaluationOfSeveralCalls) {
-  EXPECT_EQ(steps_of("FdBOfdfdfdFdBOFdFdBO"), "|FdBO|fd|f1d|f1d|F1dBO|FdFdBO");
+  EXPECT_EQ(detect_steps("FdBOfdfdfdFdBOFdFdBO"), "|FdBO|fd|f1d|f1d|F1dBO|FdFdBO");
 }
 
-TEST(StepDetector, WithoutTrainingNoStepIsAnEvaluationStep) { EXPECT_EQ(steps_of("LfdLfd"), "|Lfd|Lfd"); }
+TEST(StepDetector, WithoutTrainingNoStepIsAnEvaluationStep) { EXPECT_EQ(detect_steps("LfdLfd"), "|Lfd|Lfd"); }
 
 TEST(StepDetector, JointlyTrainedNetworksShareAStep) {
   // In the first step, nothing shows yet that both calls belong to one backward pass.
-  EXPECT_EQ(steps_of("LFdFdBOLFdFdBO"), "|LFd|FdB1O|LFdFdBO");
+  EXPECT_EQ(detect_steps("LFdFdBOLFdFdBO"), "|LFd|FdB1O|LFdFdBO");
 }
 
 TEST(StepDetector, AnEpochBeginsWithTheIteratorThatIsTrainedOn) {
-  EXPECT_EQ(steps_of("ILFdBOLFdBOILFdBO"), "I|L!FdBO|LFdBOI|L!FdBO");
+  EXPECT_EQ(detect_steps("ILFdBOLFdBOILFdBO"), "I|L!FdBO|LFdBOI|L!FdBO");
 }
 
 }  // namespace

@@ -6,12 +6,12 @@
 namespace joulemap::capture {
 namespace {
 
-constexpr KernelLog::StepLoadSummary kResNet50{
+constexpr KernelLog::StepLoadSummary kResNet50Load{
     .traced_steps = 100, .kernels_per_step = 737, .step_s = 0.032, .gpu_s = 0.031};
 constexpr KernelLog::StepLoadSummary kLaunchBoundLoad{
     .traced_steps = 100, .kernels_per_step = 537, .step_s = 0.016, .gpu_s = 0.003};
 
-double traced_share(TracingMode tracing_mode, const KernelLog::StepLoadSummary& load, int steps) {
+double simulate_traced_fraction(TracingMode tracing_mode, const KernelLog::StepLoadSummary& load, int steps) {
   TracingPolicy plan(tracing_mode);
   int traced = 0;
   for (int i = 0; i < steps; ++i)
@@ -20,11 +20,11 @@ double traced_share(TracingMode tracing_mode, const KernelLog::StepLoadSummary& 
 }
 
 TEST(TracingPolicy, TracesEveryStepOfAGpuBoundProgram) {
-  EXPECT_EQ(traced_share(TracingMode::automatic, kResNet50, 1000), 1);
+  EXPECT_EQ(simulate_traced_fraction(TracingMode::automatic, kResNet50Load, 1000), 1);
 }
 
 TEST(TracingPolicy, TracesFewStepsOfALaunchBoundProgram) {
-  const double share = traced_share(TracingMode::automatic, kLaunchBoundLoad, 10'000);
+  const double share = simulate_traced_fraction(TracingMode::automatic, kLaunchBoundLoad, 10'000);
   EXPECT_LT(share, 0.025);
   EXPECT_GT(share, 0.005);
 }
@@ -33,13 +33,13 @@ TEST(TracingPolicy, TracesEveryStepAgainWhenTheGpuBecomesBusy) {
   TracingPolicy plan(TracingMode::automatic);
   for (int i = 0; i < 1000; ++i) plan.decide_step_tracing(i * std::int64_t{16'000'000}, kLaunchBoundLoad);
   EXPECT_TRUE(plan.is_light_mode());
-  plan.decide_step_tracing(17'000'000'000, kResNet50);
+  plan.decide_step_tracing(17'000'000'000, kResNet50Load);
   EXPECT_FALSE(plan.is_light_mode());
 }
 
 TEST(TracingPolicy, ObeysAnExplicitModeAtAnyLoad) {
-  EXPECT_EQ(traced_share(TracingMode::full, kLaunchBoundLoad, 1000), 1);
-  EXPECT_LT(traced_share(TracingMode::light, kResNet50, 10'000), 0.02);
+  EXPECT_EQ(simulate_traced_fraction(TracingMode::full, kLaunchBoundLoad, 1000), 1);
+  EXPECT_LT(simulate_traced_fraction(TracingMode::light, kResNet50Load, 10'000), 0.02);
 }
 
 TEST(TracingPolicy, TracesAtLeastTwoStepsInARowBecauseTheFirstHasEnableCost) {
@@ -48,7 +48,7 @@ TEST(TracingPolicy, TracesAtLeastTwoStepsInARowBecauseTheFirstHasEnableCost) {
   int runs_of_two = 0;
   int run = 0;
   for (int i = 0; i < 4000; ++i) {
-    const bool traced = plan.decide_step_tracing(i * std::int64_t{200'000'000}, kResNet50).is_traced;
+    const bool traced = plan.decide_step_tracing(i * std::int64_t{200'000'000}, kResNet50Load).is_traced;
     run = traced ? run + 1 : 0;
     if (i > 20 && last && !traced) ++runs_of_two;
     if (i > 20) {
@@ -73,7 +73,7 @@ TEST(TracingPolicy, SamplesTheThirdStepAndThenOneEveryTenSeconds) {
   TracingPolicy plan(TracingMode::automatic);
   int sampled = 0;
   for (int i = 0; i < 3001; ++i) {
-    const bool now = plan.decide_step_tracing(i * std::int64_t{10'000'000}, kResNet50).is_sampled;
+    const bool now = plan.decide_step_tracing(i * std::int64_t{10'000'000}, kResNet50Load).is_sampled;
     EXPECT_TRUE(now || i != 2);
     sampled += now ? 1 : 0;
   }

@@ -23,7 +23,7 @@ Reading reading(std::uint64_t raw, std::int64_t tick, ReadCode code = ReadCode::
   return {raw, tick * kTick_ns, tick * kTick_ns + 2000, code};
 }
 
-EnergyTally tally_of(const Channel& channel, const std::vector<std::uint64_t>& values) {
+EnergyTally tally_readings(const Channel& channel, const std::vector<std::uint64_t>& values) {
   EnergyAccumulator accumulator(channel);
   for (std::size_t i = 0; i < values.size(); ++i) accumulator.add(reading(values[i], static_cast<std::int64_t>(i)));
   return accumulator.tally();
@@ -32,11 +32,11 @@ EnergyTally tally_of(const Channel& channel, const std::vector<std::uint64_t>& v
 std::uint64_t torn(const EnergyTally& tally) { return tally.failure_counts[static_cast<std::size_t>(ReadCode::torn)]; }
 
 TEST(EnergyAccumulator, SumsTheIncreasesOfACounter) {
-  EXPECT_DOUBLE_EQ(tally_of(counter(), {5'000'000, 6'000'000, 8'500'000}).joules, 3.5);
+  EXPECT_DOUBLE_EQ(tally_readings(counter(), {5'000'000, 6'000'000, 8'500'000}).joules, 3.5);
 }
 
 TEST(EnergyAccumulator, AddsOneRangeWhenTheCounterRolledOver) {
-  const EnergyTally tally = tally_of(counter(), {kPackageRange_uj - 1'000'000, 500'000, 1'500'000});
+  const EnergyTally tally = tally_readings(counter(), {kPackageRange_uj - 1'000'000, 500'000, 1'500'000});
   EXPECT_DOUBLE_EQ(tally.joules, 2.5);
   EXPECT_EQ(tally.wraps, 1u);
   EXPECT_EQ(tally.resets, 0u);
@@ -45,20 +45,20 @@ TEST(EnergyAccumulator, AddsOneRangeWhenTheCounterRolledOver) {
 TEST(EnergyAccumulator, FollowsManyWrapsOfASmallRange) {
   std::vector<std::uint64_t> values;
   for (std::uint64_t i = 0; i < 1000; ++i) values.push_back(i * 700'000 % 1'000'000);
-  const EnergyTally tally = tally_of(counter(1'000'000), values);
+  const EnergyTally tally = tally_readings(counter(1'000'000), values);
   EXPECT_NEAR(tally.joules, 999 * 0.7, 1e-9);
   EXPECT_EQ(tally.wraps, 699u);
 }
 
 TEST(EnergyAccumulator, TreatsAFallThatIsNoWrapAsAResetWithAGap) {
-  const EnergyTally tally = tally_of(counter(), {9'000'000'000, 9'001'000'000, 1'000'000, 2'000'000, 3'000'000});
+  const EnergyTally tally = tally_readings(counter(), {9'000'000'000, 9'001'000'000, 1'000'000, 2'000'000, 3'000'000});
   EXPECT_DOUBLE_EQ(tally.joules, 3.0);  // 1 J before, 2 J after; the energy in between is unknown
   EXPECT_EQ(tally.resets, 1u);
   EXPECT_EQ(tally.unknown_energy_ns, kTick_ns);
 }
 
 TEST(EnergyAccumulator, TreatsEveryFallAsAResetWhenTheRangeIsNotKnown) {
-  const EnergyTally tally = tally_of(counter(std::nullopt), {900, 1000, 10, 20, 30});
+  const EnergyTally tally = tally_readings(counter(std::nullopt), {900, 1000, 10, 20, 30});
   EXPECT_EQ(tally.wraps, 0u);
   EXPECT_EQ(tally.resets, 1u);
 }
@@ -74,7 +74,7 @@ TEST(EnergyAccumulator, ReportsPausesInWhichWholeRangesMayBeMissing) {
 }
 
 TEST(EnergyAccumulator, DropsAValueThatJumpsUpAndComesBack) {
-  const EnergyTally tally = tally_of(counter(), {1'000'000, 2'000'000, 999'999'000'000, 4'000'000, 5'000'000});
+  const EnergyTally tally = tally_readings(counter(), {1'000'000, 2'000'000, 999'999'000'000, 4'000'000, 5'000'000});
   EXPECT_DOUBLE_EQ(tally.joules, 4.0);
   EXPECT_EQ(torn(tally), 1u);
   EXPECT_EQ(tally.resets, 0u);
@@ -82,14 +82,15 @@ TEST(EnergyAccumulator, DropsAValueThatJumpsUpAndComesBack) {
 
 TEST(EnergyAccumulator, DropsAHalfWrittenValueThatIsOnlySlightlyTooHigh) {
   // 123999999 -> 124000000 read as 124999999: plausible alone, contradicted by the next reading.
-  const EnergyTally tally = tally_of(counter(), {123'000'000, 123'999'999, 124'999'999, 124'500'000, 125'500'000});
+  const EnergyTally tally =
+      tally_readings(counter(), {123'000'000, 123'999'999, 124'999'999, 124'500'000, 125'500'000});
   EXPECT_DOUBLE_EQ(tally.joules, 2.5);
   EXPECT_EQ(torn(tally), 1u);
   EXPECT_EQ(tally.resets, 0u);
 }
 
 TEST(EnergyAccumulator, DropsAHalfWrittenValueThatIsTooLow) {
-  const EnergyTally tally = tally_of(counter(), {123'000'000, 124'000'000, 12'400, 125'000'000, 126'000'000});
+  const EnergyTally tally = tally_readings(counter(), {123'000'000, 124'000'000, 12'400, 125'000'000, 126'000'000});
   EXPECT_DOUBLE_EQ(tally.joules, 3.0);
   EXPECT_EQ(torn(tally), 1u);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "energy/energy_curve.h"
+#include "base/clock.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +11,8 @@ namespace joulemap {
 namespace {
 
 constexpr std::int64_t kMicrosecond_ns = 1000;
-constexpr std::int64_t kMillisecond_ns = 1'000'000;
-constexpr std::int64_t kSecond_ns = 1'000'000'000;
 
-Channel package() {
+Channel make_package_channel() {
   Channel channel;
   channel.domain = channel.name = "package-0";
   channel.scale = 1e-6;
@@ -21,8 +20,8 @@ Channel package() {
   return channel;
 }
 
-Channel power_gauge() {
-  Channel channel = package();
+Channel make_power_gauge_channel() {
+  Channel channel = make_package_channel();
   channel.kind = ChannelKind::gauge;
   channel.quantity = Quantity::power;
   channel.wrap_range.reset();
@@ -35,7 +34,7 @@ Reading valid_reading(std::int64_t time_ns, double value) {
 
 // A counter of a machine with 20 W until `busy_from_ns` and 100 W from then on, which updates every `refresh_ns`.
 struct SteppedCounter {
-  std::int64_t refresh_ns = kMillisecond_ns;
+  std::int64_t refresh_ns = kNanosecondsPerMillisecond;
   std::int64_t phase_ns = 0;
   std::int64_t busy_from_ns = 0;
   std::int64_t frozen_from_ns = INT64_MAX;
@@ -65,11 +64,13 @@ ChannelEnergy between(const EnergyCurve& curve, std::int64_t begin_ns, std::int6
 
 TEST(EnergyCurve, ReturnsTheEnergyOfOverlappingWindowsFromOneStream) {
   const SteppedCounter machine;
-  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  add_readings(curve, machine, kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
+  EnergyCurve curve(make_package_channel(), EnergyCurve::Retention::latest);
+  add_readings(curve, machine, kNanosecondsPerSecond, 3 * kNanosecondsPerSecond, 5 * kNanosecondsPerMillisecond);
   for (std::int64_t i = 0; i < 100; ++i) {
-    const std::int64_t begin_ns = kSecond_ns + 100 * kMillisecond_ns + i * 3 * kMillisecond_ns;
-    const std::int64_t end_ns = 3 * kSecond_ns - 100 * kMillisecond_ns - i * 7 * kMillisecond_ns;
+    const std::int64_t begin_ns =
+        kNanosecondsPerSecond + 100 * kNanosecondsPerMillisecond + i * 3 * kNanosecondsPerMillisecond;
+    const std::int64_t end_ns =
+        3 * kNanosecondsPerSecond - 100 * kNanosecondsPerMillisecond - i * 7 * kNanosecondsPerMillisecond;
     const ChannelEnergy energy = between(curve, begin_ns, end_ns);
     ASSERT_TRUE(energy.joules);
     EXPECT_NEAR(*energy.joules, machine.energy_j(end_ns) - machine.energy_j(begin_ns), 0.1);
@@ -89,15 +90,16 @@ TEST(EnergyCurve, UncertaintyCoversAPowerChangeAtTheEdge) {
         constexpr int kTrials = 100;
         for (int trial = 0; trial < kTrials; ++trial) {
           const auto offset_ns = static_cast<std::int64_t>(random() % 100'000'000);
-          const std::int64_t begin_ns = 2 * kSecond_ns + offset_ns;
-          const std::int64_t end_ns = begin_ns + length_ms * kMillisecond_ns;
-          const std::int64_t refresh_ns = refresh_ms * kMillisecond_ns;
+          const std::int64_t begin_ns = 2 * kNanosecondsPerSecond + offset_ns;
+          const std::int64_t end_ns = begin_ns + length_ms * kNanosecondsPerMillisecond;
+          const std::int64_t refresh_ns = refresh_ms * kNanosecondsPerMillisecond;
           const SteppedCounter machine{
               .refresh_ns = refresh_ns,
               .phase_ns = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(refresh_ns)),
               .busy_from_ns = begin_ns};
-          EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-          add_readings(curve, machine, kSecond_ns, end_ns + 300 * kMillisecond_ns, period_us * kMicrosecond_ns);
+          EnergyCurve curve(make_package_channel(), EnergyCurve::Retention::latest);
+          add_readings(curve, machine, kNanosecondsPerSecond, end_ns + 300 * kNanosecondsPerMillisecond,
+                       period_us * kMicrosecond_ns);
           const ChannelEnergy energy = between(curve, begin_ns, end_ns);
           ASSERT_TRUE(energy.joules);
           EXPECT_GT(*energy.joules, 0.0);
@@ -113,19 +115,20 @@ TEST(EnergyCurve, UncertaintyCoversAPowerChangeAtTheEdge) {
 // The reading thread was preempted for 70 ms during a read, before or after it took the value.
 TEST(EnergyCurve, UncertaintyCoversAReadThatTookLong) {
   const SteppedCounter machine;
-  const std::int64_t edge_ns = 2 * kSecond_ns;
-  for (const std::int64_t value_after_ns : {std::int64_t{0}, 70 * kMillisecond_ns}) {
+  const std::int64_t edge_ns = 2 * kNanosecondsPerSecond;
+  for (const std::int64_t value_after_ns : {std::int64_t{0}, 70 * kNanosecondsPerMillisecond}) {
     for (const bool at_end : {false, true}) {
-      EnergyCurve curve(package());
-      const std::int64_t slow_ns = edge_ns - 35 * kMillisecond_ns;
-      add_readings(curve, machine, kSecond_ns, slow_ns, kMillisecond_ns);
+      EnergyCurve curve(make_package_channel());
+      const std::int64_t slow_ns = edge_ns - 35 * kNanosecondsPerMillisecond;
+      add_readings(curve, machine, kNanosecondsPerSecond, slow_ns, kNanosecondsPerMillisecond);
       Reading slow = machine.at(slow_ns + value_after_ns);
       slow.before_ns = slow_ns;
-      slow.after_ns = slow_ns + 70 * kMillisecond_ns;
+      slow.after_ns = slow_ns + 70 * kNanosecondsPerMillisecond;
       curve.observe(slow);
-      add_readings(curve, machine, slow.after_ns + kMillisecond_ns, 3 * kSecond_ns, kMillisecond_ns);
-      const std::int64_t begin_ns = at_end ? kSecond_ns + 100 * kMillisecond_ns : edge_ns;
-      const std::int64_t end_ns = at_end ? edge_ns : 3 * kSecond_ns - 100 * kMillisecond_ns;
+      add_readings(curve, machine, slow.after_ns + kNanosecondsPerMillisecond, 3 * kNanosecondsPerSecond,
+                   kNanosecondsPerMillisecond);
+      const std::int64_t begin_ns = at_end ? kNanosecondsPerSecond + 100 * kNanosecondsPerMillisecond : edge_ns;
+      const std::int64_t end_ns = at_end ? edge_ns : 3 * kNanosecondsPerSecond - 100 * kNanosecondsPerMillisecond;
       const ChannelEnergy energy = between(curve, begin_ns, end_ns);
       const double truth_j = machine.energy_j(end_ns) - machine.energy_j(begin_ns);
       EXPECT_NEAR(*energy.joules, truth_j, energy.uncertainty_j) << value_after_ns << " " << at_end;
@@ -136,10 +139,11 @@ TEST(EnergyCurve, UncertaintyCoversAReadThatTookLong) {
 
 TEST(EnergyCurve, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZero) {
   const SteppedCounter machine;
-  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  add_readings(curve, machine, kSecond_ns, 2 * kSecond_ns, 100 * kMicrosecond_ns);
+  EnergyCurve curve(make_package_channel(), EnergyCurve::Retention::latest);
+  add_readings(curve, machine, kNanosecondsPerSecond, 2 * kNanosecondsPerSecond, 100 * kMicrosecond_ns);
   for (std::int64_t offset_us = 0; offset_us < 1000; offset_us += 50) {
-    const std::int64_t begin_ns = 2 * kSecond_ns - 20 * kMillisecond_ns + offset_us * kMicrosecond_ns;
+    const std::int64_t begin_ns =
+        2 * kNanosecondsPerSecond - 20 * kNanosecondsPerMillisecond + offset_us * kMicrosecond_ns;
     const ChannelEnergy energy = between(curve, begin_ns, begin_ns + 200 * kMicrosecond_ns);
     ASSERT_TRUE(energy.joules);
     EXPECT_NEAR(*energy.joules, 0.02, 0.005);
@@ -149,25 +153,26 @@ TEST(EnergyCurve, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZero) {
 
 TEST(EnergyCurve, SettlesAnEdgeWithTheFirstPointAfterIt) {
   const SteppedCounter machine;
-  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  add_readings(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
-  const std::int64_t edge_ns = 2 * kSecond_ns;
+  EnergyCurve curve(make_package_channel(), EnergyCurve::Retention::latest);
+  add_readings(curve, machine, kNanosecondsPerSecond, 2 * kNanosecondsPerSecond, 5 * kNanosecondsPerMillisecond);
+  const std::int64_t edge_ns = 2 * kNanosecondsPerSecond;
   EXPECT_FALSE(curve.edge_energy_at(edge_ns)->is_settled);
   EXPECT_EQ(curve.count_points_after(edge_ns), 0u);
   const double carried_j = curve.edge_energy_at(edge_ns)->cumulative_energy.joules;
-  add_readings(curve, machine, edge_ns, edge_ns + 10 * kMillisecond_ns, 5 * kMillisecond_ns);
+  add_readings(curve, machine, edge_ns, edge_ns + 10 * kNanosecondsPerMillisecond, 5 * kNanosecondsPerMillisecond);
   EXPECT_TRUE(curve.edge_energy_at(edge_ns)->is_settled);
   EXPECT_NEAR(curve.edge_energy_at(edge_ns)->cumulative_energy.joules, carried_j, 0.1);
 }
 
 TEST(EnergyCurve, AStoredEdgeServesAWindowOfHours) {
   const SteppedCounter machine;
-  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  add_readings(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
-  const std::int64_t begin_ns = 2 * kSecond_ns - 50 * kMillisecond_ns;
+  EnergyCurve curve(make_package_channel(), EnergyCurve::Retention::latest);
+  add_readings(curve, machine, kNanosecondsPerSecond, 2 * kNanosecondsPerSecond, 5 * kNanosecondsPerMillisecond);
+  const std::int64_t begin_ns = 2 * kNanosecondsPerSecond - 50 * kNanosecondsPerMillisecond;
   const WindowEdgeEnergy begin = *curve.edge_energy_at(begin_ns);
-  const std::int64_t end_ns = 4000 * kSecond_ns;
-  add_readings(curve, machine, 2 * kSecond_ns, end_ns + kSecond_ns, 50 * kMillisecond_ns);
+  const std::int64_t end_ns = 4000 * kNanosecondsPerSecond;
+  add_readings(curve, machine, 2 * kNanosecondsPerSecond, end_ns + kNanosecondsPerSecond,
+               50 * kNanosecondsPerMillisecond);
   EXPECT_FALSE(curve.edge_energy_at(begin_ns));  // the retained past does not reach back that far
   const ChannelEnergy energy = curve.energy_between(begin, *curve.edge_energy_at(end_ns), {});
   EXPECT_NEAR(*energy.joules, machine.energy_j(end_ns) - machine.energy_j(begin_ns), 1.0);
@@ -175,60 +180,64 @@ TEST(EnergyCurve, AStoredEdgeServesAWindowOfHours) {
 
 TEST(EnergyCurve, ReportsWhyThereIsNoEnergyYet) {
   const SteppedCounter machine;
-  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  add_readings(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
-  const ChannelEnergy energy = between(curve, 2 * kSecond_ns, 2 * kSecond_ns + kMillisecond_ns);
+  EnergyCurve curve(make_package_channel(), EnergyCurve::Retention::latest);
+  add_readings(curve, machine, kNanosecondsPerSecond, 2 * kNanosecondsPerSecond, 5 * kNanosecondsPerMillisecond);
+  const ChannelEnergy energy =
+      between(curve, 2 * kNanosecondsPerSecond, 2 * kNanosecondsPerSecond + kNanosecondsPerMillisecond);
   EXPECT_FALSE(energy.joules);
   EXPECT_EQ(energy.missing_reason, "too-short");
 }
 
 TEST(EnergyCurve, HasNoEnergyOfAWindowThatNoReadingCovers) {
-  Channel gauge = package();
+  Channel gauge = make_package_channel();
   gauge.kind = ChannelKind::gauge;
   EnergyCurve curve(gauge);
-  for (const std::int64_t time_ns : {kSecond_ns, kSecond_ns + kMillisecond_ns, kSecond_ns + 2 * kMillisecond_ns}) {
+  for (const std::int64_t time_ns : {kNanosecondsPerSecond, kNanosecondsPerSecond + kNanosecondsPerMillisecond,
+                                     kNanosecondsPerSecond + 2 * kNanosecondsPerMillisecond}) {
     curve.observe({7'000'000, time_ns, time_ns, ReadCode::ok});
   }
-  const std::int64_t begin_ns = kSecond_ns + kMillisecond_ns;
-  for (const std::int64_t end_ns : {begin_ns + kSecond_ns, begin_ns + 60 * kSecond_ns}) {
+  const std::int64_t begin_ns = kNanosecondsPerSecond + kNanosecondsPerMillisecond;
+  for (const std::int64_t end_ns : {begin_ns + kNanosecondsPerSecond, begin_ns + 60 * kNanosecondsPerSecond}) {
     const ChannelEnergy energy = curve.energy_between(begin_ns, end_ns);
     EXPECT_FALSE(energy.joules);
     EXPECT_EQ(energy.missing_reason, "too-short");
   }
-  EXPECT_NEAR(*curve.energy_between(kSecond_ns, begin_ns).joules, 7e-3, 1e-4);
+  EXPECT_NEAR(*curve.energy_between(kNanosecondsPerSecond, begin_ns).joules, 7e-3, 1e-4);
 }
 
 TEST(EnergyCurve, HasNoEnergyForAFrozenCounter) {
-  const SteppedCounter machine{.frozen_from_ns = 2 * kSecond_ns};
-  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  add_readings(curve, machine, kSecond_ns, 4 * kSecond_ns, 5 * kMillisecond_ns);
-  const ChannelEnergy within = between(curve, 3 * kSecond_ns, 3 * kSecond_ns + kMillisecond_ns);
+  const SteppedCounter machine{.frozen_from_ns = 2 * kNanosecondsPerSecond};
+  EnergyCurve curve(make_package_channel(), EnergyCurve::Retention::latest);
+  add_readings(curve, machine, kNanosecondsPerSecond, 4 * kNanosecondsPerSecond, 5 * kNanosecondsPerMillisecond);
+  const ChannelEnergy within =
+      between(curve, 3 * kNanosecondsPerSecond, 3 * kNanosecondsPerSecond + kNanosecondsPerMillisecond);
   EXPECT_FALSE(within.joules);
   EXPECT_EQ(within.missing_reason, "frozen");
 
-  const ChannelEnergy across = between(curve, kSecond_ns + 500 * kMillisecond_ns, 4 * kSecond_ns);
+  const ChannelEnergy across =
+      between(curve, kNanosecondsPerSecond + 500 * kNanosecondsPerMillisecond, 4 * kNanosecondsPerSecond);
   EXPECT_NEAR(*across.joules, 50.0, 0.5);  // valid energy is retained
   EXPECT_NEAR(across.frozen_tail_s, 2.0, 0.01);
   EXPECT_GT(*across.joules + across.uncertainty_j, 250.0);
 }
 
 TEST(EnergyCurve, ARevertedTornReadAddsNoPoint) {
-  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  curve.observe(valid_reading(1 * kMillisecond_ns, 100.0));
-  curve.observe(valid_reading(2 * kMillisecond_ns, 100.1));
-  curve.observe(valid_reading(3 * kMillisecond_ns, 105.0));  // torn, but plausible
-  curve.observe(valid_reading(4 * kMillisecond_ns, 100.3));
-  curve.observe(valid_reading(5 * kMillisecond_ns, 100.4));
-  const ChannelEnergy energy = between(curve, 2 * kMillisecond_ns, 4 * kMillisecond_ns);
+  EnergyCurve curve(make_package_channel(), EnergyCurve::Retention::latest);
+  curve.observe(valid_reading(1 * kNanosecondsPerMillisecond, 100.0));
+  curve.observe(valid_reading(2 * kNanosecondsPerMillisecond, 100.1));
+  curve.observe(valid_reading(3 * kNanosecondsPerMillisecond, 105.0));  // torn, but plausible
+  curve.observe(valid_reading(4 * kNanosecondsPerMillisecond, 100.3));
+  curve.observe(valid_reading(5 * kNanosecondsPerMillisecond, 100.4));
+  const ChannelEnergy energy = between(curve, 2 * kNanosecondsPerMillisecond, 4 * kNanosecondsPerMillisecond);
   EXPECT_NEAR(*energy.joules, 0.2, 0.1);
   EXPECT_EQ(energy.tally.failure_counts[static_cast<std::size_t>(ReadCode::torn)], 1u);
 }
 
 TEST(EnergyCurve, IntegratesAGaugeWithAnUncertaintyForMissedChanges) {
-  EnergyCurve curve(power_gauge());
+  EnergyCurve curve(make_power_gauge_channel());
   for (std::int64_t i = 0; i <= 100; ++i)
-    curve.observe(valid_reading(i * 20 * kMillisecond_ns, i % 2 == 0 ? 90.0 : 110.0));
-  const ChannelEnergy energy = between(curve, 100 * kMillisecond_ns, 1'100 * kMillisecond_ns);
+    curve.observe(valid_reading(i * 20 * kNanosecondsPerMillisecond, i % 2 == 0 ? 90.0 : 110.0));
+  const ChannelEnergy energy = between(curve, 100 * kNanosecondsPerMillisecond, 1'100 * kNanosecondsPerMillisecond);
   EXPECT_NEAR(*energy.joules, 100.0, 0.5);
   EXPECT_GT(energy.uncertainty_j, 0.5);
   EXPECT_LT(energy.uncertainty_j, 3.0);
@@ -236,14 +245,14 @@ TEST(EnergyCurve, IntegratesAGaugeWithAnUncertaintyForMissedChanges) {
 
 TEST(EnergyCurve, AWindowReportsFaultsSinceItsBeginning) {
   const SteppedCounter machine;
-  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
+  EnergyCurve curve(make_package_channel(), EnergyCurve::Retention::latest);
   curve.observe({0, 1, 1, ReadCode::garbage});
-  add_readings(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
+  add_readings(curve, machine, kNanosecondsPerSecond, 2 * kNanosecondsPerSecond, 5 * kNanosecondsPerMillisecond);
   const EnergyTally at_begin = curve.tally();
-  curve.observe({0, 2 * kSecond_ns, 2 * kSecond_ns, ReadCode::torn});
-  add_readings(curve, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
-  const ChannelEnergy energy =
-      curve.energy_between(*curve.edge_energy_at(2 * kSecond_ns), *curve.edge_energy_at(2 * kSecond_ns + 1), at_begin);
+  curve.observe({0, 2 * kNanosecondsPerSecond, 2 * kNanosecondsPerSecond, ReadCode::torn});
+  add_readings(curve, machine, 2 * kNanosecondsPerSecond, 3 * kNanosecondsPerSecond, 5 * kNanosecondsPerMillisecond);
+  const ChannelEnergy energy = curve.energy_between(*curve.edge_energy_at(2 * kNanosecondsPerSecond),
+                                                    *curve.edge_energy_at(2 * kNanosecondsPerSecond + 1), at_begin);
   EXPECT_EQ(energy.tally.failure_counts[static_cast<std::size_t>(ReadCode::garbage)], 0u);
   EXPECT_EQ(energy.tally.failure_counts[static_cast<std::size_t>(ReadCode::torn)], 1u);
 }
@@ -251,10 +260,10 @@ TEST(EnergyCurve, AWindowReportsFaultsSinceItsBeginning) {
 // Like an H200: updates every 100 ms, one or two reads in between at convenient times, each lasting milliseconds.
 TEST(EnergyCurve, ReadTimesBetweenUpdatesDoNotMoveTheUpdates) {
   constexpr std::int64_t kPeriod_ns = 99'999'700;
-  constexpr std::int64_t kPhase_ns = 37 * kMillisecond_ns;
+  constexpr std::int64_t kPhase_ns = 37 * kNanosecondsPerMillisecond;
   constexpr double kPower_w = 500;
   const auto energy_j = [](std::int64_t time_ns) { return kPower_w * static_cast<double>(time_ns) * 1e-9; };
-  Channel gpu = package();
+  Channel gpu = make_package_channel();
   gpu.wrap_range.reset();
   gpu.refresh_s = 0.1;
   EnergyCurve curve(gpu);
@@ -269,13 +278,14 @@ TEST(EnergyCurve, ReadTimesBetweenUpdatesDoNotMoveTheUpdates) {
     reading.after_ns = before_ns + between_ms(3, 10);
     curve.observe(reading);
   };
-  for (std::int64_t update_ns = kPhase_ns + kPeriod_ns; update_ns < 20 * kSecond_ns; update_ns += kPeriod_ns) {
+  for (std::int64_t update_ns = kPhase_ns + kPeriod_ns; update_ns < 20 * kNanosecondsPerSecond;
+       update_ns += kPeriod_ns) {
     if (random() % 3 == 0) read_at(update_ns + between_ms(-3, 3));
     read_at(update_ns + between_ms(20, 60));
   }
   for (int i = 0; i < 50; ++i) {
-    const std::int64_t begin_ns = 10 * kSecond_ns + between_ms(0, 8000);
-    const ChannelEnergy energy = between(curve, begin_ns, begin_ns + kSecond_ns);
+    const std::int64_t begin_ns = 10 * kNanosecondsPerSecond + between_ms(0, 8000);
+    const ChannelEnergy energy = between(curve, begin_ns, begin_ns + kNanosecondsPerSecond);
     ASSERT_TRUE(energy.joules);
     EXPECT_NEAR(*energy.joules, kPower_w, 0.003 * kPower_w);
   }
@@ -283,10 +293,11 @@ TEST(EnergyCurve, ReadTimesBetweenUpdatesDoNotMoveTheUpdates) {
 
 TEST(EnergyCurve, AnEdgeBeforeTheFirstReadingIsMissingTime) {
   const SteppedCounter machine;
-  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
-  EXPECT_FALSE(curve.edge_energy_at(kSecond_ns));
-  add_readings(curve, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
-  const ChannelEnergy energy = between(curve, kSecond_ns, 3 * kSecond_ns - 50 * kMillisecond_ns);
+  EnergyCurve curve(make_package_channel(), EnergyCurve::Retention::latest);
+  EXPECT_FALSE(curve.edge_energy_at(kNanosecondsPerSecond));
+  add_readings(curve, machine, 2 * kNanosecondsPerSecond, 3 * kNanosecondsPerSecond, 5 * kNanosecondsPerMillisecond);
+  const ChannelEnergy energy =
+      between(curve, kNanosecondsPerSecond, 3 * kNanosecondsPerSecond - 50 * kNanosecondsPerMillisecond);
   EXPECT_NEAR(energy.missing_s, 1.0, 0.01);
   EXPECT_GT(*energy.joules + energy.uncertainty_j, 195.0);
 }

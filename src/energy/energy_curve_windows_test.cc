@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
 #include "energy/energy_curve.h"
 
 #include <gtest/gtest.h>
@@ -10,8 +11,7 @@
 namespace joulemap {
 namespace {
 
-constexpr std::int64_t kWindowUs = 1000;
-constexpr std::int64_t kWindowMs = 1'000'000;
+constexpr std::int64_t kMicrosecond_ns = 1000;
 
 // One window over a curve, and whether dense reading can stop, by the rule of Meter.
 class MeteredWindow {
@@ -37,7 +37,7 @@ class MeteredWindow {
 // A counter of constant power that updates every `refresh_ns`, first at `phase_ns`.
 struct PeriodicCounter {
   double watts = 100;
-  std::int64_t refresh_ns = kWindowMs;
+  std::int64_t refresh_ns = kNanosecondsPerMillisecond;
   std::int64_t phase_ns = 0;
   std::int64_t frozen_from_ns = INT64_MAX;
   std::int64_t jitter_ns = 0;  // maximum delay of an update, deterministic for each update
@@ -57,7 +57,7 @@ struct PeriodicCounter {
   }
 };
 
-Channel metered_package() {
+Channel make_package_channel() {
   Channel channel;
   channel.domain = channel.name = "package-0";
   channel.scale = 1e-6;
@@ -69,29 +69,30 @@ Channel metered_package() {
 // after it. `late_ns` delays every read after the end, as on a busy machine.
 ChannelEnergy measure(const PeriodicCounter& counter, std::int64_t begin_ns, std::int64_t end_ns,
                       std::int64_t late_ns = 0) {
-  MeteredWindow window(metered_package());
-  std::int64_t now_ns = begin_ns - 4 * kWindowMs;
-  for (; now_ns < begin_ns; now_ns += 100 * kWindowUs) window.observe(counter.at(now_ns));
+  MeteredWindow window(make_package_channel());
+  std::int64_t now_ns = begin_ns - 4 * kNanosecondsPerMillisecond;
+  for (; now_ns < begin_ns; now_ns += 100 * kMicrosecond_ns) window.observe(counter.at(now_ns));
   window.observe(counter.at(begin_ns));
   window.begin(begin_ns);
   while (now_ns < end_ns) {
-    const bool dense = !window.is_settled() && now_ns < begin_ns + 250 * kWindowMs;
-    now_ns += dense ? kWindowMs : 20 * kWindowMs;
+    const bool dense = !window.is_settled() && now_ns < begin_ns + 250 * kNanosecondsPerMillisecond;
+    now_ns += dense ? kNanosecondsPerMillisecond : 20 * kNanosecondsPerMillisecond;
     if (now_ns < end_ns) window.observe(counter.at(now_ns));
   }
   window.observe(counter.at(end_ns + late_ns));
   window.end(end_ns);
-  const std::int64_t fine_ns = std::max(100 * kWindowUs, window.refresh_ns() / 20);
-  for (now_ns = end_ns + late_ns; !window.is_settled() && now_ns < end_ns + 150 * kWindowMs; now_ns += fine_ns) {
+  const std::int64_t fine_ns = std::max(100 * kMicrosecond_ns, window.refresh_ns() / 20);
+  for (now_ns = end_ns + late_ns; !window.is_settled() && now_ns < end_ns + 150 * kNanosecondsPerMillisecond;
+       now_ns += fine_ns) {
     window.observe(counter.at(now_ns));
   }
   return window.result();
 }
 
-constexpr std::int64_t kStart_ns = 10'000 * kWindowMs;
+constexpr std::int64_t kStart_ns = 10'000 * kNanosecondsPerMillisecond;
 
 TEST(EnergyCurveWindows, ReturnsTheEnergyOfALongWindow) {
-  const ChannelEnergy energy = measure({}, kStart_ns, kStart_ns + 10'000 * kWindowMs);
+  const ChannelEnergy energy = measure({}, kStart_ns, kStart_ns + 10'000 * kNanosecondsPerMillisecond);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 1000.0, 0.05);  // half of the energy of an update
   EXPECT_LT(energy.uncertainty_j, 0.2);
@@ -100,8 +101,8 @@ TEST(EnergyCurveWindows, ReturnsTheEnergyOfALongWindow) {
 TEST(EnergyCurveWindows, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZero) {
   for (std::int64_t offset_us = 0; offset_us < 1000; offset_us += 50) {
     SCOPED_TRACE(offset_us);
-    const std::int64_t begin_ns = kStart_ns + offset_us * kWindowUs;
-    const ChannelEnergy energy = measure({}, begin_ns, begin_ns + 300 * kWindowUs);
+    const std::int64_t begin_ns = kStart_ns + offset_us * kMicrosecond_ns;
+    const ChannelEnergy energy = measure({}, begin_ns, begin_ns + 300 * kMicrosecond_ns);
     ASSERT_TRUE(energy.joules);
     EXPECT_GT(*energy.joules, 0.0);
     EXPECT_NEAR(*energy.joules, 0.03, 0.02);
@@ -121,12 +122,13 @@ TEST(EnergyCurveWindows, UncertaintyCoversTheError) {
       int known = 0;
       constexpr int kTrials = 60;
       for (int trial = 0; trial < kTrials; ++trial) {
-        const std::int64_t refresh_ns = refresh_ms * kWindowMs;
+        const std::int64_t refresh_ns = refresh_ms * kNanosecondsPerMillisecond;
         const PeriodicCounter counter{
             .refresh_ns = refresh_ns,
             .phase_ns = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(refresh_ns)),
             .jitter_ns = refresh_ns / 10};
-        const std::int64_t length_ns = length_ms * kWindowMs + static_cast<std::int64_t>(random() % 1'000'000);
+        const std::int64_t length_ns =
+            length_ms * kNanosecondsPerMillisecond + static_cast<std::int64_t>(random() % 1'000'000);
         const ChannelEnergy energy = measure(counter, kStart_ns, kStart_ns + length_ns);
         if (!energy.joules) {
           EXPECT_FALSE(energy.missing_reason.empty());
@@ -143,32 +145,35 @@ TEST(EnergyCurveWindows, UncertaintyCoversTheError) {
 }
 
 TEST(EnergyCurveWindows, ReusesTheUpdatePeriodOfAnEarlierWindow) {
-  const PeriodicCounter counter{.refresh_ns = 50 * kWindowMs, .phase_ns = 20 * kWindowMs};
-  MeteredWindow window(metered_package(), 50 * kWindowMs);
-  window.observe(counter.at(kStart_ns + 25 * kWindowMs));
-  window.begin(kStart_ns + 25 * kWindowMs);
-  window.observe(counter.at(kStart_ns + 45 * kWindowMs));
-  window.end(kStart_ns + 45 * kWindowMs);  // 20 ms without an update
-  for (std::int64_t ms = 46; !window.is_settled(); ++ms) window.observe(counter.at(kStart_ns + ms * kWindowMs));
+  const PeriodicCounter counter{.refresh_ns = 50 * kNanosecondsPerMillisecond,
+                                .phase_ns = 20 * kNanosecondsPerMillisecond};
+  MeteredWindow window(make_package_channel(), 50 * kNanosecondsPerMillisecond);
+  window.observe(counter.at(kStart_ns + 25 * kNanosecondsPerMillisecond));
+  window.begin(kStart_ns + 25 * kNanosecondsPerMillisecond);
+  window.observe(counter.at(kStart_ns + 45 * kNanosecondsPerMillisecond));
+  window.end(kStart_ns + 45 * kNanosecondsPerMillisecond);  // 20 ms without an update
+  for (std::int64_t ms = 46; !window.is_settled(); ++ms)
+    window.observe(counter.at(kStart_ns + ms * kNanosecondsPerMillisecond));
   const ChannelEnergy energy = window.result();
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 2.0, 0.2);
 }
 
 TEST(EnergyCurveWindows, InterpolatesACounterThatUpdatesEvery100Milliseconds) {
-  const PeriodicCounter gpu{.watts = 700, .refresh_ns = 100 * kWindowMs, .phase_ns = 37 * kWindowMs};
-  const ChannelEnergy energy = measure(gpu, kStart_ns, kStart_ns + 1'000 * kWindowMs);
+  const PeriodicCounter gpu{
+      .watts = 700, .refresh_ns = 100 * kNanosecondsPerMillisecond, .phase_ns = 37 * kNanosecondsPerMillisecond};
+  const ChannelEnergy energy = measure(gpu, kStart_ns, kStart_ns + 1'000 * kNanosecondsPerMillisecond);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 700.0, 8.0);  // without interpolation, each edge alone contributes up to 70 J
   EXPECT_NEAR(energy.refresh_s, 0.1, 0.002);
 }
 
 TEST(EnergyCurveWindows, TheIntervalCoversWhenTheLastReadingIsLate) {
-  const PeriodicCounter counter{.refresh_ns = 3 * kWindowMs};
+  const PeriodicCounter counter{.refresh_ns = 3 * kNanosecondsPerMillisecond};
   for (std::int64_t late_us = 0; late_us < 30'000; late_us += 700) {
     SCOPED_TRACE(late_us);
-    const std::int64_t late_ns = late_us * kWindowUs;
-    const ChannelEnergy energy = measure(counter, kStart_ns, kStart_ns + 1000 * kWindowMs, late_ns);
+    const std::int64_t late_ns = late_us * kMicrosecond_ns;
+    const ChannelEnergy energy = measure(counter, kStart_ns, kStart_ns + 1000 * kNanosecondsPerMillisecond, late_ns);
     ASSERT_TRUE(energy.joules);
     EXPECT_NEAR(*energy.joules, 100.0, 0.15);  // half of an update's energy: its time is unknown
     EXPECT_NEAR(*energy.joules, 100.0, energy.uncertainty_j);
@@ -176,21 +181,21 @@ TEST(EnergyCurveWindows, TheIntervalCoversWhenTheLastReadingIsLate) {
 }
 
 TEST(EnergyCurveWindows, GivesNoNumberForACounterThatNeverMoves) {
-  const ChannelEnergy energy = measure({.frozen_from_ns = 0}, kStart_ns, kStart_ns + 500 * kWindowMs);
+  const ChannelEnergy energy = measure({.frozen_from_ns = 0}, kStart_ns, kStart_ns + 500 * kNanosecondsPerMillisecond);
   EXPECT_FALSE(energy.joules);
   EXPECT_EQ(energy.missing_reason, "frozen");
 }
 
 TEST(EnergyCurveWindows, GivesNoNumberForACounterThatFrozeJustBeforeTheWindow) {
-  const ChannelEnergy energy =
-      measure({.frozen_from_ns = kStart_ns - kWindowMs / 2}, kStart_ns, kStart_ns + 300 * kWindowMs);
+  const ChannelEnergy energy = measure({.frozen_from_ns = kStart_ns - kNanosecondsPerMillisecond / 2}, kStart_ns,
+                                       kStart_ns + 300 * kNanosecondsPerMillisecond);
   EXPECT_FALSE(energy.joules);
   EXPECT_EQ(energy.missing_reason, "frozen");
 }
 
 TEST(EnergyCurveWindows, ReportsEnergyUntilTheCounterFroze) {
-  const ChannelEnergy energy =
-      measure({.frozen_from_ns = kStart_ns + 2'000 * kWindowMs}, kStart_ns, kStart_ns + 5'000 * kWindowMs);
+  const ChannelEnergy energy = measure({.frozen_from_ns = kStart_ns + 2'000 * kNanosecondsPerMillisecond}, kStart_ns,
+                                       kStart_ns + 5'000 * kNanosecondsPerMillisecond);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 200.0, 0.5);
   EXPECT_NEAR(energy.frozen_tail_s, 3.0, 0.05);
@@ -198,17 +203,18 @@ TEST(EnergyCurveWindows, ReportsEnergyUntilTheCounterFroze) {
 }
 
 TEST(EnergyCurveWindows, ReportsEnergyUntilTheFileVanished) {
-  MeteredWindow window(metered_package());
+  MeteredWindow window(make_package_channel());
   const PeriodicCounter counter;
-  for (std::int64_t ms = 0; ms < 10; ++ms) window.observe(counter.at(kStart_ns + ms * kWindowMs));
-  window.begin(kStart_ns + 9 * kWindowMs);
-  for (std::int64_t ms = 20; ms <= 1000; ms += 20) window.observe(counter.at(kStart_ns + ms * kWindowMs));
+  for (std::int64_t ms = 0; ms < 10; ++ms) window.observe(counter.at(kStart_ns + ms * kNanosecondsPerMillisecond));
+  window.begin(kStart_ns + 9 * kNanosecondsPerMillisecond);
+  for (std::int64_t ms = 20; ms <= 1000; ms += 20)
+    window.observe(counter.at(kStart_ns + ms * kNanosecondsPerMillisecond));
   for (std::int64_t ms = 1020; ms <= 2000; ms += 20) {
-    Reading gone = counter.at(kStart_ns + ms * kWindowMs);
+    Reading gone = counter.at(kStart_ns + ms * kNanosecondsPerMillisecond);
     gone.code = ReadCode::vanished;
     window.observe(gone);
   }
-  window.end(kStart_ns + 2'000 * kWindowMs);
+  window.end(kStart_ns + 2'000 * kNanosecondsPerMillisecond);
   const ChannelEnergy energy = window.result();
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 99.1, 0.2);
@@ -217,26 +223,26 @@ TEST(EnergyCurveWindows, ReportsEnergyUntilTheFileVanished) {
 }
 
 TEST(EnergyCurveWindows, CorrectsATornReadAtAnEdge) {
-  MeteredWindow window(metered_package());
+  MeteredWindow window(make_package_channel());
   const PeriodicCounter counter;
   for (std::int64_t ms = 0; ms <= 500; ms += 20) {
-    window.observe(counter.at(kStart_ns + ms * kWindowMs));
+    window.observe(counter.at(kStart_ns + ms * kNanosecondsPerMillisecond));
     if (ms == 0) window.begin(kStart_ns);
   }
-  Reading half_written = counter.at(kStart_ns + 510 * kWindowMs);
+  Reading half_written = counter.at(kStart_ns + 510 * kNanosecondsPerMillisecond);
   half_written.raw += 999'999;
   window.observe(half_written);
-  window.end(kStart_ns + 510 * kWindowMs);
-  window.observe(counter.at(kStart_ns + 511 * kWindowMs));
+  window.end(kStart_ns + 510 * kNanosecondsPerMillisecond);
+  window.observe(counter.at(kStart_ns + 511 * kNanosecondsPerMillisecond));
   const ChannelEnergy energy = window.result();
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 51.0, 0.2);
 }
 
 TEST(EnergyCurveWindows, HasNoEnergyFromASingleReading) {
-  MeteredWindow window(metered_package());
+  MeteredWindow window(make_package_channel());
   window.begin(kStart_ns);
-  window.end(kStart_ns + kWindowMs);
+  window.end(kStart_ns + kNanosecondsPerMillisecond);
   EXPECT_FALSE(window.result().joules);
 }
 

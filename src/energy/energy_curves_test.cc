@@ -15,9 +15,6 @@
 namespace joulemap {
 namespace {
 
-constexpr std::int64_t kMillisecond_ns = kNanosecondsPerMillisecond;
-constexpr std::int64_t kCurvesSecond_ns = kNanosecondsPerSecond;
-
 H200Phases varying_load(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto between = [&](double low, double high) { return std::uniform_real_distribution<>(low, high)(random); };
@@ -26,7 +23,7 @@ H200Phases varying_load(std::uint64_t seed) {
   return gpu;
 }
 
-EnergyCurves curves_of(const H200Phases& gpu) {
+EnergyCurves make_energy_curves(const H200Phases& gpu) {
   EnergyCurves curves(H200Phases::channels());
   for (const Sample& sample : gpu.samples()) curves.observe(sample);
   return curves;
@@ -39,7 +36,7 @@ TEST(EnergyCurves, WindowsBetweenRareReadsFollowThePowerHistory) {
     int windows = 0;
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       const H200Phases gpu = varying_load(seed);
-      const EnergyCurves curves = curves_of(gpu);
+      const EnergyCurves curves = make_energy_curves(gpu);
       for (double from_s = gpu.begin_s + 3; from_s + length_s < gpu.end_s() - 1; from_s += 0.37) {
         const double begin_s = gpu.update_before(from_s);
         const double end_s = gpu.update_before(from_s + length_s);
@@ -60,7 +57,7 @@ TEST(EnergyCurves, UncertaintyCoversWindowsBetweenRareReads) {
   int windows = 0;
   for (std::uint64_t seed = 11; seed <= 15; ++seed) {
     const H200Phases gpu = varying_load(seed);
-    const EnergyCurves curves = curves_of(gpu);
+    const EnergyCurves curves = make_energy_curves(gpu);
     for (double from_s = gpu.begin_s + 3; from_s + 1 < gpu.end_s() - 1; from_s += 0.29, ++windows) {
       const ChannelEnergy energy =
           curves.curve_of(0)->energy_between(H200Phases::to_ns(from_s), H200Phases::to_ns(from_s + 0.5));
@@ -92,12 +89,12 @@ TEST(EnergyCurves, DoNotDependOnTheOrderOfChannels) {
     EnergyCurves as_read(channels);
     EnergyCurves after_reorder(channels);
     for (const Sample& sample : samples) as_read.observe(sample);
-    const auto second_of = [](const Sample& sample) { return sample.reading.after_ns / kCurvesSecond_ns; };
+    const auto second_of = [](const Sample& sample) { return sample.reading.after_ns / kNanosecondsPerSecond; };
     std::stable_sort(samples.begin(), samples.end(), [&](const Sample& a, const Sample& b) {
       return std::pair(second_of(a), a.channel) < std::pair(second_of(b), b.channel);
     });
     for (const Sample& sample : samples) after_reorder.observe(sample);
-    for (std::int64_t at_ns = gpu.begin_ns(); at_ns < gpu.end_ns(); at_ns += 97 * kMillisecond_ns) {
+    for (std::int64_t at_ns = gpu.begin_ns(); at_ns < gpu.end_ns(); at_ns += 97 * kNanosecondsPerMillisecond) {
       ASSERT_EQ(as_read.curve_of(0)->joules_at(at_ns), after_reorder.curve_of(0)->joules_at(at_ns));
       ASSERT_EQ(as_read.curve_of(2)->joules_at(at_ns), after_reorder.curve_of(2)->joules_at(at_ns));
     }
@@ -118,7 +115,7 @@ Channel gauge_channel() {
 void read_gauge(EnergyCurve& curve, std::int64_t from_ms, std::int64_t to_ms, double (*watts_at)(std::int64_t)) {
   for (std::int64_t at_ms = from_ms; at_ms <= to_ms; at_ms += 20) {
     const auto raw = static_cast<std::uint64_t>(1e3 * watts_at(at_ms));
-    curve.observe({raw, at_ms * kMillisecond_ns, at_ms * kMillisecond_ns, ReadCode::ok});
+    curve.observe({raw, at_ms * kNanosecondsPerMillisecond, at_ms * kNanosecondsPerMillisecond, ReadCode::ok});
   }
 }
 
@@ -128,7 +125,8 @@ TEST(EnergyCurves, APauseInAGaugeIsMissingTimeAndTheIntervalCoversItsRange) {
   const auto watts = [](std::int64_t at_ms) { return at_ms / 1000 % 5 == 0 ? 400.0 : 100.0; };
   read_gauge(curve, 0, 19'980, watts);
   read_gauge(curve, 619'980, 640'000, watts);
-  const ChannelEnergy energy = curve.energy_between(1'000 * kMillisecond_ns, 639'000 * kMillisecond_ns);
+  const ChannelEnergy energy =
+      curve.energy_between(1'000 * kNanosecondsPerMillisecond, 639'000 * kNanosecondsPerMillisecond);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(energy.missing_s, 600, 0.1);
   EXPECT_NEAR(energy.interpolated_s, 600, 0.1);
@@ -139,7 +137,8 @@ TEST(EnergyCurves, APauseInAGaugeIsMissingTimeAndTheIntervalCoversItsRange) {
   const DomainTable table = make_domain_table(std::vector<ChannelEnergy>{energy}, 638);
   EXPECT_NEAR(table.rows.at(0).mean_w.value(), *energy.joules / 638, 1e-6) << "the energy of the pause is part of it";
 
-  const ChannelEnergy before = curve.energy_between(1'000 * kMillisecond_ns, 19'000 * kMillisecond_ns);
+  const ChannelEnergy before =
+      curve.energy_between(1'000 * kNanosecondsPerMillisecond, 19'000 * kNanosecondsPerMillisecond);
   EXPECT_EQ(before.missing_s, 0);
   EXPECT_FALSE(describe_faults(before).contains("readings_missing"));
 }
@@ -148,8 +147,9 @@ TEST(EnergyCurves, AGaugeReadAtAConstantPeriodHasNoPause) {
   for (const std::int64_t period_ms : {1, 20, 300, 5'000}) {
     EnergyCurve curve(gauge_channel());
     for (std::int64_t at_ms = 0; at_ms <= 60'000; at_ms += period_ms)
-      curve.observe({100'000, at_ms * kMillisecond_ns, at_ms * kMillisecond_ns, ReadCode::ok});
-    EXPECT_EQ(curve.energy_between(kCurvesSecond_ns, 59 * kCurvesSecond_ns).missing_s, 0) << period_ms << " ms";
+      curve.observe({100'000, at_ms * kNanosecondsPerMillisecond, at_ms * kNanosecondsPerMillisecond, ReadCode::ok});
+    EXPECT_EQ(curve.energy_between(kNanosecondsPerSecond, 59 * kNanosecondsPerSecond).missing_s, 0)
+        << period_ms << " ms";
   }
 }
 
@@ -160,12 +160,13 @@ TEST(EnergyCurves, ACounterBridgesAPauseAndReportsIt) {
   EnergyCurve curve(channel);
   const auto read = [&](std::int64_t from_ms, std::int64_t to_ms) {
     for (std::int64_t at_ms = from_ms; at_ms <= to_ms; at_ms += 50)
-      curve.observe({static_cast<std::uint64_t>(at_ms) * 100'000, at_ms * kMillisecond_ns, at_ms * kMillisecond_ns,
-                     ReadCode::ok});
+      curve.observe({static_cast<std::uint64_t>(at_ms) * 100'000, at_ms * kNanosecondsPerMillisecond,
+                     at_ms * kNanosecondsPerMillisecond, ReadCode::ok});
   };
   read(0, 10'000);
   read(70'000, 80'000);
-  const ChannelEnergy energy = curve.energy_between(1'000 * kMillisecond_ns, 79'000 * kMillisecond_ns);
+  const ChannelEnergy energy =
+      curve.energy_between(1'000 * kNanosecondsPerMillisecond, 79'000 * kNanosecondsPerMillisecond);
   EXPECT_NEAR(energy.joules.value(), 7800, 1);
   EXPECT_EQ(energy.missing_s, 0);
   EXPECT_LT(energy.uncertainty_j, 20);
@@ -181,15 +182,17 @@ TEST(EnergyCurves, ARunOfDaysPreservesItsEdgesAndEnergy) {
   const auto joules_at = [](std::int64_t at_ms) { return 0.1 * static_cast<double>(at_ms); };  // 100 W
   constexpr std::int64_t kBegin_ms = 5'021;
   constexpr std::int64_t kEnd_ms = 48 * 3'600'000 + 33;
-  curve.retain_points_around(kBegin_ms * kMillisecond_ns);
-  curve.retain_points_around(kEnd_ms * kMillisecond_ns);
+  curve.retain_points_around(kBegin_ms * kNanosecondsPerMillisecond);
+  curve.retain_points_around(kEnd_ms * kNanosecondsPerMillisecond);
   for (std::int64_t at_ms = 0; at_ms <= kEnd_ms + 1000; at_ms += 50)
-    curve.observe({static_cast<std::uint64_t>(joules_at(at_ms) * 1e6), at_ms * kMillisecond_ns, at_ms * kMillisecond_ns,
-                   ReadCode::ok});
-  const ChannelEnergy energy = curve.energy_between(kBegin_ms * kMillisecond_ns, kEnd_ms * kMillisecond_ns);
+    curve.observe({static_cast<std::uint64_t>(joules_at(at_ms) * 1e6), at_ms * kNanosecondsPerMillisecond,
+                   at_ms * kNanosecondsPerMillisecond, ReadCode::ok});
+  const ChannelEnergy energy =
+      curve.energy_between(kBegin_ms * kNanosecondsPerMillisecond, kEnd_ms * kNanosecondsPerMillisecond);
   EXPECT_NEAR(energy.joules.value(), joules_at(kEnd_ms) - joules_at(kBegin_ms), 1e-3);
   EXPECT_LT(energy.uncertainty_j, 20);
-  const std::optional<double> power_w = curve.mean_w({1'000'000 * kMillisecond_ns, 1'010'000 * kMillisecond_ns});
+  const std::optional<double> power_w =
+      curve.mean_w({1'000'000 * kNanosecondsPerMillisecond, 1'010'000 * kNanosecondsPerMillisecond});
   EXPECT_NEAR(power_w.value(), 100, 1e-3);
 }
 

@@ -27,7 +27,7 @@ std::string compressed(const std::string& plain) {
 }
 
 // Poorly compressible text, longer than all buffers.
-std::string long_text() {
+std::string make_incompressible_text() {
   std::string text;
   for (std::uint32_t i = 0, state = 1; i < 200'000; ++i) {
     state = state * 1664525 + 1013904223;
@@ -61,7 +61,7 @@ ReadResult read(const std::string& bytes, std::size_t piece = 100'000) {
 }
 
 TEST(MaybeGzipFile, IsRecognizedByItsContent) {
-  const std::string text = long_text();
+  const std::string text = make_incompressible_text();
   const ReadResult plain = read(text);
   EXPECT_FALSE(plain.is_compressed);
   EXPECT_TRUE(plain.text == text);
@@ -73,7 +73,7 @@ TEST(MaybeGzipFile, IsRecognizedByItsContent) {
 }
 
 TEST(MaybeGzipFile, BlocksOfAnySizeGiveTheSameText) {
-  const std::string text = long_text().substr(0, 50'000);
+  const std::string text = make_incompressible_text().substr(0, 50'000);
   for (const std::size_t piece : {1u, 7u, 4096u, 50'000u, 50'001u, 1'000'000u}) {
     EXPECT_TRUE(read(text, piece).text == text) << piece;
     EXPECT_TRUE(read(compressed(text), piece).text == text) << piece;
@@ -81,14 +81,14 @@ TEST(MaybeGzipFile, BlocksOfAnySizeGiveTheSameText) {
 }
 
 TEST(MaybeGzipFile, SeveralMembersAreOneText) {
-  const std::string text = long_text();
+  const std::string text = make_incompressible_text();
   const ReadResult joined = read(compressed(text) + compressed("and ") + compressed("more") + std::string(10, '\0'));
   EXPECT_TRUE(joined.text == text + "and more");
   EXPECT_EQ(joined.end, StreamState::complete);
 }
 
 TEST(MaybeGzipFile, ATruncatedStreamGivesItsContent) {
-  const std::string text = long_text();
+  const std::string text = make_incompressible_text();
   const std::string whole = compressed(text);
   for (const std::size_t size : {whole.size() - 1, whole.size() - 8, whole.size() / 2, std::size_t{300'000}}) {
     const ReadResult truncated = read(whole.substr(0, size));
@@ -100,7 +100,7 @@ TEST(MaybeGzipFile, ATruncatedStreamGivesItsContent) {
 }
 
 TEST(MaybeGzipFile, ReportsDamage) {
-  const std::string text = long_text();
+  const std::string text = make_incompressible_text();
   std::string bytes = compressed(text);
   bytes[bytes.size() - 6] ^= 1;  // a byte of the checksum
   const ReadResult wrong = read(bytes);

@@ -15,7 +15,7 @@ class PaddedText {
   explicit PaddedText(std::string text) : size_(text.size()), text_(std::move(text)) {
     text_.append(kScanPadding_bytes, '\0');
   }
-  JsonCursor cursor(QuoteRule rule = QuoteRule::strict) const {
+  JsonCursor make_cursor(QuoteRule rule = QuoteRule::strict) const {
     return JsonCursor(text_.data(), text_.data() + size_, rule);
   }
 
@@ -26,21 +26,21 @@ class PaddedText {
 
 std::optional<std::int64_t> thousandths(const std::string& number) {
   const PaddedText text(number);
-  JsonCursor json = text.cursor();
+  JsonCursor json = text.make_cursor();
   std::int64_t value = 0;
   return json.thousandths(value) ? std::optional(value) : std::nullopt;
 }
 
 std::optional<std::int64_t> integer(const std::string& number) {
   const PaddedText text(number);
-  JsonCursor json = text.cursor();
+  JsonCursor json = text.make_cursor();
   std::int64_t value = 0;
   return json.integer(value) ? std::optional(value) : std::nullopt;
 }
 
 std::vector<std::string> keys(const std::string& object) {
   const PaddedText text(object);
-  JsonCursor json = text.cursor();
+  JsonCursor json = text.make_cursor();
   std::vector<std::string> found;
   json.enter_object();
   for (std::string_view key; json.next_member(key); json.skip()) found.emplace_back(key);
@@ -98,14 +98,14 @@ TEST(JsonCursor, ReadsAnyCountOfDigits) {
 
 TEST(JsonCursor, AStrayQuoteFailsUnlessTheLenientRuleApplies) {
   const PaddedText text(R"({"name": "operator()<"a">", "args": {"k": ["x"y"]}, "z": 1})");
-  JsonCursor strict = text.cursor();
+  JsonCursor strict = text.make_cursor();
   std::string_view key;
   strict.enter_object();
   while (strict.next_member(key)) strict.skip();
   EXPECT_TRUE(strict.failed());
   EXPECT_FALSE(strict.needs_more_text());
 
-  JsonCursor kind = text.cursor(QuoteRule::lenient);
+  JsonCursor kind = text.make_cursor(QuoteRule::lenient);
   kind.enter_object();
   ASSERT_TRUE(kind.next_member(key));
   EXPECT_EQ(kind.text().raw, R"(operator()<"a">)");
@@ -122,7 +122,7 @@ TEST(JsonCursor, ATruncatedTextNeedsMoreInput) {
   const std::string whole = R"({"a": "text \" more", "b": [1, 2, {"c": "d"}], "e": 12.5})";
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const PaddedText text(whole.substr(0, size));
-    JsonCursor json = text.cursor();
+    JsonCursor json = text.make_cursor();
     json.enter_object();
     for (std::string_view key; json.next_member(key);) json.skip();
     EXPECT_TRUE(json.needs_more_text()) << size;
@@ -143,7 +143,7 @@ TEST(JsonCursor, AcceptsControlCharactersAndNonJsonWords) {
 
 TEST(JsonCursor, ArraysAreReadElementByElement) {
   const PaddedText text("[2400, 1 , 7]");
-  JsonCursor json = text.cursor();
+  JsonCursor json = text.make_cursor();
   std::vector<std::int64_t> numbers;
   json.enter_array();
   for (std::int64_t number = 0; json.next_element() && json.integer(number);) numbers.push_back(number);

@@ -25,7 +25,7 @@ TEST(JsonObjects, ReturnsEachObjectWithItsMembers) {
   EXPECT_EQ(durations, (std::vector<std::int64_t>{5, -1}));
 }
 
-std::vector<std::string> names_in(std::string_view text, JsonObjectsResult* read = nullptr) {
+std::vector<std::string> read_name_fields(std::string_view text, JsonObjectsResult* read = nullptr) {
   std::vector<std::string> names;
   const JsonObjectsResult result =
       for_each_json_object(text, [&](const JsonFields& fields) { names.emplace_back(fields.text("name")); });
@@ -50,10 +50,10 @@ TEST(JsonObjects, ReturnsAnArrayAsText) {
 
 TEST(JsonObjects, ATruncatedTextGivesTheObjectsBeforeTheCut) {
   JsonObjectsResult read;
-  EXPECT_EQ(names_in(R"([{"name": "a"}, {"name": )", &read), (std::vector<std::string>{"a"}));
+  EXPECT_EQ(read_name_fields(R"([{"name": "a"}, {"name": )", &read), (std::vector<std::string>{"a"}));
   EXPECT_FALSE(read.has_array_ended);
   EXPECT_EQ(read.damaged_count, 1u);
-  EXPECT_EQ(names_in(R"([{"name": "a"},)", &read).size(), 1u);
+  EXPECT_EQ(read_name_fields(R"([{"name": "a"},)", &read).size(), 1u);
   EXPECT_FALSE(read.has_array_ended);
   EXPECT_EQ(read.damaged_count, 0u);
 }
@@ -63,14 +63,14 @@ TEST(JsonObjects, TheArrayMayBeAMember) {
   const std::string text =
       "\xef\xbb\xbf\r\n{\"of\": \"traceEvents\", \"traceEvents\" : [ {\"name\": \"a\"}], \"more\": [{\"name\": "
       "\"no\"}]}";
-  EXPECT_EQ(names_in(text, &read), (std::vector<std::string>{"a"}));
+  EXPECT_EQ(read_name_fields(text, &read), (std::vector<std::string>{"a"}));
   EXPECT_TRUE(read.is_complete());
 }
 
 TEST(JsonObjects, ReportsAMissingArray) {
   for (const char* text : {"", "{}", "{\"a\": [{\"name\": 1}]}", "hello", "3"}) {
     JsonObjectsResult read;
-    EXPECT_TRUE(names_in(text, &read).empty()) << text;
+    EXPECT_TRUE(read_name_fields(text, &read).empty()) << text;
     EXPECT_FALSE(read.has_array) << text;
   }
 }
@@ -79,7 +79,7 @@ TEST(JsonObjects, AnUnescapedQuoteCostsItsObject) {
   JsonObjectsResult read;
   const char* const text = R"([{"name": "a"}, {"name": "b"b", "list": [{"x": 1}, {"x": 2}]},
                                {"name": "c"}, {"name": "d"}])";
-  std::vector<std::string> names = names_in(text, &read);
+  std::vector<std::string> names = read_name_fields(text, &read);
   std::erase(names, "");  // an object nested in the damaged one may look like an element of the array
   EXPECT_EQ(names, (std::vector<std::string>{"a", "c", "d"}));
   EXPECT_GE(read.damaged_count, 1u);
@@ -88,13 +88,14 @@ TEST(JsonObjects, AnUnescapedQuoteCostsItsObject) {
 
 TEST(JsonObjects, ControlCharactersInATextAreBlanks) {
   JsonObjectsResult read;
-  EXPECT_EQ(names_in("[{\"name\": \"a\nb\x01\"}, {\"name\": \"c\"}]", &read), (std::vector<std::string>{"a b ", "c"}));
+  EXPECT_EQ(read_name_fields("[{\"name\": \"a\nb\x01\"}, {\"name\": \"c\"}]", &read),
+            (std::vector<std::string>{"a b ", "c"}));
   EXPECT_TRUE(read.is_complete());
 }
 
 TEST(JsonObjects, CountsElementsThatAreNoObjects) {
   JsonObjectsResult read;
-  EXPECT_EQ(names_in(R"([{"name": "a"}, null, {"name": "b"},{"name": "c"}])", &read).size(), 2u);
+  EXPECT_EQ(read_name_fields(R"([{"name": "a"}, null, {"name": "b"},{"name": "c"}])", &read).size(), 2u);
   EXPECT_EQ(read.damaged_count, 1u);
 }
 
@@ -111,10 +112,10 @@ TEST(JsonObjects, PreservesNumbersVerbatim) {
 }
 
 TEST(JsonObjects, SurvivesAMillionBrackets) {
-  EXPECT_TRUE(names_in(std::string(1'000'000, '[')).empty());
+  EXPECT_TRUE(read_name_fields(std::string(1'000'000, '[')).empty());
   std::string deep = "[";
   for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";
-  EXPECT_TRUE(names_in(deep).empty());
+  EXPECT_TRUE(read_name_fields(deep).empty());
 }
 
 }  // namespace

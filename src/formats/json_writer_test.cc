@@ -9,7 +9,7 @@ namespace joulemap::formats {
 namespace {
 
 template <class T>
-std::string written(const T& content) {
+std::string format_member_json(const T& content) {
   JsonWriter json;
   json.begin_object().member("x", content).end_object();
   return std::move(json).text();
@@ -23,19 +23,19 @@ TEST(JsonWriter, WritesObjectsArraysAndPlainValues) {
 }
 
 TEST(JsonWriter, WritesNullForUnknownValues) {
-  EXPECT_EQ(written(std::optional<double>{}), R"({"x":null})");
-  EXPECT_EQ(written(std::numeric_limits<double>::quiet_NaN()), R"({"x":null})");
-  EXPECT_EQ(written(std::numeric_limits<double>::infinity()), R"({"x":null})");
+  EXPECT_EQ(format_member_json(std::optional<double>{}), R"({"x":null})");
+  EXPECT_EQ(format_member_json(std::numeric_limits<double>::quiet_NaN()), R"({"x":null})");
+  EXPECT_EQ(format_member_json(std::numeric_limits<double>::infinity()), R"({"x":null})");
 }
 
 TEST(JsonWriter, KeepsAllDigitsOfALargeInteger) {
-  EXPECT_EQ(written(std::uint64_t{18446744073709551615u}), R"({"x":18446744073709551615})");
+  EXPECT_EQ(format_member_json(std::uint64_t{18446744073709551615u}), R"({"x":18446744073709551615})");
 }
 
 TEST(JsonWriter, StaysValidForAnyBytesInAText) {
-  EXPECT_EQ(written("a\"b\\c\n"), R"({"x":"a\"b\\c\n"})");
-  EXPECT_EQ(written("caf\xc3\xa9"), "{\"x\":\"caf\xc3\xa9\"}");
-  EXPECT_EQ(written("bad\xff\xc3"), "{\"x\":\"bad\xef\xbf\xbd\xef\xbf\xbd\"}");
+  EXPECT_EQ(format_member_json("a\"b\\c\n"), R"({"x":"a\"b\\c\n"})");
+  EXPECT_EQ(format_member_json("caf\xc3\xa9"), "{\"x\":\"caf\xc3\xa9\"}");
+  EXPECT_EQ(format_member_json("bad\xff\xc3"), "{\"x\":\"bad\xef\xbf\xbd\xef\xbf\xbd\"}");
 }
 
 TEST(JsonWriter, EscapesTerminalControlSequences) {

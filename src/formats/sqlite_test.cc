@@ -11,15 +11,15 @@
 namespace joulemap::formats {
 namespace {
 
-SqliteDatabase database_with(const std::string& sql) {
+SqliteDatabase open_database_from_sql(const std::string& sql) {
   Result<SqliteDatabase> database = SqliteDatabase::from_bytes(sqlite_bytes(sql));
   EXPECT_TRUE(database) << database.error().message;
   return std::move(*database);
 }
 
 TEST(Sqlite, ReturnsTheRowsOfATableWithTheirTypes) {
-  const SqliteDatabase database =
-      database_with("CREATE TABLE t (a INT, b, [odd \"name]); INSERT INTO t VALUES (7, 'x', NULL), ('no', 1.5, 9)");
+  const SqliteDatabase database = open_database_from_sql(
+      "CREATE TABLE t (a INT, b, [odd \"name]); INSERT INTO t VALUES (7, 'x', NULL), ('no', 1.5, 9)");
   EXPECT_EQ(database.column_names("t"), (std::vector<std::string>{"a", "b", "odd \"name"}));
   SqliteRows rows = database.rows("t", {"odd \"name", "b", "a", "missing"});
   ASSERT_TRUE(rows.next());
@@ -38,7 +38,7 @@ TEST(Sqlite, ReturnsTheRowsOfATableWithTheirTypes) {
 }
 
 TEST(Sqlite, ViewsAndMissingTablesHaveNoRows) {
-  const SqliteDatabase database = database_with("CREATE TABLE t (a); CREATE VIEW v AS SELECT 1 AS a FROM t");
+  const SqliteDatabase database = open_database_from_sql("CREATE TABLE t (a); CREATE VIEW v AS SELECT 1 AS a FROM t");
   EXPECT_TRUE(database.has_table("t"));
   EXPECT_FALSE(database.has_table("v"));
   EXPECT_FALSE(database.has_table("none"));

@@ -27,7 +27,7 @@ std::string replace_in_header(std::string archive, std::size_t at, std::string_v
   return archive.replace(begin + 148, 7, std::string(digits, 7));
 }
 
-std::string error_of(const std::string& archive) {
+std::string tar_error_message(const std::string& archive) {
   const Result<std::vector<TarMember>> read = read_tar(archive);
   return read ? "" : read.error().message;
 }
@@ -49,30 +49,38 @@ TEST(Tar, RefusesNamesThatLeaveTheFolder) {
   EXPECT_FALSE(is_tar_name(std::string(101, 'a')));
   EXPECT_TRUE(is_tar_name("recordings/run-1_2.joule"));
   for (const std::string_view name : {"../son", "/.json", "a\nb.js"})
-    EXPECT_NE(error_of(replace_in_header(small_archive(), 0, name)).find("not allowed"), std::string::npos) << name;
+    EXPECT_NE(tar_error_message(replace_in_header(small_archive(), 0, name)).find("not allowed"), std::string::npos)
+        << name;
 }
 
 TEST(Tar, RefusesLinksAndDevices) {
   for (const std::string_view type : {"1", "2", "3", "4", "5", "6", "7", "L", "x", "g"})
-    EXPECT_NE(error_of(replace_in_header(small_archive(), 156, type)).find("regular file"), std::string::npos) << type;
+    EXPECT_NE(tar_error_message(replace_in_header(small_archive(), 156, type)).find("regular file"), std::string::npos)
+        << type;
 }
 
 TEST(Tar, RefusesSizesBeyondTheEndAndOddNumbers) {
-  EXPECT_NE(error_of(replace_in_header(small_archive(), 124, "77777777777")).find("cut off"), std::string::npos);
-  EXPECT_NE(error_of(replace_in_header(small_archive(), 124, "00000005001")).find("cut off"), std::string::npos);
-  EXPECT_NE(error_of(replace_in_header(small_archive(), 124, "0000000000x")).find("damaged"), std::string::npos);
-  EXPECT_NE(error_of(replace_in_header(small_archive(), 124, "\x80")).find("damaged"), std::string::npos) << "base 256";
+  EXPECT_NE(tar_error_message(replace_in_header(small_archive(), 124, "77777777777")).find("cut off"),
+            std::string::npos);
+  EXPECT_NE(tar_error_message(replace_in_header(small_archive(), 124, "00000005001")).find("cut off"),
+            std::string::npos);
+  EXPECT_NE(tar_error_message(replace_in_header(small_archive(), 124, "0000000000x")).find("damaged"),
+            std::string::npos);
+  EXPECT_NE(tar_error_message(replace_in_header(small_archive(), 124, "\x80")).find("damaged"), std::string::npos)
+      << "base 256";
 }
 
 TEST(Tar, RefusesANameThatOccursTwice) {
   const std::vector<TarMember> members = {{"a", "1"}, {"b", "2"}};
-  EXPECT_NE(error_of(replace_in_header(write_tar(members), 2 * kTarBlock_bytes, "a")).find("twice"), std::string::npos);
+  EXPECT_NE(tar_error_message(replace_in_header(write_tar(members), 2 * kTarBlock_bytes, "a")).find("twice"),
+            std::string::npos);
 }
 
 TEST(Tar, RefusesEveryTruncationAndEveryChangedByteOutsideOfContents) {
   const std::string archive = small_archive();
-  for (std::size_t size = 0; size < archive.size(); ++size) EXPECT_NE(error_of(archive.substr(0, size)), "") << size;
-  EXPECT_NE(error_of(archive + std::string(kTarBlock_bytes, '\0')), "");
+  for (std::size_t size = 0; size < archive.size(); ++size)
+    EXPECT_NE(tar_error_message(archive.substr(0, size)), "") << size;
+  EXPECT_NE(tar_error_message(archive + std::string(kTarBlock_bytes, '\0')), "");
   for (std::size_t at = 0; at < archive.size(); ++at) {
     const bool is_content = (at >= kTarBlock_bytes && at < kTarBlock_bytes + 2) ||
                             (at >= 3 * kTarBlock_bytes && at < 3 * kTarBlock_bytes + 3);

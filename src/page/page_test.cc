@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kHostileText = "</script><b onload=x>&\"'<!--";
 
-RunView view_of(const std::string& name, std::size_t rows = 1) {
+RunView make_run_view(const std::string& name, std::size_t rows = 1) {
   RunView view;
   view.run.command = {"python", name};
   view.run.elapsed_s = 2;
@@ -30,7 +30,7 @@ RunView view_of(const std::string& name, std::size_t rows = 1) {
   return view;
 }
 
-std::size_t count_of(std::string_view text, std::string_view part) {
+std::size_t count_occurrences(std::string_view text, std::string_view part) {
   std::size_t count = 0;
   for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
   return count;
@@ -38,24 +38,24 @@ std::size_t count_of(std::string_view text, std::string_view part) {
 
 TEST(Page, EscapesNamesOfARecording) {
   for (const PageBundle& bundle : {PageBundle{}, PageBundle{"run()", "p{}"}}) {
-    const std::string page = page_html(view_of(std::string(kHostileText)), bundle);
-    EXPECT_EQ(count_of(page, "<b onload"), 0u);
-    EXPECT_EQ(count_of(page, "<!--"), 0u);
-    EXPECT_EQ(count_of(page, "</script>"), bundle.script.empty() ? 0u : 2u);
+    const std::string page = page_html(make_run_view(std::string(kHostileText)), bundle);
+    EXPECT_EQ(count_occurrences(page, "<b onload"), 0u);
+    EXPECT_EQ(count_occurrences(page, "<!--"), 0u);
+    EXPECT_EQ(count_occurrences(page, "</script>"), bundle.script.empty() ? 0u : 2u);
     EXPECT_NE(page.find("&lt;/script&gt;&lt;b onload=x&gt;"), page.npos);
   }
 }
 
 TEST(Page, LoadsNoExternalResource) {
-  const std::string page = page_html(view_of("conv1"));
+  const std::string page = page_html(make_run_view("conv1"));
   for (const char* loads : {"src=\"", "href=\"http", "<link", "@import", "url("}) {
-    EXPECT_EQ(count_of(page, loads), 0u) << loads;
+    EXPECT_EQ(count_occurrences(page, loads), 0u) << loads;
   }
   EXPECT_NE(page.find("default-src 'none'"), page.npos);
 }
 
 TEST(Page, WithoutScriptsItShowsTheSameContent) {
-  const std::string page = page_html(view_of("conv1"), {});
+  const std::string page = page_html(make_run_view("conv1"), {});
   EXPECT_EQ(page.find("<script"), page.npos);
   EXPECT_NE(page.find("<svg"), page.npos);
   EXPECT_NE(page.find("train forward conv1"), page.npos);
@@ -71,26 +71,26 @@ TEST(Page, EscapesNamesOfADifference) {
   difference.entries.push_back({.path = {std::string(kHostileText)}, .display_name = std::string(kHostileText)});
   for (const PageBundle& bundle : {PageBundle{}, PageBundle{"run()", "p{}"}}) {
     const std::string page = diff_html(difference, bundle);
-    EXPECT_EQ(count_of(page, "<b onload"), 0u);
-    EXPECT_EQ(count_of(page, "</script>"), bundle.script.empty() ? 0u : 2u);
+    EXPECT_EQ(count_occurrences(page, "<b onload"), 0u);
+    EXPECT_EQ(count_occurrences(page, "</script>"), bundle.script.empty() ? 0u : 2u);
     EXPECT_NE(page.find("&lt;/script&gt;"), page.npos);
   }
 }
 
 TEST(Page, SumsTheRestOfManyRows) {
-  const std::string data = page_data(view_of("conv1", 30), {.rows = 20});
-  EXPECT_EQ(count_of(data, "[[0,1,2],2,3,"), 20u);
+  const std::string data = page_data(make_run_view("conv1", 30), {.rows = 20});
+  EXPECT_EQ(count_occurrences(data, "[[0,1,2],2,3,"), 20u);
   EXPECT_NE(data.find("\"rest\":{\"rows\":10,\"energy_j\":30.0"), data.npos) << data;
 }
 
 TEST(Page, ContainsTheAnswerInWordsWithAndWithoutScripts) {
-  const RunView view = view_of("conv1");
+  const RunView view = make_run_view("conv1");
   EXPECT_NE(page_data(view).find("\"answer\":[\"This run used 100 J"), std::string::npos);
   EXPECT_NE(page_html(view, {}).find("<p>This run used 100 J"), std::string::npos);
 }
 
 TEST(Page, ContainsFindingsWithAndWithoutScripts) {
-  RunView view = view_of("conv1");
+  RunView view = make_run_view("conv1");
   view.advice.emplace();
   view.advice->energy_j = 100;
   Finding& finding = view.advice->findings.emplace_back();
@@ -104,7 +104,7 @@ TEST(Page, ContainsFindingsWithAndWithoutScripts) {
 }
 
 TEST(Page, ContainsLayersAndWaitsOfSteps) {
-  RunView view = view_of("conv1");
+  RunView view = make_run_view("conv1");
   StepDetail step{.number = 7, .begin_s = 1, .gpu_begin_s = 1.25, .gpu_end_s = 1.5, .kernels = 3};
   step.layers = {{{"train", "forward", "conv1"}, "gpu0", 0.125, 60}};
   step.waits = {{IdleCause::data, "gpu0", 0.125, std::nullopt}};
@@ -117,7 +117,7 @@ TEST(Page, ContainsLayersAndWaitsOfSteps) {
 }
 
 TEST(Page, UnknownValuesAreNull) {
-  const std::string data = page_data(view_of("conv1"));
+  const std::string data = page_data(make_run_view("conv1"));
   EXPECT_NE(data.find("\"values\":[50.0,null]"), data.npos);
   EXPECT_NE(data.find("\"joules_per_sample\":null"), data.npos);
 }

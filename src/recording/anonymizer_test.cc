@@ -6,7 +6,7 @@
 namespace joulemap::recording {
 namespace {
 
-RecordingSource source_on(const std::string& host, const std::string& boot, std::int64_t pid) {
+RecordingSource make_source(const std::string& host, const std::string& boot, std::int64_t pid) {
   RecordingSource source;
   source.recording_id = "0123456789abcdef0123456789abcdef";
   source.host = host;
@@ -31,8 +31,8 @@ class AnonymizedNames : public testing::Test {
     names.collect_names(first);
     names.collect_names(second);
   }
-  const RecordingSource first = source_on("node1.cluster.example", "boot-1", 4711);
-  const RecordingSource second = source_on("node2", "boot-2", 4711);
+  const RecordingSource first = make_source("node1.cluster.example", "boot-1", 4711);
+  const RecordingSource second = make_source("node2", "boot-2", 4711);
   Anonymizer names;
 };
 

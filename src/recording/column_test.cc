@@ -13,13 +13,13 @@ namespace {
 
 using ColumnValues = std::vector<std::uint64_t>;
 
-std::string encoded(const ColumnValues& values) {
+std::string encode_values(const ColumnValues& values) {
   WireWriter out;
   encode_column(out, values);
   return std::move(out).take_bytes();
 }
 
-ColumnValues decoded(const std::string& bytes, std::size_t count) {
+ColumnValues decode_values(const std::string& bytes, std::size_t count) {
   WireReader in(bytes);
   ColumnValues values = decode_column(in, count);
   EXPECT_TRUE(in.ok());
@@ -31,7 +31,7 @@ TEST(Column, RoundTripsExtremeValues) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   const std::vector<ColumnValues> all = {
       {}, {0}, {kMost}, {0, kMost}, {kMost, 0, kMost / 2, 1}, {kMost, kMost, kMost, kMost}};
-  for (const ColumnValues& values : all) EXPECT_EQ(decoded(encoded(values), values.size()), values);
+  for (const ColumnValues& values : all) EXPECT_EQ(decode_values(encode_values(values), values.size()), values);
 }
 
 TEST(Column, RoundTripsRandomWalksOfAnyWidth) {
@@ -44,7 +44,7 @@ TEST(Column, RoundTripsRandomWalksOfAnyWidth) {
     ColumnValues values;
     std::uint64_t value = random() >> random() % 64;
     for (std::size_t i = random() % 200; i > 0; --i) values.push_back((value += random() >> narrow) / grid * grid);
-    ASSERT_EQ(decoded(encoded(values), values.size()), values);
+    ASSERT_EQ(decode_values(encode_values(values), values.size()), values);
   }
 }
 
@@ -60,17 +60,17 @@ TEST(Column, StoresQuantizedCountersByTheirQuantum) {
     perf.push_back(quanta << 18);
     plain.push_back(quanta);
   }
-  const std::size_t best = encoded(plain).size();
-  EXPECT_LE(encoded(microjoules).size(), best + 6);
-  EXPECT_LE(encoded(perf).size(), best + 6);
-  EXPECT_EQ(decoded(encoded(microjoules), 100), microjoules);
-  EXPECT_EQ(decoded(encoded(perf), 100), perf);
+  const std::size_t best = encode_values(plain).size();
+  EXPECT_LE(encode_values(microjoules).size(), best + 6);
+  EXPECT_LE(encode_values(perf).size(), best + 6);
+  EXPECT_EQ(decode_values(encode_values(microjoules), 100), microjoules);
+  EXPECT_EQ(decode_values(encode_values(perf), 100), perf);
 }
 
-TEST(Column, StoresAConstantValueInAboutABit) { EXPECT_LE(encoded(ColumnValues(800, 65)).size(), 100u + 5u); }
+TEST(Column, StoresAConstantValueInAboutABit) { EXPECT_LE(encode_values(ColumnValues(800, 65)).size(), 100u + 5u); }
 
 TEST(Column, CutBytesFailTheReader) {
-  const std::string bytes = encoded({5, 1000, 70'000, 1'000'000, 3, 9});
+  const std::string bytes = encode_values({5, 1000, 70'000, 1'000'000, 3, 9});
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     WireReader in(std::string_view(bytes).substr(0, length));
     static_cast<void>(decode_column(in, 6));

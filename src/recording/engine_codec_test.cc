@@ -13,7 +13,7 @@
 namespace joulemap::recording {
 namespace {
 
-std::string text_of(const EngineSteps& steps) {
+std::string format_engine_steps(const EngineSteps& steps) {
   std::string text;
   for (const EngineRequest& it : steps.requests)
     text += fmt::format("{} {} {} {}\n", it.number, it.id, it.tenant, it.model);
@@ -25,7 +25,7 @@ std::string text_of(const EngineSteps& steps) {
 }
 
 // `steps` decode steps of `batch` requests each.
-EngineSteps decode_steps(std::uint32_t steps, std::uint32_t batch) {
+EngineSteps make_decode_steps(std::uint32_t steps, std::uint32_t batch) {
   EngineSteps made;
   for (std::uint32_t i = 0; i < batch; ++i) made.requests.push_back({i, fmt::format("r{}", i), "tenant", "model"});
   for (std::uint32_t step = 0; step < steps; ++step) {
@@ -56,12 +56,12 @@ TEST(EngineCodec, StepsAreReadAsTheyWereWritten) {
       read.steps.insert(read.steps.end(), part->steps.begin(), part->steps.end());
       read.entries.insert(read.entries.end(), part->entries.begin(), part->entries.end());
     }
-    EXPECT_EQ(text_of(read), text_of(made));
+    EXPECT_EQ(format_engine_steps(read), format_engine_steps(made));
   }
 }
 
 TEST(EngineCodec, ADecodeStepTakesAFewBytesOfAChunk) {
-  const EngineSteps made = decode_steps(1000, 64);
+  const EngineSteps made = make_decode_steps(1000, 64);
   std::size_t bytes = 0;
   for (const std::string& payload : encode_engine_steps(made))
     bytes += make_chunk(ChunkType::engine_steps, 0, payload).size();
@@ -69,7 +69,7 @@ TEST(EngineCodec, ADecodeStepTakesAFewBytesOfAChunk) {
 }
 
 TEST(EngineCodec, LargeBatchesAreSplitIntoChunks) {
-  const EngineSteps made = decode_steps(30, 20'000);
+  const EngineSteps made = make_decode_steps(30, 20'000);
   const std::vector<std::string> payloads = encode_engine_steps(made);
   EXPECT_GT(payloads.size(), 3u);
   std::size_t entries = 0;
@@ -81,13 +81,13 @@ TEST(EngineCodec, LargeBatchesAreSplitIntoChunks) {
 }
 
 TEST(EngineCodec, ATruncatedPayloadIsRejected) {
-  const std::string payload = encode_engine_steps(decode_steps(3, 2)).back();
+  const std::string payload = encode_engine_steps(make_decode_steps(3, 2)).back();
   for (std::size_t size = 0; size < payload.size(); ++size)
     EXPECT_FALSE(decode_engine_steps(payload.substr(0, size))) << size;
 }
 
 // One step of `count` entries that did nothing.
-std::string payload_of_one_step(std::uint32_t count) {
+std::string encode_one_step(std::uint32_t count) {
   WireWriter out;
   out.write_varint(0);
   out.write_varint(1);
@@ -101,10 +101,10 @@ std::string payload_of_one_step(std::uint32_t count) {
 
 TEST(EngineCodec, AStepOfTooManyRequestsIsRejected) {
   constexpr auto kMax = static_cast<std::uint32_t>(kMaxRequestsPerStep);
-  const std::optional<EngineSteps> largest = decode_engine_steps(payload_of_one_step(kMax));
+  const std::optional<EngineSteps> largest = decode_engine_steps(encode_one_step(kMax));
   ASSERT_TRUE(largest);
   EXPECT_EQ(encode_engine_steps(*largest).size(), 1u);  // what is read can be written
-  EXPECT_FALSE(decode_engine_steps(payload_of_one_step(kMax + 1)));
+  EXPECT_FALSE(decode_engine_steps(encode_one_step(kMax + 1)));
 }
 
 // Each claimed request would take 100 bytes of memory.
@@ -121,7 +121,7 @@ TEST(EngineCodec, APayloadOfTooManyRequestsIsRejected) {
 }
 
 TEST(EngineCodec, ChangedBytesNeverGiveMoreEntriesThanBytes) {
-  const std::string payload = encode_engine_steps(decode_steps(5, 4)).back();
+  const std::string payload = encode_engine_steps(make_decode_steps(5, 4)).back();
   for (std::size_t at = 0; at < payload.size(); ++at) {
     for (const char flip : {'\x01', '\x80', '\xff'}) {
       std::string changed = payload;

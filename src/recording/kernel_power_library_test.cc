@@ -8,7 +8,7 @@
 namespace joulemap::recording {
 namespace {
 
-ObservedKernels observed(std::string name, double time_s = 1) {
+ObservedKernels make_kernel_observation(std::string name, double time_s = 1) {
   return {{KernelKind::kernel, std::move(name), 18}, 132, 256, time_s, 1000};
 }
 
@@ -21,60 +21,63 @@ TEST(KernelPower, SizesWithinAFactorOfTwoShareACode) {
 }
 
 TEST(KernelPower, FindingsAreWeightedByPrecision) {
-  KernelPower known = make_measured_entry("H200", observed("add", 9), 400, 0.02);
-  merge_kernel_power(known, make_measured_entry("H200", observed("add", 1), 500, 0.04));
+  KernelPower known = make_measured_entry("H200", make_kernel_observation("add", 9), 400, 0.02);
+  merge_kernel_power(known, make_measured_entry("H200", make_kernel_observation("add", 1), 500, 0.04));
   EXPECT_NEAR(known.watts, 420, 1e-9);  // the first finding has four times the precision of the second
   EXPECT_EQ(known.recordings, 2U);
   EXPECT_NEAR(known.measured_kernel_s, 10, 1e-12);
 }
 
 TEST(KernelPower, DisagreeingFindingsWidenTheUncertainty) {
-  KernelPower agree = make_measured_entry("H200", observed("add"), 400, 0.02);
+  KernelPower agree = make_measured_entry("H200", make_kernel_observation("add"), 400, 0.02);
   KernelPower disagree = agree;
   for (int i = 0; i < 5; ++i) {
-    merge_kernel_power(agree, make_measured_entry("H200", observed("add"), 402, 0.02));
-    merge_kernel_power(disagree, make_measured_entry("H200", observed("add"), i % 2 == 0 ? 520 : 400, 0.02));
+    merge_kernel_power(agree, make_measured_entry("H200", make_kernel_observation("add"), 402, 0.02));
+    merge_kernel_power(disagree,
+                       make_measured_entry("H200", make_kernel_observation("add"), i % 2 == 0 ? 520 : 400, 0.02));
   }
   EXPECT_LT(predictive_relative_sd(agree),
-            predictive_relative_sd(make_measured_entry("H200", observed("add"), 400, 0.02)));
+            predictive_relative_sd(make_measured_entry("H200", make_kernel_observation("add"), 400, 0.02)));
   EXPECT_GT(predictive_relative_sd(disagree), 0.1);
 }
 
 TEST(KernelPower, ABorrowedPowerHasTheGivenUncertainty) {
-  EXPECT_NEAR(predictive_relative_sd(make_entry_from_similar_kernels("H200", observed("add"), 400, 0.25)), 0.25, 1e-12);
+  EXPECT_NEAR(
+      predictive_relative_sd(make_entry_from_similar_kernels("H200", make_kernel_observation("add"), 400, 0.25)), 0.25,
+      1e-12);
 }
 
 TEST(KernelLibrary, ContainsEachCodeOfAGpuOnce) {
   std::vector<KernelPower> library;
-  merge_into_kernel_library(library, {make_measured_entry("H200", observed("b"), 300, 0.02),
-                                      make_measured_entry("H200", observed("a"), 400, 0.02)});
-  merge_into_kernel_library(library, {make_measured_entry("H200", observed("b"), 310, 0.02),
-                                      make_measured_entry("A100", observed("b"), 200, 0.02)});
+  merge_into_kernel_library(library, {make_measured_entry("H200", make_kernel_observation("b"), 300, 0.02),
+                                      make_measured_entry("H200", make_kernel_observation("a"), 400, 0.02)});
+  merge_into_kernel_library(library, {make_measured_entry("H200", make_kernel_observation("b"), 310, 0.02),
+                                      make_measured_entry("A100", make_kernel_observation("b"), 200, 0.02)});
   ASSERT_EQ(library.size(), 3U);
-  const KernelPower* const found = find_kernel_power(library, "H200", observed("b").kernel_key);
+  const KernelPower* const found = find_kernel_power(library, "H200", make_kernel_observation("b").kernel_key);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->recordings, 2U);
-  EXPECT_NEAR(find_kernel_power(library, "A100", observed("b").kernel_key)->watts, 200, 1e-9);
-  EXPECT_EQ(find_kernel_power(library, "A100", observed("a").kernel_key), nullptr);
+  EXPECT_NEAR(find_kernel_power(library, "A100", make_kernel_observation("b").kernel_key)->watts, 200, 1e-9);
+  EXPECT_EQ(find_kernel_power(library, "A100", make_kernel_observation("a").kernel_key), nullptr);
 }
 
 TEST(KernelLibrary, DropsEntriesWithTheLeastEvidence) {
   std::vector<KernelPower> library;
   std::vector<KernelPower> findings;
   for (int i = 0; i < 10; ++i)
-    findings.push_back(make_measured_entry("H200", observed("k" + std::to_string(i), 1 + i), 300, 0.02));
-  findings.push_back(make_measured_entry("A100", observed("only", 0.001), 300, 0.02));
+    findings.push_back(make_measured_entry("H200", make_kernel_observation("k" + std::to_string(i), 1 + i), 300, 0.02));
+  findings.push_back(make_measured_entry("A100", make_kernel_observation("only", 0.001), 300, 0.02));
   EXPECT_EQ(merge_into_kernel_library(library, findings, 4), 6U);
   ASSERT_EQ(library.size(), 5U);
-  EXPECT_EQ(find_kernel_power(library, "H200", observed("k5").kernel_key), nullptr);
-  EXPECT_NE(find_kernel_power(library, "H200", observed("k6").kernel_key), nullptr);
-  EXPECT_NE(find_kernel_power(library, "A100", observed("only").kernel_key), nullptr);
+  EXPECT_EQ(find_kernel_power(library, "H200", make_kernel_observation("k5").kernel_key), nullptr);
+  EXPECT_NE(find_kernel_power(library, "H200", make_kernel_observation("k6").kernel_key), nullptr);
+  EXPECT_NE(find_kernel_power(library, "A100", make_kernel_observation("only").kernel_key), nullptr);
 }
 
 TEST(KernelPower, StaysValidForAnyCount) {
-  KernelPower known = make_measured_entry("H200", observed("add"), 400, 1e-6);
+  KernelPower known = make_measured_entry("H200", make_kernel_observation("add"), 400, 1e-6);
   for (int i = 0; i < 3; ++i) {
-    merge_kernel_power(known, make_measured_entry("H200", observed("add"), 500, 1e-6));
+    merge_kernel_power(known, make_measured_entry("H200", make_kernel_observation("add"), 500, 1e-6));
     merge_kernel_power(known, KernelPower(known));
     EXPECT_TRUE(is_valid_kernel_power(known));
   }
@@ -85,7 +88,7 @@ TEST(KernelPower, StaysValidForAnyCount) {
 }
 
 TEST(KernelPower, UncertaintyIsBounded) {
-  KernelPower odd = make_measured_entry("H200", observed("add"), 400, 0.02);
+  KernelPower odd = make_measured_entry("H200", make_kernel_observation("add"), 400, 0.02);
   odd.recordings = 1'000'000'000'000;
   odd.cochran_q = 1e12;
   odd.sum_of_squared_precisions = odd.precision * odd.precision * 0.999999999999;
@@ -97,7 +100,7 @@ TEST(KernelPower, UncertaintyIsBounded) {
 }
 
 TEST(KernelPower, ImpossibleValuesAreInvalid) {
-  KernelPower known = make_measured_entry("H200", observed("add"), 400, 0.02);
+  KernelPower known = make_measured_entry("H200", make_kernel_observation("add"), 400, 0.02);
   EXPECT_TRUE(is_valid_kernel_power(known));
   for (const double bad :
        {-1.0, 0.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {

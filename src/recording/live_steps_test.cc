@@ -16,7 +16,7 @@ namespace {
 class LiveStepsTest : public testing::Test {
  protected:
   RecordingWriter writer(int process) {
-    const RecordingSource source = recording_source(process);
+    const RecordingSource source = make_recording_source(process);
     return *RecordingWriter::create(recording_part_path(directory_.path(), source), source);
   }
   static void add_steps(RecordingWriter& writer, std::int64_t first, std::int64_t count) {
@@ -59,7 +59,8 @@ TEST_F(LiveStepsTest, DoNotContainAChunkThatIsBeingWritten) {
   RecordingWriter process = writer(1);
   add_steps(process, 0, 3);
   EXPECT_EQ(steps_.count_steps(), 3U);
-  std::ofstream(recording_part_path(directory_.path(), recording_source(1)), std::ios::binary | std::ios::app) << "JM";
+  std::ofstream(recording_part_path(directory_.path(), make_recording_source(1)), std::ios::binary | std::ios::app)
+      << "JM";
   EXPECT_EQ(steps_.count_steps(), 3U);
 }
 

@@ -17,13 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class PartFolders : public testing::Test {
+class PartFolderTest : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
   std::string create_file(const std::string& name, const std::string& content) const {
     return directory_.write(name, content);
   }
-  static std::string content_of(const std::string& path) {
+  static std::string read_content(const std::string& path) {
     const Result<std::string> content = read_small_file(path);
     return content ? *content : "unreadable";
   }
@@ -63,41 +63,41 @@ class PartFolders : public testing::Test {
   std::string file_ = path("run.joule");
 };
 
-TEST_F(PartFolders, LeaveAForeignFolderUnchanged) {
+TEST_F(PartFolderTest, LeaveAForeignFolderUnchanged) {
   fs::create_directory(path("conf.d"));
   create_file("conf.d/settings", "precious");
   expect_refused(path("conf"), "conf.d");
   fs::create_directory(path("empty.d"));
   expect_refused(path("empty"), "empty.d");
-  EXPECT_EQ(content_of(path("conf.d/settings")), "precious");
+  EXPECT_EQ(read_content(path("conf.d/settings")), "precious");
   EXPECT_EQ(names(), (std::vector<std::string>{"conf.d", "empty.d"}));
 }
 
-TEST_F(PartFolders, LeaveAFolderAtTheBackupPathUnchanged) {
+TEST_F(PartFolderTest, LeaveAFolderAtTheBackupPathUnchanged) {
   record(file_);
   fs::create_directory(path("run.joule.old"));
   create_file("run.joule.old/notes", "precious");
   expect_refused(file_, "run.joule.old");
-  EXPECT_EQ(content_of(path("run.joule.old/notes")), "precious");
+  EXPECT_EQ(read_content(path("run.joule.old/notes")), "precious");
   EXPECT_EQ(names(), (std::vector<std::string>{"run.joule", "run.joule.old"}));
 }
 
-TEST_F(PartFolders, MoveAForeignFileOnceAndNeverReplaceIt) {
+TEST_F(PartFolderTest, MoveAForeignFileOnceAndNeverReplaceIt) {
   create_file("run.joule", "a text of the user");
   record(file_);
-  EXPECT_EQ(content_of(path("run.joule.old")), "a text of the user");
+  EXPECT_EQ(read_content(path("run.joule.old")), "a text of the user");
   expect_refused(file_, "run.joule.old");
-  EXPECT_EQ(content_of(path("run.joule.old")), "a text of the user");
+  EXPECT_EQ(read_content(path("run.joule.old")), "a text of the user");
 }
 
-TEST_F(PartFolders, AreNotRemovedWithAUserFileInside) {
+TEST_F(PartFolderTest, AreNotRemovedWithAUserFileInside) {
   create_leftover_parts(file_);
   create_file("run.joule.d/notes.txt", "precious");
   expect_refused(file_, "notes.txt");
-  EXPECT_EQ(content_of(path("run.joule.d/notes.txt")), "precious");
+  EXPECT_EQ(read_content(path("run.joule.d/notes.txt")), "precious");
 }
 
-TEST_F(PartFolders, MovePartsOfAKilledRecorderAside) {
+TEST_F(PartFolderTest, MovePartsOfAKilledRecorderAside) {
   create_leftover_parts(file_);
   const std::string id = recording_id_of(file_);
   record(file_);
@@ -105,7 +105,7 @@ TEST_F(PartFolders, MovePartsOfAKilledRecorderAside) {
   EXPECT_EQ(names(), (std::vector<std::string>{"run.joule", "run.joule.old.d"}));
 }
 
-TEST_F(PartFolders, NeverReplaceABackupByTheRecordingOfAFailedCommand) {
+TEST_F(PartFolderTest, NeverReplaceABackupByTheRecordingOfAFailedCommand) {
   const RecordingEnd failed{.exit_code = 2};
   record(file_);
   const std::string good = recording_id_of(file_);
@@ -120,7 +120,7 @@ TEST_F(PartFolders, NeverReplaceABackupByTheRecordingOfAFailedCommand) {
   EXPECT_EQ(recording_id_of(path("run.joule.old")), cut_short);
 }
 
-TEST_F(PartFolders, OfEarlierVersionsAreRecognizedByTheirParts) {
+TEST_F(PartFolderTest, OfEarlierVersionsAreRecognizedByTheirParts) {
   create_leftover_parts(file_);
   fs::remove(path("run.joule.d") + "/" + std::string(kFolderLockName));
   const std::string id = recording_id_of(file_);
@@ -128,14 +128,14 @@ TEST_F(PartFolders, OfEarlierVersionsAreRecognizedByTheirParts) {
   EXPECT_EQ(recording_id_of(path("run.joule.old")), id);
 }
 
-TEST_F(PartFolders, WithoutAMarkerAreNotRemovedWithAFakePartInside) {
+TEST_F(PartFolderTest, WithoutAMarkerAreNotRemovedWithAFakePartInside) {
   create_leftover_parts(file_);
   fs::remove(path("run.joule.d") + "/" + std::string(kFolderLockName));
   create_file("run.joule.d/notes.joule", "no recording");
   expect_refused(file_, "notes.joule");
 }
 
-TEST_F(PartFolders, AreUnchangedAfterACommandThatCouldNotStart) {
+TEST_F(PartFolderTest, AreUnchangedAfterACommandThatCouldNotStart) {
   record(file_);
   record(file_);
   const std::string id = recording_id_of(file_);
@@ -149,7 +149,7 @@ TEST_F(PartFolders, AreUnchangedAfterACommandThatCouldNotStart) {
   EXPECT_EQ(recording_id_of(path("run.joule.old")), older_id);
 }
 
-TEST_F(PartFolders, OfTwoKilledRecordersAreUnchangedAfterACommandThatCouldNotStart) {
+TEST_F(PartFolderTest, OfTwoKilledRecordersAreUnchangedAfterACommandThatCouldNotStart) {
   create_leftover_parts(file_);
   const std::string older_id = recording_id_of(file_);
   create_leftover_parts(file_);
@@ -162,7 +162,7 @@ TEST_F(PartFolders, OfTwoKilledRecordersAreUnchangedAfterACommandThatCouldNotSta
   EXPECT_EQ(names(), (std::vector<std::string>{"run.joule.d", "run.joule.old.d"}));
 }
 
-TEST_F(PartFolders, RefuseASecondRecorderAndNameTheOwner) {
+TEST_F(PartFolderTest, RefuseASecondRecorderAndNameTheOwner) {
   const Result<PartFolder> first = PartFolder::create(file_, {"true"});
   ASSERT_TRUE(first);
   const std::string process = "process " + std::to_string(::getpid());
@@ -175,7 +175,7 @@ TEST_F(PartFolders, RefuseASecondRecorderAndNameTheOwner) {
   EXPECT_EQ(names(), (std::vector<std::string>{"folder", "link.joule", "run.joule.d"}));
 }
 
-TEST_F(PartFolders, AreReleasedWhenTheRecorderExits) {
+TEST_F(PartFolderTest, AreReleasedWhenTheRecorderExits) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -188,32 +188,34 @@ TEST_F(PartFolders, AreReleasedWhenTheRecorderExits) {
   record(file_);
 }
 
-int without_flock(int /*fd*/, int /*operation*/) {
+int fail_flock_without_server(int /*fd*/, int /*operation*/) {
   errno = ENOLCK;
   return -1;
 }
 
-TEST_F(PartFolders, RefuseASecondRecorderWithoutFlock) {
+TEST_F(PartFolderTest, RefuseASecondRecorderWithoutFlock) {
   const std::string folder = path("run.joule.d");
-  const Result<FolderClaim> first = FolderClaim::claim_folder(folder, path("run.joule.old.d"), &without_flock);
+  const Result<FolderClaim> first =
+      FolderClaim::claim_folder(folder, path("run.joule.old.d"), &fail_flock_without_server);
   ASSERT_TRUE(first) << first.error().message;
-  const Result<FolderClaim> second = FolderClaim::claim_folder(folder, path("run.joule.old.d"), &without_flock);
+  const Result<FolderClaim> second =
+      FolderClaim::claim_folder(folder, path("run.joule.old.d"), &fail_flock_without_server);
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().message.find("process " + std::to_string(::getpid())), std::string::npos);
   EXPECT_EQ(names(), std::vector<std::string>{"run.joule.d"});
 }
 
-TEST_F(PartFolders, DoNotOverwriteAFileThatAppearsMeanwhile) {
+TEST_F(PartFolderTest, DoNotOverwriteAFileThatAppearsMeanwhile) {
   Result<PartFolder> folder = PartFolder::create(file_, {"true"});
   Result<RecordingWriter> writer = folder->open_part("recorder");
   ASSERT_TRUE(folder->rename_older_recording() && writer->finish({}));
   create_file("run.joule", "precious");
   EXPECT_FALSE(folder->join());
-  EXPECT_EQ(content_of(file_), "precious");
+  EXPECT_EQ(read_content(file_), "precious");
   EXPECT_TRUE(open_recording(std::vector{path("run.joule.d")}));
 }
 
-TEST_F(PartFolders, WriteTheRecordingToTheTargetOfALink) {
+TEST_F(PartFolderTest, WriteTheRecordingToTheTargetOfALink) {
   fs::create_directory(path("disk"));
   fs::create_symlink("disk/run.joule", path("link.joule"));
   record(path("link.joule"));
@@ -223,10 +225,10 @@ TEST_F(PartFolders, WriteTheRecordingToTheTargetOfALink) {
   EXPECT_EQ(names(), (std::vector<std::string>{"disk", "link.joule"}));
 }
 
-TEST_F(PartFolders, LeaveNeighbouringFilesUnchanged) {
+TEST_F(PartFolderTest, LeaveNeighbouringFilesUnchanged) {
   create_file("run.joule.tmp", "precious");
   record(file_);
-  EXPECT_EQ(content_of(path("run.joule.tmp")), "precious");
+  EXPECT_EQ(read_content(path("run.joule.tmp")), "precious");
 }
 
 }  // namespace

@@ -22,11 +22,11 @@ constexpr std::int64_t kTicksPerFlush = 20;
 
 // Writes for ever and reports the number of completed flushes through the pipe.
 [[noreturn]] void write_until_killed(const std::string& path, int pipe_end) {
-  Result<RecordingWriter> writer = RecordingWriter::create(path, recording_source());
+  Result<RecordingWriter> writer = RecordingWriter::create(path, make_recording_source());
   if (!writer) ::_exit(1);
-  writer->set_channels(recorded_channels(2));
+  writer->set_channels(make_recorded_channels(2));
   for (std::int64_t tick = 0;; ++tick) {
-    for (std::uint32_t channel = 0; channel < 2; ++channel) writer->add(recorded_sample(channel, tick));
+    for (std::uint32_t channel = 0; channel < 2; ++channel) writer->add(make_recorded_sample(channel, tick));
     if ((tick + 1) % kTicksPerFlush != 0) continue;
     const std::int64_t flushes = (tick + 1) / kTicksPerFlush;
     if (!writer->flush() || ::write(pipe_end, &flushes, sizeof flushes) != sizeof flushes) ::_exit(1);
@@ -66,7 +66,7 @@ TEST(RecordingCrash, FlushedDataSurvivesAKillAtAnyTime) {
     const std::vector<Reading> readings = recorded.readings_of(1);
     ASSERT_GE(static_cast<std::int64_t>(readings.size()), flushed * kTicksPerFlush);
     for (std::size_t i = 0; i < readings.size(); ++i) {
-      ASSERT_TRUE(same_reading(readings[i], recorded_sample(1, static_cast<std::int64_t>(i)).reading));
+      ASSERT_TRUE(are_readings_equal(readings[i], make_recorded_sample(1, static_cast<std::int64_t>(i)).reading));
     }
   }
 }
@@ -75,27 +75,27 @@ TEST(RecordingCrash, FlushedDataSurvivesAKillAtAnyTime) {
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &original_);
-    const rlimit limited{bytes, original_.rlim_max};
+    ::getrlimit(RLIMIT_FSIZE, &original_limit_);
+    const rlimit limited{bytes, original_limit_.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &limited);
   }
-  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &original_); }
+  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &original_limit_); }
   FileSizeLimit(const FileSizeLimit&) = delete;
   FileSizeLimit& operator=(const FileSizeLimit&) = delete;
 
  private:
-  rlimit original_{};
+  rlimit original_limit_{};
 };
 
 class RecordingFullDisk : public testing::Test {
  protected:
   RecordingFullDisk()
-      : path_(directory_.path() + "/run.joule"), writer_(*RecordingWriter::create(path_, recording_source())) {
-    writer_.set_channels(recorded_channels(2));
+      : path_(directory_.path() + "/run.joule"), writer_(*RecordingWriter::create(path_, make_recording_source())) {
+    writer_.set_channels(make_recorded_channels(2));
   }
   Status write_second() {
     for (std::int64_t i = 0; i < kTicksPerFlush; ++i, ++tick_) {
-      for (std::uint32_t channel = 0; channel < 2; ++channel) writer_.add(recorded_sample(channel, tick_));
+      for (std::uint32_t channel = 0; channel < 2; ++channel) writer_.add(make_recorded_sample(channel, tick_));
     }
     return writer_.flush();
   }

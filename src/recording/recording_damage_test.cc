@@ -32,11 +32,12 @@ struct SmallRecording {
   SmallRecording() {
     for (std::int64_t second = 0; second < 4; ++second) {
       if (second < 2)
-        append(make_chunk(ChunkType::source, 0, encode_source({recording_source(), recorded_channels(2)})), {});
+        append(make_chunk(ChunkType::source, 0, encode_source({make_recording_source(), make_recorded_channels(2)})),
+               {});
       SampleBatch batch;
       RecordedChunk piece;
       for (std::int64_t tick = 0; tick < 5; ++tick) {
-        batch.samples.push_back(recorded_sample(static_cast<std::uint32_t>(tick % 2), second * 20 + tick));
+        batch.samples.push_back(make_recorded_sample(static_cast<std::uint32_t>(tick % 2), second * 20 + tick));
         piece.raw_values.push_back(batch.samples.back().reading.raw);
       }
       append(make_chunk(ChunkType::samples, 0, encode_samples(batch)), piece.raw_values);
@@ -63,7 +64,7 @@ struct DecodedSamples {
   std::multiset<std::uint64_t> raw_values;
 };
 
-DecodedSamples read_back(const std::string& bytes) {
+DecodedSamples decode_recording(const std::string& bytes) {
   RecordingContents recorded;
   MemorySource source(bytes);
   DecodedSamples back{read_recording(source, "small", recorded), {}};
@@ -77,7 +78,7 @@ TEST(RecordingDamage, AFlippedByteDamagesOnlyItsChunk) {
     for (const int flip : {0x01, 0x80, 0xFF}) {
       std::string damaged = file.bytes;
       damaged[at] = static_cast<char>(static_cast<unsigned char>(damaged[at]) ^ flip);
-      const DecodedSamples back = read_back(damaged);
+      const DecodedSamples back = decode_recording(damaged);
       ASSERT_TRUE(back.summary) << at << ": " << back.summary.error().message;
       ASSERT_EQ(back.raw_values, file.raw_values_outside(at, at + 1)) << at;
       ASSERT_EQ(back.summary->damaged_ranges, 1u) << at;
@@ -89,14 +90,14 @@ TEST(RecordingDamage, AFlippedByteDamagesOnlyItsChunk) {
 TEST(RecordingDamage, ATruncationLosesOnlyTheDataAfterIt) {
   const SmallRecording file;
   for (std::size_t length = file.pieces[0].end; length < file.bytes.size(); ++length) {
-    const DecodedSamples back = read_back(file.bytes.substr(0, length));
+    const DecodedSamples back = decode_recording(file.bytes.substr(0, length));
     ASSERT_TRUE(back.summary) << length;
     ASSERT_EQ(back.raw_values, file.raw_values_outside(length, file.bytes.size())) << length;
     ASSERT_FALSE(back.summary->all_sources_ended);
     ASSERT_TRUE(back.summary->diagnostics.contains("recording_not_ended"));
   }
   for (std::size_t length = 0; length < file.pieces[0].end; ++length) {
-    const DecodedSamples back = read_back(file.bytes.substr(0, length));
+    const DecodedSamples back = decode_recording(file.bytes.substr(0, length));
     ASSERT_FALSE(back.summary) << length;
     ASSERT_EQ(back.summary.error().code, ErrorCode::malformed);
     ASSERT_FALSE(back.summary.error().remedy.empty());
@@ -108,12 +109,12 @@ TEST(RecordingDamage, ALostOrAddedByteDamagesOnlyItsChunk) {
   for (std::size_t at = 0; at < file.bytes.size(); ++at) {
     std::string shorter = file.bytes;
     shorter.erase(at, 1);
-    const DecodedSamples lost = read_back(shorter);
+    const DecodedSamples lost = decode_recording(shorter);
     ASSERT_TRUE(lost.summary) << at;
     ASSERT_EQ(lost.raw_values, file.raw_values_outside(at, at + 1)) << at;
     std::string longer = file.bytes;
     longer.insert(at, 1, '\xB5');
-    const DecodedSamples added = read_back(longer);
+    const DecodedSamples added = decode_recording(longer);
     ASSERT_TRUE(added.summary) << at;
     for (const std::uint64_t raw : file.raw_values_outside(at, at + 1))
       ASSERT_TRUE(added.raw_values.contains(raw)) << at;
@@ -123,7 +124,7 @@ TEST(RecordingDamage, ALostOrAddedByteDamagesOnlyItsChunk) {
 TEST(RecordingDamage, ReportsTheMissingTime) {
   SmallRecording file;
   file.bytes[file.pieces[4].begin + kChunkHeaderSize] ^= 1;  // the third second of samples
-  const DecodedSamples back = read_back(file.bytes);
+  const DecodedSamples back = decode_recording(file.bytes);
   ASSERT_TRUE(back.summary);
   ASSERT_TRUE(back.summary->diagnostics.contains("recording_damaged"));
   const std::string& message = back.summary->diagnostics.list().at(0).message;
@@ -134,7 +135,7 @@ TEST(RecordingDamage, LimitsMessagesForAHeavilyDamagedFile) {
   SmallRecording file;
   std::string bytes = file.bytes;
   for (int i = 0; i < 200; ++i) bytes += "rubbish" + file.bytes.substr(file.pieces.back().begin);
-  const DecodedSamples back = read_back(bytes);
+  const DecodedSamples back = decode_recording(bytes);
   ASSERT_TRUE(back.summary);
   EXPECT_EQ(back.summary->damaged_ranges, 200u);
   EXPECT_LT(back.summary->diagnostics.list().size(), 12u);
@@ -162,7 +163,7 @@ std::string chunk_with_header(ChunkHeader header, const std::string& payload) {
 TEST(RecordingVersion, ReadsANewerMinorAndCountsSkippedChunks) {
   SmallRecording file;
   file.append(chunk_with_header({.minor = 7, .type = 200}, "something new"), {});
-  const DecodedSamples back = read_back(file.bytes);
+  const DecodedSamples back = decode_recording(file.bytes);
   ASSERT_TRUE(back.summary);
   EXPECT_EQ(back.raw_values, file.raw_values_outside(0, 0));
   EXPECT_EQ(back.summary->minor, 7);
@@ -188,12 +189,12 @@ TEST(RecordingVersion, OmitsAndCountsKindsOfANewerMinor) {
   SmallRecording file;
   file.append(make_chunk(ChunkType::events, 0, encode_events({{Mark{7, static_cast<MarkKind>(99), 1, 2, "a"}}, {}})),
               {});
-  std::vector<Channel> channels = recorded_channels(2);
+  std::vector<Channel> channels = make_recorded_channels(2);
   channels[0].quantity = static_cast<Quantity>(99);
-  RecordingSource other = recording_source(12);
+  RecordingSource other = make_recording_source(12);
   file.append(make_chunk(ChunkType::source, 1, encode_source({other, channels})), {});
   SampleBatch batch;
-  batch.samples = {recorded_sample(0, 100), recorded_sample(1, 100)};
+  batch.samples = {make_recorded_sample(0, 100), make_recorded_sample(1, 100)};
   file.append(make_chunk(ChunkType::samples, 1, encode_samples(batch)), {});
   RecordingContents recorded;
   MemorySource source(file.bytes);
@@ -209,7 +210,7 @@ TEST(RecordingVersion, OmitsAndCountsKindsOfANewerMinor) {
 TEST(RecordingVersion, AnUnknownRequiredChunkIsAnErrorThatNamesTheVersion) {
   SmallRecording file;
   file.append(chunk_with_header({.minor = 3, .type = 200, .required = true}, "new"), {});
-  const DecodedSamples back = read_back(file.bytes);
+  const DecodedSamples back = decode_recording(file.bytes);
   ASSERT_FALSE(back.summary);
   EXPECT_EQ(back.summary.error().code, ErrorCode::unsupported);
   EXPECT_NE(back.summary.error().message.find("1.3"), std::string::npos);
@@ -218,7 +219,7 @@ TEST(RecordingVersion, AnUnknownRequiredChunkIsAnErrorThatNamesTheVersion) {
 
 TEST(RecordingVersion, ANewerMajorIsAnErrorThatNamesTheVersion) {
   const std::string bytes = chunk_with_header({.major = 2, .minor = 1, .type = 1, .required = true}, "different");
-  const DecodedSamples back = read_back(bytes);
+  const DecodedSamples back = decode_recording(bytes);
   ASSERT_FALSE(back.summary);
   EXPECT_EQ(back.summary.error().code, ErrorCode::unsupported);
   EXPECT_NE(back.summary.error().message.find("2.1"), std::string::npos);
@@ -234,7 +235,7 @@ TEST(RecordingDamage, HeadersThatClaimMegabytesCostNeitherMemoryNorTime) {
   header.compressed = true;
   header.stored_size = 10;
   bytes += renumber_chunk_source(header, 0, "not a frame");
-  const DecodedSamples back = read_back(bytes);  // would take minutes if the payload of each header were checked
+  const DecodedSamples back = decode_recording(bytes);  // would take minutes if the payload of each header were checked
   ASSERT_TRUE(back.summary);
   EXPECT_EQ(back.raw_values, SmallRecording().raw_values_outside(0, 0));
   EXPECT_GT(back.summary->damaged_bytes, 400'000u);

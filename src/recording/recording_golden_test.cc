@@ -21,8 +21,8 @@ namespace joulemap::recording {
 namespace {
 
 std::vector<Channel> golden_channels() {
-  std::vector<Channel> channels = recorded_channels(2);
-  Channel& gauge = channels.emplace_back(recorded_channel("gpu0-power"));
+  std::vector<Channel> channels = make_recorded_channels(2);
+  Channel& gauge = channels.emplace_back(make_recorded_channel("gpu0-power"));
   gauge.sensor = "nvml";
   gauge.device = "GPU-5a1e";
   gauge.domain = "gpu0";
@@ -37,7 +37,7 @@ std::vector<Channel> golden_channels() {
 }
 
 void write_recorder(const std::string& folder) {
-  const RecordingSource source = recording_source(4711);
+  const RecordingSource source = make_recording_source(4711);
   RecordingWriter writer = *RecordingWriter::create(recording_part_path(folder, source), source);
   writer.set_channels(golden_channels());
   writer.add(EnvironmentFact{"governor", "performance"});
@@ -56,7 +56,7 @@ void write_recorder(const std::string& folder) {
   for (std::int64_t tick = 0; tick < 60; ++tick) {
     const std::int64_t late_ns = tick * tick * 7919 % 50'000;
     for (std::uint32_t channel = 0; channel < 2; ++channel) {
-      Sample sample = recorded_sample(channel, tick);
+      Sample sample = make_recorded_sample(channel, tick);
       quanta += 40'960 + static_cast<std::uint64_t>(tick * 131 % 512);
       sample.reading.raw = channel == 0 ? quanta * 61035 / 1000 : quanta << 18;
       sample.reading.before_ns += late_ns;
@@ -64,7 +64,7 @@ void write_recorder(const std::string& folder) {
       if (tick == 33) sample.reading = {0, sample.reading.before_ns, sample.reading.after_ns, ReadCode::denied};
       writer.add(sample);
     }
-    Sample gauge = recorded_sample(2, tick);
+    Sample gauge = make_recorded_sample(2, tick);
     gauge.reading.raw = 300'000 + static_cast<std::uint64_t>(tick / 10 * 1234);
     writer.add(gauge);
     if (tick % 20 == 19) {
@@ -120,7 +120,7 @@ EngineSteps golden_engine_steps() {
 }
 
 void write_process(const std::string& folder) {
-  RecordingSource source = recording_source(4712);
+  RecordingSource source = make_recording_source(4712);
   source.role = "process";
   source.command.clear();
   RecordingWriter writer = *RecordingWriter::create(recording_part_path(folder, source), source);

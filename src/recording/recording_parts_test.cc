@@ -23,7 +23,7 @@
 namespace joulemap::recording {
 namespace {
 
-constexpr std::int64_t kTicks = 40;
+constexpr std::int64_t kTickCount = 40;
 
 class RecordingParts : public testing::Test {
  protected:
@@ -32,9 +32,9 @@ class RecordingParts : public testing::Test {
   std::string write_part(const RecordingSource& source, const std::string& channel, std::int64_t first_tick = 0) {
     const std::string path = recording_part_path(folder_, source);
     RecordingWriter writer = *RecordingWriter::create(path, source);
-    writer.set_channels(std::vector<Channel>{recorded_channel(channel)});
-    for (std::int64_t tick = first_tick; tick < first_tick + kTicks; ++tick) {
-      writer.add(recorded_sample(0, tick));
+    writer.set_channels(std::vector<Channel>{make_recorded_channel(channel)});
+    for (std::int64_t tick = first_tick; tick < first_tick + kTickCount; ++tick) {
+      writer.add(make_recorded_sample(0, tick));
       if (tick % 20 != 0) continue;
       EXPECT_TRUE(writer.flush());
     }
@@ -59,8 +59,8 @@ class RecordingParts : public testing::Test {
 };
 
 TEST_F(RecordingParts, AreJoinedIntoOneFileAndTheFolderIsRemoved) {
-  write_part(recording_source(1), "package-0");
-  write_part(recording_source(2), "package-1");
+  write_part(make_recording_source(1), "package-0");
+  write_part(make_recording_source(2), "package-1");
   ASSERT_TRUE(*SamplerLock::try_acquire(folder_, "boot-a"));  // leaves its lock file
   const Result<JoinSummary> joined = join_parts(folder_, path_);
   ASSERT_TRUE(joined) << joined.error().message;
@@ -75,27 +75,27 @@ TEST_F(RecordingParts, AreJoinedIntoOneFileAndTheFolderIsRemoved) {
   ASSERT_EQ(recorded_.channels.size(), 2u);
   for (std::uint32_t channel = 0; channel < 2; ++channel) {
     const std::vector<Reading> readings = recorded_.readings_of(channel);
-    ASSERT_EQ(readings.size(), static_cast<std::size_t>(kTicks));
+    ASSERT_EQ(readings.size(), static_cast<std::size_t>(kTickCount));
     for (std::size_t i = 0; i < readings.size(); ++i) {
-      EXPECT_TRUE(same_reading(readings[i], recorded_sample(0, static_cast<std::int64_t>(i)).reading));
+      EXPECT_TRUE(are_readings_equal(readings[i], make_recorded_sample(0, static_cast<std::int64_t>(i)).reading));
     }
     EXPECT_EQ(recorded_.marks.at(channel).second.name, recorded_.channels[channel].name);
   }
 }
 
 TEST_F(RecordingParts, ThatWereNotJoinedAreReadByTheRecordingOrFolderName) {
-  write_part(recording_source(1), "package-0");
-  write_part(recording_source(2), "package-1");
+  write_part(make_recording_source(1), "package-0");
+  write_part(make_recording_source(2), "package-1");
   for (const std::string& name : {path_, folder_}) {
     ASSERT_TRUE(read({name})) << name;
     EXPECT_EQ(recorded_.sources.size(), 2u);
-    EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
+    EXPECT_EQ(recorded_.samples.size(), 2u * kTickCount);
   }
 }
 
 TEST_F(RecordingParts, WithDamageGiveTheirValidDataAndTheJoinedFileReportsTheLoss) {
-  write_part(recording_source(1), "package-0");
-  const std::string damaged = write_part(recording_source(2), "package-1");
+  write_part(make_recording_source(1), "package-0");
+  const std::string damaged = write_part(make_recording_source(2), "package-1");
   std::string bytes = file_bytes(damaged);
   bytes.resize(bytes.size() - 5);
   std::ofstream(damaged, std::ios::binary | std::ios::trunc) << bytes;
@@ -108,7 +108,7 @@ TEST_F(RecordingParts, WithDamageGiveTheirValidDataAndTheJoinedFileReportsTheLos
   EXPECT_EQ(joined->parts_left, 1u);
   const Result<RecordingSummary> summary = read({path_});
   ASSERT_TRUE(summary);
-  EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
+  EXPECT_EQ(recorded_.samples.size(), 2u * kTickCount);
   EXPECT_FALSE(summary->all_sources_ended);
   EXPECT_EQ(summary->damaged_ranges, 0u);  // the joined file itself is intact
   EXPECT_TRUE(summary->diagnostics.contains("recording_cut"));
@@ -116,7 +116,7 @@ TEST_F(RecordingParts, WithDamageGiveTheirValidDataAndTheJoinedFileReportsTheLos
 }
 
 TEST_F(RecordingParts, WithAGapReportItsTimeInTheJoinedFile) {
-  const std::string part = write_part(recording_source(1), "package-0");
+  const std::string part = write_part(make_recording_source(1), "package-0");
   std::string bytes = file_bytes(part);
   std::size_t third = 0;  // after a definition, samples and a definition: the second samples chunk
   for (int i = 0; i < 3; ++i) third = bytes.find(kChunkMagic, third + 1);
@@ -132,7 +132,7 @@ TEST_F(RecordingParts, WithAGapReportItsTimeInTheJoinedFile) {
 }
 
 TEST_F(RecordingParts, JoinCopiesUnknownChunks) {
-  const std::string part = write_part(recording_source(1), "package-0");
+  const std::string part = write_part(make_recording_source(1), "package-0");
   const std::string content = "only a newer version knows";
   ChunkHeader header;
   header.minor = 9;
@@ -148,8 +148,8 @@ TEST_F(RecordingParts, JoinCopiesUnknownChunks) {
 }
 
 TEST_F(RecordingParts, AreReadAlthoughTheRecorderJoinsThemAfterTheyWereListed) {
-  write_part(recording_source(1), "package-0");
-  write_part(recording_source(2), "package-1");
+  write_part(make_recording_source(1), "package-0");
+  write_part(make_recording_source(2), "package-1");
   const Result<std::vector<RecordingFile>> files = open_recording(std::vector{path_});
   ASSERT_TRUE(files) << files.error().message;
   ASSERT_TRUE(join_parts(folder_, path_));
@@ -157,7 +157,7 @@ TEST_F(RecordingParts, AreReadAlthoughTheRecorderJoinsThemAfterTheyWereListed) {
     RecordingContents recorded;
     const Result<RecordingSummary> summary = read_recording(*files, recorded);
     ASSERT_TRUE(summary) << "pass " << pass << ": " << summary.error().message;
-    EXPECT_EQ(recorded.samples.size(), 2u * kTicks);
+    EXPECT_EQ(recorded.samples.size(), 2u * kTickCount);
     EXPECT_TRUE(summary->diagnostics.empty());
   }
 }
@@ -167,7 +167,7 @@ TEST_F(RecordingParts, AreReadCompletelyWhileTheRecorderJoinsThem) {
     const std::string path = fmt::format("{}/{}.joule", directory_.path(), recording);
     folder_ = recording_folder(path);
     std::filesystem::create_directory(folder_);
-    for (const std::int64_t pid : {1, 2, 3}) write_part(recording_source(pid), fmt::format("package-{}", pid));
+    for (const std::int64_t pid : {1, 2, 3}) write_part(make_recording_source(pid), fmt::format("package-{}", pid));
     std::atomic<bool> has_joined = false;
     std::thread recorder([&] {
       EXPECT_TRUE(join_parts(folder_, path));
@@ -178,7 +178,7 @@ TEST_F(RecordingParts, AreReadCompletelyWhileTheRecorderJoinsThem) {
       was_joined = has_joined;
       const Result<RecordingSummary> summary = read({path});
       EXPECT_TRUE(summary) << "recording " << recording << ": " << summary.error().message;
-      EXPECT_EQ(recorded_.samples.size(), 3u * kTicks) << "recording " << recording;
+      EXPECT_EQ(recorded_.samples.size(), 3u * kTickCount) << "recording " << recording;
     } while (!was_joined && !HasFailure());
     recorder.join();
   }
@@ -186,7 +186,7 @@ TEST_F(RecordingParts, AreReadCompletelyWhileTheRecorderJoinsThem) {
 
 TEST_F(RecordingParts, AreReadWhenThereAreMoreThanAProcessMayOpen) {
   constexpr int kParts = 400;
-  for (int pid = 1; pid <= kParts; ++pid) write_part(recording_source(pid), "package-0");
+  for (int pid = 1; pid <= kParts; ++pid) write_part(make_recording_source(pid), "package-0");
   rlimit saved{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &saved), 0);
   rlimit low = saved;
@@ -200,7 +200,7 @@ TEST_F(RecordingParts, AreReadWhenThereAreMoreThanAProcessMayOpen) {
 }
 
 TEST_F(RecordingParts, OfANewerMajorVersionPreventTheJoinAndRemain) {
-  const std::string part = write_part(recording_source(1), "package-0");
+  const std::string part = write_part(make_recording_source(1), "package-0");
   ChunkHeader header;
   header.major = 2;
   append(part, renumber_chunk_source(header, 0, ""));
@@ -213,25 +213,25 @@ TEST_F(RecordingParts, OfANewerMajorVersionPreventTheJoinAndRemain) {
 }
 
 TEST_F(RecordingParts, LeftBesideTheJoinedFileByACrashAreNotReadTwice) {
-  write_part(recording_source(1), "package-0");
-  const std::string second = write_part(recording_source(2), "package-1");
+  write_part(make_recording_source(1), "package-0");
+  const std::string second = write_part(make_recording_source(2), "package-1");
   const std::string second_bytes = file_bytes(second);
   ASSERT_TRUE(join_parts(folder_, path_));
   std::filesystem::create_directory(folder_);
   append(second, second_bytes);
   ASSERT_TRUE(read({path_}));
   EXPECT_EQ(recorded_.sources.size(), 2u);
-  EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
+  EXPECT_EQ(recorded_.samples.size(), 2u * kTickCount);
 
   ASSERT_TRUE(join_parts(folder_, path_));  // joining again loses nothing
   ASSERT_TRUE(read({path_}));
   EXPECT_EQ(recorded_.sources.size(), 2u);
-  EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
+  EXPECT_EQ(recorded_.samples.size(), 2u * kTickCount);
 }
 
 TEST_F(RecordingParts, OfARunningProcessRemainUntilItExits) {
-  write_part(recording_source(1), "package-0");
-  const RecordingSource late = recording_source(2);
+  write_part(make_recording_source(1), "package-0");
+  const RecordingSource late = make_recording_source(2);
   std::optional<RecordingWriter> writer = *RecordingWriter::create(recording_part_path(folder_, late), late);
   writer->add(Mark{1, MarkKind::step, 1, 1, "late"});
   ASSERT_TRUE(writer->flush());
@@ -250,10 +250,10 @@ TEST_F(RecordingParts, OfARunningProcessRemainUntilItExits) {
 }
 
 TEST_F(RecordingParts, OfAnotherRecordingAreAnErrorWithARemedy) {
-  write_part(recording_source(1), "package-0");
+  write_part(make_recording_source(1), "package-0");
   ASSERT_TRUE(join_parts(folder_, path_));
   std::filesystem::create_directory(folder_);
-  RecordingSource other = recording_source(2);
+  RecordingSource other = make_recording_source(2);
   other.recording_id = "ffff";
   const std::string part = write_part(other, "package-0");
   const Result<RecordingSummary> both = read({path_});
@@ -266,21 +266,21 @@ TEST_F(RecordingParts, OfAnotherRecordingAreAnErrorWithARemedy) {
 }
 
 TEST_F(RecordingParts, DuplicateSamplesOfTwoProcessesCountOnce) {
-  write_part(recording_source(1), "package-0", 0);
-  write_part(recording_source(2), "package-0", kTicks / 2);
-  RecordingSource elsewhere = recording_source(3);
+  write_part(make_recording_source(1), "package-0", 0);
+  write_part(make_recording_source(2), "package-0", kTickCount / 2);
+  RecordingSource elsewhere = make_recording_source(3);
   elsewhere.boot_id = "boot-b";
   write_part(elsewhere, "package-0", 0);
   const Result<RecordingSummary> summary = read({path_});
   ASSERT_TRUE(summary);
-  EXPECT_EQ(recorded_.readings_of(0).size(), static_cast<std::size_t>(kTicks));
-  EXPECT_EQ(recorded_.readings_of(1).size(), static_cast<std::size_t>(kTicks / 2));
-  EXPECT_EQ(recorded_.readings_of(2).size(), static_cast<std::size_t>(kTicks));
+  EXPECT_EQ(recorded_.readings_of(0).size(), static_cast<std::size_t>(kTickCount));
+  EXPECT_EQ(recorded_.readings_of(1).size(), static_cast<std::size_t>(kTickCount / 2));
+  EXPECT_EQ(recorded_.readings_of(2).size(), static_cast<std::size_t>(kTickCount));
   EXPECT_TRUE(summary->diagnostics.contains("duplicate_samples"));
 }
 
 TEST_F(RecordingParts, NamesCannotEscapeTheFolder) {
-  RecordingSource source = recording_source(1);
+  RecordingSource source = make_recording_source(1);
   source.boot_id = "../../etc/x y";
   EXPECT_EQ(recording_part_path("/f", source), "/f/______etc_x_y-1-1000000000.joule");
 }
@@ -320,7 +320,7 @@ TEST_F(RecordingParts, ElectOneSamplerWithoutFlock) {
 }
 
 TEST_F(RecordingParts, TheOwnerFileOfTheSamplerIsRemovedWithTheFolder) {
-  write_part(recording_source(1), "package-0");
+  write_part(make_recording_source(1), "package-0");
   const auto no_flock = [](int, int) {
     errno = EOPNOTSUPP;
     return -1;
@@ -333,7 +333,7 @@ TEST_F(RecordingParts, TheOwnerFileOfTheSamplerIsRemovedWithTheFolder) {
 }
 
 TEST_F(RecordingParts, SkipEntriesThatAreNoFiles) {
-  const std::string part = write_part(recording_source(1), "package-0");
+  const std::string part = write_part(make_recording_source(1), "package-0");
   ASSERT_EQ(::mkfifo((folder_ + "/fifo.joule").c_str(), 0600), 0);
   std::filesystem::create_directory(folder_ + "/folder.joule");
   std::filesystem::create_symlink(part, folder_ + "/link.joule");
@@ -346,12 +346,12 @@ TEST_F(RecordingParts, SkipEntriesThatAreNoFiles) {
   }
   EXPECT_EQ(joined->parts, 1u);
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/fifo.joule"));
-  EXPECT_EQ(read({path_})->samples, static_cast<std::uint64_t>(kTicks));
+  EXPECT_EQ(read({path_})->samples, static_cast<std::uint64_t>(kTickCount));
 }
 
 TEST_F(RecordingParts, AnUnreadablePartRemainsAndIsReported) {
-  std::filesystem::permissions(write_part(recording_source(1), "package-0"), std::filesystem::perms::all);
-  const std::string closed = write_part(recording_source(2), "package-1");
+  std::filesystem::permissions(write_part(make_recording_source(1), "package-0"), std::filesystem::perms::all);
+  const std::string closed = write_part(make_recording_source(2), "package-1");
   std::filesystem::permissions(closed, std::filesystem::perms::none);
   std::filesystem::permissions(directory_.path(), std::filesystem::perms::all);
   std::filesystem::permissions(folder_, std::filesystem::perms::all);
@@ -367,7 +367,7 @@ TEST_F(RecordingParts, AnUnreadablePartRemainsAndIsReported) {
   ASSERT_TRUE(joined && read_joined);
   EXPECT_TRUE(joined->diagnostics.contains("recording_part_unreadable"));
   EXPECT_TRUE(read_joined->diagnostics.contains("recording_part_unreadable"));
-  EXPECT_EQ(read_joined->samples, static_cast<std::uint64_t>(kTicks));
+  EXPECT_EQ(read_joined->samples, static_cast<std::uint64_t>(kTickCount));
   EXPECT_TRUE(std::filesystem::exists(closed));
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 class RecordingRoundTrip : public testing::Test {
  protected:
-  RecordingWriter writer(const RecordingSource& source = recording_source(),
+  RecordingWriter writer(const RecordingSource& source = make_recording_source(),
                          unsigned time_unit_log2 = kSampleTimeUnitLog2) {
     return *RecordingWriter::create(path(), source, time_unit_log2);
   }
@@ -33,7 +33,7 @@ class RecordingRoundTrip : public testing::Test {
 };
 
 TEST_F(RecordingRoundTrip, PreservesEveryFieldOfChannels) {
-  Channel gauge = recorded_channel("gpu0");
+  Channel gauge = make_recorded_channel("gpu0");
   gauge.sensor = "nvml";
   gauge.part_of = "psys";
   gauge.domain_class = DomainClass::gpu;
@@ -51,7 +51,7 @@ TEST_F(RecordingRoundTrip, PreservesEveryFieldOfChannels) {
   gauge.uncertainty_w = 3;
   gauge.driver = "580.159";
   RecordingWriter out = writer();
-  out.set_channels(std::vector<Channel>{recorded_channel("package-0"), gauge});
+  out.set_channels(std::vector<Channel>{make_recorded_channel("package-0"), gauge});
   ASSERT_TRUE(out.finish({}));
 
   const RecordingContents in = read();
@@ -137,9 +137,9 @@ TEST_F(RecordingRoundTrip, PreservesSamplesExactlyAtNanosecondResolution) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);
-  RecordingWriter out = writer(recording_source(), 0);
+  RecordingWriter out = writer(make_recording_source(), 0);
   constexpr std::uint32_t kChannels = 5;
-  out.set_channels(recorded_channels(kChannels));
+  out.set_channels(make_recorded_channels(kChannels));
   std::vector<Sample> written;
   std::int64_t now_ns = 0;
   for (int i = 0; i < 5000; ++i) {
@@ -156,7 +156,7 @@ TEST_F(RecordingRoundTrip, PreservesSamplesExactlyAtNanosecondResolution) {
     for (const Sample& sample : written) {
       if (sample.channel != channel) continue;
       ASSERT_LT(next, readings.size());
-      ASSERT_TRUE(same_reading(readings[next++], sample.reading));
+      ASSERT_TRUE(are_readings_equal(readings[next++], sample.reading));
     }
     EXPECT_EQ(next, readings.size());
   }
@@ -167,7 +167,7 @@ TEST_F(RecordingRoundTrip, TheTimeOfAReadStaysBetweenItsBounds) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);
   RecordingWriter out = writer();
-  out.set_channels(recorded_channels(1));
+  out.set_channels(make_recorded_channels(1));
   std::vector<Sample> written;
   std::int64_t now_ns = -5'000'000;
   for (int i = 0; i < 1000; ++i) {
@@ -190,10 +190,10 @@ TEST_F(RecordingRoundTrip, TheTimeOfAReadStaysBetweenItsBounds) {
 
 TEST_F(RecordingRoundTrip, SplitsSamplesThatExceedAChunk) {
   RecordingWriter out = writer();
-  out.set_channels(recorded_channels(2));
+  out.set_channels(make_recorded_channels(2));
   constexpr std::int64_t kManyTicks = 50'000;
   for (std::int64_t tick = 0; tick < kManyTicks; ++tick) {
-    for (std::uint32_t channel = 0; channel < 2; ++channel) out.add(recorded_sample(channel, tick));
+    for (std::uint32_t channel = 0; channel < 2; ++channel) out.add(make_recorded_sample(channel, tick));
   }
   for (std::uint64_t i = 0; i < 30; ++i) out.add(Mark{0, MarkKind::step, i, 0, std::string(300'000, 'x')});
   ASSERT_TRUE(out.finish({}));
@@ -205,8 +205,8 @@ TEST_F(RecordingRoundTrip, SplitsSamplesThatExceedAChunk) {
 
 TEST_F(RecordingRoundTrip, SkippedReadingsAreNotRecorded) {
   RecordingWriter out = writer();
-  out.set_channels(recorded_channels(1));
-  Sample sample = recorded_sample(0, 1);
+  out.set_channels(make_recorded_channels(1));
+  Sample sample = make_recorded_sample(0, 1);
   sample.reading.code = ReadCode::skipped;
   out.add(sample);
   ASSERT_TRUE(out.finish({}));
@@ -215,8 +215,8 @@ TEST_F(RecordingRoundTrip, SkippedReadingsAreNotRecorded) {
 
 TEST_F(RecordingRoundTrip, DropsAndCountsSamplesThatGoBackInTime) {
   RecordingWriter out = writer();
-  out.set_channels(recorded_channels(1));
-  for (const std::int64_t tick : {1, 3, 2, 4}) out.add(recorded_sample(0, tick));
+  out.set_channels(make_recorded_channels(1));
+  for (const std::int64_t tick : {1, 3, 2, 4}) out.add(make_recorded_sample(0, tick));
   ASSERT_TRUE(out.finish({}));
   EXPECT_EQ(read().samples.size(), 3u);
   EXPECT_TRUE(summary_.diagnostics.contains("samples_out_of_order"));
@@ -224,7 +224,7 @@ TEST_F(RecordingRoundTrip, DropsAndCountsSamplesThatGoBackInTime) {
 
 TEST_F(RecordingRoundTrip, AnExistingFileIsNotOverwritten) {
   directory_.write("run.joule", "precious");
-  const Result<RecordingWriter> out = RecordingWriter::create(path(), recording_source());
+  const Result<RecordingWriter> out = RecordingWriter::create(path(), make_recording_source());
   ASSERT_FALSE(out);
   EXPECT_FALSE(out.error().remedy.empty());
   EXPECT_EQ(file_bytes(path()), "precious");

@@ -19,7 +19,7 @@
 namespace joulemap::recording {
 namespace {
 
-constexpr std::int64_t kRun_ns = 120 * kNanosecondsPerSecond;
+constexpr std::int64_t kRunLength_ns = 120 * kNanosecondsPerSecond;
 
 using Random = std::mt19937_64;
 
@@ -31,10 +31,11 @@ double normal(Random& random, double mean, double deviation) {
 }
 
 // Counters of several zones, read one after another by one thread that wakes 50 to 100 us late.
-std::vector<Sample> rapl_samples(Random& random, std::uint32_t first_channel, std::uint32_t zones, double watts) {
+std::vector<Sample> simulate_rapl_counters(Random& random, std::uint32_t first_channel, std::uint32_t zones,
+                                           double watts) {
   std::vector<Sample> samples;
   std::vector<double> quanta(zones, 1e8);
-  for (std::int64_t deadline_ns = 0; deadline_ns < kRun_ns; deadline_ns += 50 * kNanosecondsPerMillisecond) {
+  for (std::int64_t deadline_ns = 0; deadline_ns < kRunLength_ns; deadline_ns += 50 * kNanosecondsPerMillisecond) {
     std::int64_t now_ns = 5'000'000'000'000 + deadline_ns + uniform(random, 50'000, 100'000);
     for (std::uint32_t zone = 0; zone < zones; ++zone) {
       quanta[zone] += std::max(0.0, normal(random, watts, 0.05 * watts)) * 0.05 / 61.035e-6;
@@ -48,10 +49,10 @@ std::vector<Sample> rapl_samples(Random& random, std::uint32_t first_channel, st
 }
 
 // A power gauge in milliwatts, polled every 10 ms, that updates every 100 ms.
-std::vector<Sample> nvml_power(Random& random, std::uint32_t channel) {
+std::vector<Sample> simulate_nvml_gauge(Random& random, std::uint32_t channel) {
   std::vector<Sample> samples;
   std::uint64_t raw = 300'000;
-  for (std::int64_t deadline_ns = 0; deadline_ns < kRun_ns; deadline_ns += 10 * kNanosecondsPerMillisecond) {
+  for (std::int64_t deadline_ns = 0; deadline_ns < kRunLength_ns; deadline_ns += 10 * kNanosecondsPerMillisecond) {
     if (deadline_ns % (100 * kNanosecondsPerMillisecond) == 0)
       raw = static_cast<std::uint64_t>(normal(random, 300e3, 20e3));
     const std::int64_t before_ns = 5'000'000'000'000 + deadline_ns + uniform(random, 50'000, 100'000);
@@ -61,11 +62,11 @@ std::vector<Sample> nvml_power(Random& random, std::uint32_t channel) {
 }
 
 struct Sizes {
-  double part = 0;                     // bytes per sample in the part
-  double joined_bytes_per_sample = 0;  // bytes per sample in the joined file
+  double part_bytes_per_sample = 0;    // bytes per sample in the part
+  double merged_bytes_per_sample = 0;  // bytes per sample in the joined file
 };
 
-std::uint64_t size_of(const std::string& path) {
+std::uint64_t file_size_bytes(const std::string& path) {
   struct stat status {};
   EXPECT_EQ(::stat(path.c_str(), &status), 0);
   return static_cast<std::uint64_t>(status.st_size);
@@ -74,10 +75,10 @@ std::uint64_t size_of(const std::string& path) {
 Sizes record(const std::vector<Sample>& samples, std::size_t channels, unsigned time_unit_log2) {
   const TemporaryDirectory directory;
   const std::string folder = directory.path();
-  const std::string part = recording_part_path(folder, recording_source());
+  const std::string part = recording_part_path(folder, make_recording_source());
   {
-    RecordingWriter writer = *RecordingWriter::create(part, recording_source(), time_unit_log2);
-    writer.set_channels(recorded_channels(channels));
+    RecordingWriter writer = *RecordingWriter::create(part, make_recording_source(), time_unit_log2);
+    writer.set_channels(make_recorded_channels(channels));
     std::int64_t next_flush_ns = samples.front().reading.before_ns + kNanosecondsPerSecond;
     for (const Sample& sample : samples) {
       if (sample.reading.before_ns >= next_flush_ns) {
@@ -91,10 +92,10 @@ Sizes record(const std::vector<Sample>& samples, std::size_t channels, unsigned 
   }
   Sizes sizes;
   const auto count = static_cast<double>(samples.size());
-  sizes.part = static_cast<double>(size_of(part)) / count;
+  sizes.part_bytes_per_sample = static_cast<double>(file_size_bytes(part)) / count;
   const std::string joined = folder + ".joined";
   EXPECT_TRUE(join_parts(folder, joined));
-  sizes.joined_bytes_per_sample = static_cast<double>(size_of(joined)) / count;
+  sizes.merged_bytes_per_sample = static_cast<double>(file_size_bytes(joined)) / count;
   ::unlink(joined.c_str());
   return sizes;
 }
@@ -105,7 +106,7 @@ std::vector<Sample> sorted_by_time(std::vector<Sample> samples) {
   return samples;
 }
 
-std::vector<Sample> concatenated(std::vector<Sample> a, const std::vector<Sample>& b) {
+std::vector<Sample> merge_samples(std::vector<Sample> a, const std::vector<Sample>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return sorted_by_time(std::move(a));
 }
@@ -116,39 +117,41 @@ struct Stream {
   std::vector<Sample> samples;
 };
 
-std::vector<Stream> streams(Random& random) {
-  return {
-      {"1 RAPL counter", 1, rapl_samples(random, 0, 1, 50)},
-      {"4 RAPL counters", 4, rapl_samples(random, 0, 4, 50)},
-      {"1 NVML gauge", 1, nvml_power(random, 0)},
-      {"4 RAPL counters and an NVML gauge", 5, concatenated(rapl_samples(random, 0, 4, 50), nvml_power(random, 4))}};
+std::vector<Stream> simulate_streams(Random& random) {
+  return {{"1 RAPL counter", 1, simulate_rapl_counters(random, 0, 1, 50)},
+          {"4 RAPL counters", 4, simulate_rapl_counters(random, 0, 4, 50)},
+          {"1 NVML gauge", 1, simulate_nvml_gauge(random, 0)},
+          {"4 RAPL counters and an NVML gauge", 5,
+           merge_samples(simulate_rapl_counters(random, 0, 4, 50), simulate_nvml_gauge(random, 4))}};
 }
 
 TEST(RecordingSize, ASampleTakesAtMostFourBytes) {
   Random random(20240601);
-  for (const Stream& stream : streams(random)) {
+  for (const Stream& stream : simulate_streams(random)) {
     const Sizes usual = record(stream.samples, stream.channels, kSampleTimeUnitLog2);
     const Sizes exact = record(stream.samples, stream.channels, 0);
     fmt::print("{}: {:.2f} bytes per sample ({:.2f} before the join); with exact nanoseconds {:.2f} ({:.2f})\n",
-               stream.name, usual.joined_bytes_per_sample, usual.part, exact.joined_bytes_per_sample, exact.part);
-    EXPECT_LE(usual.joined_bytes_per_sample, 4.0) << stream.name;
+               stream.name, usual.merged_bytes_per_sample, usual.part_bytes_per_sample, exact.merged_bytes_per_sample,
+               exact.part_bytes_per_sample);
+    EXPECT_LE(usual.merged_bytes_per_sample, 4.0) << stream.name;
   }
 }
 
 TEST(RecordingSize, ThreeDaysFitInto500Megabytes) {
   Random random(20240602);
   // Two sockets with memory, and four GPUs with one power gauge each.
-  std::vector<Sample> samples = rapl_samples(random, 0, 4, 80);
+  std::vector<Sample> samples = simulate_rapl_counters(random, 0, 4, 80);
   for (std::uint32_t gpu = 0; gpu < 4; ++gpu) {
-    const std::vector<Sample> more = nvml_power(random, 4 + gpu);
+    const std::vector<Sample> more = simulate_nvml_gauge(random, 4 + gpu);
     samples.insert(samples.end(), more.begin(), more.end());
   }
   const auto count = static_cast<double>(samples.size());
   const Sizes sizes = record(sorted_by_time(std::move(samples)), 8, kSampleTimeUnitLog2);
-  const double three_days = 72.0 * 3600 * kNanosecondsPerSecond / kRun_ns;
+  const double three_days = 72.0 * 3600 * kNanosecondsPerSecond / kRunLength_ns;
   fmt::print("72 hours: {:.0f} MB, {:.0f} MB before the join\n",
-             three_days * count * sizes.joined_bytes_per_sample / 1e6, three_days * count * sizes.part / 1e6);
-  EXPECT_LE(three_days * count * sizes.part, 500e6);
+             three_days * count * sizes.merged_bytes_per_sample / 1e6,
+             three_days * count * sizes.part_bytes_per_sample / 1e6);
+  EXPECT_LE(three_days * count * sizes.part_bytes_per_sample, 500e6);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ class ManualSensor final : public sensors::Sensor {
   std::vector<Channel> channels_;
 };
 
-Meter meter_of(ManualSensor::SensorValues& values) {
+Meter make_meter(ManualSensor::SensorValues& values) {
   std::vector<std::unique_ptr<sensors::Sensor>> sensors;
   sensors.push_back(std::make_unique<ManualSensor>(values));
   return Meter({}, Sampler(std::move(sensors)));
@@ -76,9 +76,9 @@ class SteadyPackage final : public sensors::Sensor {
 
 struct SteadyMeter {
   std::atomic<ReadCode> code{ReadCode::ok};
-  Meter meter = make(code);
+  Meter meter = make_steady_meter(code);
 
-  static Meter make(std::atomic<ReadCode>& code) {
+  static Meter make_steady_meter(std::atomic<ReadCode>& code) {
     std::vector<std::unique_ptr<sensors::Sensor>> sensors;
     sensors.push_back(std::make_unique<SteadyPackage>(code));
     return Meter({}, Sampler(std::move(sensors)));
@@ -106,7 +106,7 @@ TEST(Meter, MeasuresTheIncreaseOfTheCounterBetweenBeginAndEnd) {
 
 TEST(Meter, ATemperatureIsNoEnergyDomain) {
   ManualSensor::SensorValues values;
-  Meter meter = meter_of(values);
+  Meter meter = make_meter(values);
   meter.prepare();
   meter.begin();
   values.microjoules = 5'000'000;
@@ -132,7 +132,7 @@ TEST(Meter, ReportsEnergyUntilTheCounterVanished) {
 
 TEST(Meter, SplitsTheEnergyIntoIntervals) {
   ManualSensor::SensorValues values;
-  Meter meter = meter_of(values);
+  Meter meter = make_meter(values);
   meter.prepare();
   meter.begin();
   values.microjoules = 1'000'000;

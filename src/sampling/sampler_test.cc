@@ -17,12 +17,12 @@ namespace {
 using sensors::SamplingMode;
 using sensors::Sensor;
 
-constexpr std::int64_t kForever_ns = 20 * kNanosecondsPerSecond;
+constexpr std::int64_t kLongTimeout_ns = 20 * kNanosecondsPerSecond;
 
 // State shared with a ScriptedSensor, which counts its reads and can block inside one, like a device that hangs.
 struct SensorScript {
   std::atomic<std::uint64_t> reads{0};
-  std::atomic<std::uint64_t> hangs{0};  // number of reads that blocked
+  std::atomic<std::uint64_t> blocked_reads{0};  // number of reads that blocked
   std::atomic<bool> skips_reads{false};
   std::mutex mutex;
   std::condition_variable changed;
@@ -45,7 +45,7 @@ class ScriptedSensor final : public Sensor {
   std::span<const Channel> channels() const override { return channels_; }
   void read(std::span<Reading> readings, SamplingMode mode) noexcept override {
     std::unique_lock lock(script_.mutex);
-    if (script_.blocked) ++script_.hangs;
+    if (script_.blocked) ++script_.blocked_reads;
     script_.changed.wait(lock, [this] { return !script_.blocked; });
     readings[0].before_ns = readings[0].after_ns = monotonic_ns();
     readings[0].raw = ++script_.reads;
@@ -62,7 +62,7 @@ class ScriptedSensor final : public Sensor {
 };
 
 template <class... Sensors>
-Sampler sampler_of(std::unique_ptr<Sensors>... sensors) {
+Sampler make_sampler(std::unique_ptr<Sensors>... sensors) {
   std::vector<std::unique_ptr<Sensor>> list;
   (list.push_back(std::move(sensors)), ...);
   return Sampler(std::move(list));
@@ -72,7 +72,7 @@ std::unique_ptr<Sensor> sensor(SensorScript& script, std::int64_t period_ns, std
   return std::make_unique<ScriptedSensor>(script, period_ns, std::move(name));
 }
 
-std::map<std::uint32_t, std::vector<std::uint64_t>> drained(Sampler& sampler) {
+std::map<std::uint32_t, std::vector<std::uint64_t>> drain_samples(Sampler& sampler) {
   std::map<std::uint32_t, std::vector<std::uint64_t>> values;
   sampler.drain([&](const Sample& sample) { values[sample.channel].push_back(sample.reading.raw); });
   return values;
@@ -81,7 +81,7 @@ std::map<std::uint32_t, std::vector<std::uint64_t>> drained(Sampler& sampler) {
 // Waits for a state of the sampler's threads; fails the test on timeout.
 template <class Condition>
 void wait_for(Condition condition) {
-  const std::int64_t deadline_ns = monotonic_ns() + kForever_ns;
+  const std::int64_t deadline_ns = monotonic_ns() + kLongTimeout_ns;
   while (!condition()) {
     ASSERT_LT(monotonic_ns(), deadline_ns) << "it never happened";
     std::this_thread::yield();
@@ -91,11 +91,11 @@ void wait_for(Condition condition) {
 TEST(Sampler, DeliversReadingsOfEachSensorInOrderByChannel) {
   SensorScript a;
   SensorScript b;
-  Sampler sampler = sampler_of(sensor(a, kNanosecondsPerMillisecond), sensor(b, kNanosecondsPerMillisecond));
+  Sampler sampler = make_sampler(sensor(a, kNanosecondsPerMillisecond), sensor(b, kNanosecondsPerMillisecond));
   sampler.start();
   wait_for([&] { return a.reads >= 20 && b.reads >= 20; });
   sampler.stop();
-  const auto values = drained(sampler);
+  const auto values = drain_samples(sampler);
   ASSERT_EQ(values.size(), 2u);
   for (const auto& [channel, list] : values) {
     for (std::size_t i = 0; i < list.size(); ++i) EXPECT_EQ(list[i], i + 1) << "channel " << channel;
@@ -105,35 +105,35 @@ TEST(Sampler, DeliversReadingsOfEachSensorInOrderByChannel) {
 // Reads once, and delivers more samples than a ring holds while `floods` is set.
 class FloodingSensor final : public Sensor {
  public:
-  explicit FloodingSensor(const std::atomic<bool>& floods) : floods_(floods), channels_(1), history_(5000) {}
+  explicit FloodingSensor(const std::atomic<bool>& floods) : is_flooding_(floods), channels_(1), history_(5000) {}
   std::span<const Channel> channels() const override { return channels_; }
   void read(std::span<Reading> readings, SamplingMode /*mode*/) noexcept override {
     readings[0].code = ReadCode::skipped;
   }
   std::span<const Sample> history() const noexcept override {
-    return std::span(history_).first(floods_ ? history_.size() : 1);
+    return std::span(history_).first(is_flooding_ ? history_.size() : 1);
   }
   std::int64_t next_read_ns(std::int64_t last_ns, SamplingMode /*mode*/) const noexcept override {
     return last_ns + 3600 * kNanosecondsPerSecond;
   }
 
  private:
-  const std::atomic<bool>& floods_;
+  const std::atomic<bool>& is_flooding_;
   std::vector<Channel> channels_;
   std::vector<Sample> history_;
 };
 
 TEST(Sampler, SamplesLostInOneRunAreNotCountedInTheNext) {
   std::atomic<bool> floods{true};
-  Sampler sampler = sampler_of(std::make_unique<FloodingSensor>(floods));
+  Sampler sampler = make_sampler(std::make_unique<FloodingSensor>(floods));
   sampler.start();
-  ASSERT_TRUE(sampler.read_all_sensors(kForever_ns));
+  ASSERT_TRUE(sampler.read_all_sensors(kLongTimeout_ns));
   sampler.stop();
-  drained(sampler);
+  drain_samples(sampler);
   EXPECT_GT(sampler.costs().at(0).lost_samples, 0u);
   floods = false;
   sampler.start();
-  ASSERT_TRUE(sampler.read_all_sensors(kForever_ns));
+  ASSERT_TRUE(sampler.read_all_sensors(kLongTimeout_ns));
   sampler.stop();
   EXPECT_EQ(sampler.costs().at(0).lost_samples, 0u);
 }
@@ -142,27 +142,28 @@ TEST(Sampler, ASensorThatHangsDelaysNoOther) {
   SensorScript hanging;
   SensorScript quick;
   hanging.set_blocked(true);
-  Sampler sampler = sampler_of(sensor(hanging, kNanosecondsPerMillisecond), sensor(quick, kNanosecondsPerMillisecond));
+  Sampler sampler =
+      make_sampler(sensor(hanging, kNanosecondsPerMillisecond), sensor(quick, kNanosecondsPerMillisecond));
   sampler.start();
   wait_for([&] { return quick.reads >= 50; });
   EXPECT_EQ(hanging.reads, 0u);
   EXPECT_FALSE(sampler.read_all_sensors(kNanosecondsPerMillisecond)) << "one has not answered";
   hanging.set_blocked(false);
-  EXPECT_TRUE(sampler.read_all_sensors(kForever_ns));
+  EXPECT_TRUE(sampler.read_all_sensors(kLongTimeout_ns));
 }
 
 TEST(Sampler, ReadsImmediatelyOnRequest) {
   SensorScript script;
-  Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
+  Sampler sampler = make_sampler(sensor(script, 3600 * kNanosecondsPerSecond));
   sampler.start();
   wait_for([&] { return script.reads == 1; });
-  ASSERT_TRUE(sampler.read_all_sensors(kForever_ns));
-  EXPECT_EQ(drained(sampler)[0].back(), 2u);
+  ASSERT_TRUE(sampler.read_all_sensors(kLongTimeout_ns));
+  EXPECT_EQ(drain_samples(sampler)[0].back(), 2u);
 }
 
 TEST(Sampler, AppliesAModeChangeWhileItSleeps) {
   SensorScript script;
-  Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
+  Sampler sampler = make_sampler(sensor(script, 3600 * kNanosecondsPerSecond));
   sampler.start();
   wait_for([&] { return script.reads == 1; });
   sampler.set_mode(SamplingMode::near_edge);
@@ -174,18 +175,18 @@ TEST(SensorThread, TakesARequestedReadingBeforeItStopsHoweverLateItIs) {
   script.set_blocked(true);
   SensorThread thread(sensor(script, 3600 * kNanosecondsPerSecond), 0);
   thread.start();
-  wait_for([&] { return script.hangs == 1; });  // in its first reading
+  wait_for([&] { return script.blocked_reads == 1; });  // in its first reading
   thread.request_read();
   thread.request_stop();
   script.set_blocked(false);
-  ASSERT_TRUE(thread.wait_for_stop(monotonic_ns() + kForever_ns));
+  ASSERT_TRUE(thread.wait_for_stop(monotonic_ns() + kLongTimeout_ns));
   EXPECT_EQ(script.reads, 2u);
   EXPECT_TRUE(thread.is_read_done());
 }
 
 TEST(Sampler, StopsWhileItSleeps) {
   SensorScript script;
-  Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
+  Sampler sampler = make_sampler(sensor(script, 3600 * kNanosecondsPerSecond));
   sampler.start();
   sampler.stop();
   EXPECT_FALSE(sampler.is_running());
@@ -195,34 +196,35 @@ TEST(Sampler, AbandonsASensorThatNeverReturns) {
   auto& script = *new SensorScript;  // its thread outlives the test and hangs until the program exits
   SensorScript quick;
   {
-    Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond), sensor(quick, kNanosecondsPerMillisecond));
+    Sampler sampler =
+        make_sampler(sensor(script, kNanosecondsPerMillisecond), sensor(quick, kNanosecondsPerMillisecond));
     sampler.start();
     wait_for([&] { return script.reads >= 1; });
     script.set_blocked(true);
-    wait_for([&] { return script.hangs == 1; });
+    wait_for([&] { return script.blocked_reads == 1; });
     sampler.stop();
     EXPECT_EQ(sampler.hanging_thread_count(), 1u);
     EXPECT_EQ(sampler.costs().size(), 1u);
-    EXPECT_GE(drained(sampler)[0].size(), 1u) << "what it gave before is kept";
+    EXPECT_GE(drain_samples(sampler)[0].size(), 1u) << "what it gave before is kept";
     sampler.start();
-    EXPECT_FALSE(sampler.read_all_sensors(kForever_ns)) << "it is not asked again, and not waited for";
+    EXPECT_FALSE(sampler.read_all_sensors(kLongTimeout_ns)) << "it is not asked again, and not waited for";
   }
 }
 
 TEST(Sampler, StoresNoReadingThatWasNotDue) {
   SensorScript script;
   script.skips_reads = true;
-  Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond));
+  Sampler sampler = make_sampler(sensor(script, kNanosecondsPerMillisecond));
   sampler.start();
   wait_for([&] { return script.reads >= 5; });
-  ASSERT_TRUE(sampler.read_all_sensors(kForever_ns));
+  ASSERT_TRUE(sampler.read_all_sensors(kLongTimeout_ns));
   sampler.stop();
-  EXPECT_EQ(drained(sampler)[0].size(), 1u);
+  EXPECT_EQ(drain_samples(sampler)[0].size(), 1u);
 }
 
 TEST(Sampler, CountsReadsThatWereDueWhileOneHung) {
   SensorScript script;
-  Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond));
+  Sampler sampler = make_sampler(sensor(script, kNanosecondsPerMillisecond));
   sampler.start();
   wait_for([&] { return script.reads >= 1; });
   script.set_blocked(true);
@@ -241,18 +243,18 @@ TEST(Sampler, CountsReadsThatWereDueWhileOneHung) {
 
 TEST(Sampler, CountsSamplesThatWereNotFetchedInTime) {
   SensorScript script;
-  Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMicrosecond));
+  Sampler sampler = make_sampler(sensor(script, kNanosecondsPerMicrosecond));
   sampler.start();
   wait_for([&] { return script.reads > 3000; });
   sampler.stop();
-  const std::uint64_t kept = drained(sampler)[0].size();
+  const std::uint64_t kept = drain_samples(sampler)[0].size();
   EXPECT_EQ(sampler.costs().front().lost_samples, script.reads - kept);
   EXPECT_GT(sampler.costs().front().lost_samples, 0u);
 }
 
 TEST(Sampler, CanBeStartedAgain) {
   SensorScript script;
-  Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond));
+  Sampler sampler = make_sampler(sensor(script, kNanosecondsPerMillisecond));
   for (int round = 0; round < 3; ++round) {
     const std::uint64_t before = script.reads;
     sampler.start();

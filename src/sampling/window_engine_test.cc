@@ -37,7 +37,7 @@ class SteadySensor final : public sensors::Sensor {
   std::vector<Channel> channels_;
 };
 
-constexpr double kWatts = 100;
+constexpr double kPower_w = 100;
 
 struct EngineFixture {
   std::atomic<ReadCode> code{ReadCode::ok};
@@ -83,7 +83,7 @@ void expect_true_energy(const WindowResult& result) {
   const DomainEnergy& row = result.energy.rows[0];
   ASSERT_TRUE(row.joules) << row.reason;
   EXPECT_GT(*row.joules, 0.0);
-  EXPECT_LE(std::abs(*row.joules - kWatts * result.elapsed_s()), *row.uncertainty_j);
+  EXPECT_LE(std::abs(*row.joules - kPower_w * result.elapsed_s()), *row.uncertainty_j);
 }
 
 TEST(WindowEngine, MeasuresTheEnergyOfAWindow) {
@@ -181,7 +181,7 @@ TEST(WindowEngine, ReportsEnergyUntilASensorFailed) {
   bench.table.end(window);
   const WindowResult result = bench.wait_for(window);
   ASSERT_TRUE(result.energy.rows[0].joules);
-  EXPECT_LT(*result.energy.rows[0].joules, kWatts * result.elapsed_s());
+  EXPECT_LT(*result.energy.rows[0].joules, kPower_w * result.elapsed_s());
   EXPECT_TRUE(result.energy.diagnostics.contains("sensor_vanished"));
 }
 

@@ -11,13 +11,13 @@ namespace joulemap::sampling {
 namespace {
 
 struct VisitedWindows {
-  std::vector<WindowId> begun;
+  std::vector<WindowId> begun_windows;
   std::vector<WindowId> gone;
 };
 
 VisitedWindows visit_windows(WindowTable& table) {
   VisitedWindows sweep_result;
-  table.adopt_and_free_slots([&](WindowId window, std::int64_t) { sweep_result.begun.push_back(window); },
+  table.adopt_and_free_slots([&](WindowId window, std::int64_t) { sweep_result.begun_windows.push_back(window); },
                              [&](WindowId window) { sweep_result.gone.push_back(window); });
   return sweep_result;
 }
@@ -49,8 +49,8 @@ TEST(WindowTable, ASweepReturnsBegunAndReleasedWindows) {
   const WindowId open_window = table.begin();
   const WindowId unseen = table.begin();
   table.release(unseen);
-  EXPECT_EQ(visit_windows(table).begun, std::vector{open_window});
-  EXPECT_TRUE(visit_windows(table).begun.empty());
+  EXPECT_EQ(visit_windows(table).begun_windows, std::vector{open_window});
+  EXPECT_TRUE(visit_windows(table).begun_windows.empty());
   table.mark_complete(open_window);
   table.release(open_window);
   EXPECT_FALSE(table.is_alive(open_window));

@@ -21,7 +21,7 @@ LaunchedKernel kernel(std::uint32_t scope, std::int64_t launch, std::int64_t sta
           .end_ns = end * 1000};
 }
 
-HostScopeChange make_host_edge(std::int64_t time, std::uint32_t scope, bool synchronizes = false) {
+HostScopeChange make_scope_change(std::int64_t time, std::uint32_t scope, bool synchronizes = false) {
   return {time * 1000, scope, synchronizes};
 }
 
@@ -47,7 +47,7 @@ WaitTimes take_wait_times(GpuWaitAttribution& waiting) {
 TEST(GpuWaitAttribution, ChargesAGapToTheScopesThatMadeTheHostLateAndThenToTheLaunchThatEndedIt) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 10'000);
-  waiting.add(std::vector{make_host_edge(0, 1), make_host_edge(150, 2), make_host_edge(180, 3)});
+  waiting.add(std::vector{make_scope_change(0, 1), make_scope_change(150, 2), make_scope_change(180, 3)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(4, 190, 200, 300));
   waiting.resolve_idle_gaps(1000 * 1000);
@@ -61,13 +61,13 @@ TEST(GpuWaitAttribution, TimeWhoseKernelsWereLostIsNotCharged) {
   for (const bool is_open : {false, true}) {
     GpuWaitAttribution waiting;
     waiting.set_tracing(0, WaitTracing::on, 10'000);
-    waiting.add(std::vector{make_host_edge(0, 1)});
+    waiting.add(std::vector{make_scope_change(0, 1)});
     waiting.add(kernel(1, 0, 0, 100'000));
     if (is_open) {
       // Another profiler begins; its end is not known when the first minute is settled.
       waiting.add_lost_record_span(130'000 * 1000, INT64_MAX);
       waiting.resolve_idle_gaps(60'000 * kMs);
-      waiting.add(std::vector{make_host_edge(59'000'000, 1)});
+      waiting.add(std::vector{make_scope_change(59'000'000, 1)});
     }
     waiting.add_lost_record_span(130'000 * 1000, 100'000 * kMs);
     waiting.add(kernel(1, 100'040'000, 100'040'000, 100'050'000));
@@ -84,7 +84,7 @@ TEST(GpuWaitAttribution, ChargesEqualLayersEquallyAlthoughTheGpuHadWorkQueuedDur
   std::int64_t host = 0;
   std::int64_t gpu = 0;
   const auto run = [&](std::uint32_t scope, std::int64_t host_us, std::int64_t gpu_us) {
-    waiting.add(std::vector{make_host_edge(host, scope)});
+    waiting.add(std::vector{make_scope_change(host, scope)});
     host += host_us;
     const std::int64_t start = std::max(host, gpu);
     waiting.add(kernel(scope, host, start, start + gpu_us));
@@ -110,11 +110,11 @@ TEST(GpuWaitAttribution, ChargesEqualLayersEquallyBetweenTwoSynchronizations) {
   std::int64_t now = 0;
   for (int pass = 0; pass < 20; ++pass) {
     for (std::uint32_t layer = 1; layer <= 4; ++layer) {
-      waiting.add(std::vector{make_host_edge(now, layer)});
+      waiting.add(std::vector{make_scope_change(now, layer)});
       now += 200;
       waiting.add(kernel(layer, now, now, now + 50));
     }
-    waiting.add(std::vector{make_host_edge(now, 5, true), make_host_edge(now + 50, 5)});
+    waiting.add(std::vector{make_scope_change(now, 5, true), make_scope_change(now + 50, 5)});
     now += 51;
   }
   waiting.resolve_idle_gaps(1000 * kMs);
@@ -130,11 +130,12 @@ TEST(GpuWaitAttribution, ChargesWhatFollowsASynchronizationAndNotWhatComesAfterT
   waiting.set_tracing(0, WaitTracing::on, 0);
   std::int64_t now = 0;
   for (int step = 0; step < 10; ++step) {
-    waiting.add(std::vector{make_host_edge(now, 1), make_host_edge(now + 1000, 2), make_host_edge(now + 1010, 3)});
+    waiting.add(
+        std::vector{make_scope_change(now, 1), make_scope_change(now + 1000, 2), make_scope_change(now + 1010, 3)});
     waiting.add(kernel(2, now + 1010, now + 1010, now + 5000));
     waiting.add(kernel(3, now + 2010, now + 5000, now + 5100));
-    waiting.add(
-        std::vector{make_host_edge(now + 2010, 4, true), make_host_edge(now + 5100, 4), make_host_edge(now + 5101, 1)});
+    waiting.add(std::vector{make_scope_change(now + 2010, 4, true), make_scope_change(now + 5100, 4),
+                            make_scope_change(now + 5101, 1)});
     now += 5101;
   }
   waiting.resolve_idle_gaps(1000 * kMs);
@@ -147,8 +148,8 @@ TEST(GpuWaitAttribution, ChargesWhatFollowsASynchronizationAndNotWhatComesAfterT
 TEST(GpuWaitAttribution, ChargesTheLoaderAlthoughTheHostSynchronizedWithAnIdleGpuAfterIt) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 0);
-  waiting.add(std::vector{make_host_edge(0, 1), make_host_edge(10'000, 2), make_host_edge(10'001, 2, true),
-                          make_host_edge(10'005, 2), make_host_edge(10'010, 7)});
+  waiting.add(std::vector{make_scope_change(0, 1), make_scope_change(10'000, 2), make_scope_change(10'001, 2, true),
+                          make_scope_change(10'005, 2), make_scope_change(10'010, 7)});
   waiting.add(kernel(1, 0, 0, 1000));
   waiting.add(kernel(7, 10'060, 10'060, 10'100));
   waiting.resolve_idle_gaps(100 * kMs);
@@ -159,7 +160,7 @@ TEST(GpuWaitAttribution, ChargesTheLoaderAlthoughTheHostSynchronizedWithAnIdleGp
 
 TEST(GpuWaitAttribution, CountsNoKernelsThatWereLaunchedBeforeTracingBegan) {
   GpuWaitAttribution waiting;
-  waiting.add(std::vector{make_host_edge(0, 1), make_host_edge(1000, 2)});
+  waiting.add(std::vector{make_scope_change(0, 1), make_scope_change(1000, 2)});
   waiting.set_tracing(900 * 1000, WaitTracing::on, 1200 * 1000);
   waiting.add(kernel(1, 100, 1000, 1500));  // would make its scope early by 0.5 ms
   waiting.add(kernel(2, 1950, 1950, 2000));
@@ -175,7 +176,7 @@ TEST(GpuWaitAttribution, ForgetsScopesThatWereLateLongAgo) {
   std::int64_t now = 0;
   const auto run = [&](std::uint32_t scope, int steps) {
     for (int step = 0; step < steps; ++step, now += 100) {
-      waiting.add(std::vector{make_host_edge(now, scope)});
+      waiting.add(std::vector{make_scope_change(now, scope)});
       waiting.add(kernel(scope, now + 90, now + 90, now + 100));
     }
   };
@@ -191,7 +192,7 @@ TEST(GpuWaitAttribution, ForgetsScopesThatWereLateLongAgo) {
 TEST(GpuWaitAttribution, GivesTheGapBeforeAQueuedKernelToTheScopeThatLaunchedIt) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 10'000);
-  waiting.add(std::vector{make_host_edge(0, 1), make_host_edge(20, 9)});
+  waiting.add(std::vector{make_scope_change(0, 1), make_scope_change(20, 9)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(2, 5, 102, 200));
   waiting.resolve_idle_gaps(1000 * 1000);
@@ -201,8 +202,8 @@ TEST(GpuWaitAttribution, GivesTheGapBeforeAQueuedKernelToTheScopeThatLaunchedIt)
 TEST(GpuWaitAttribution, ChargesTheRestOfAScopeThatSynchronizedToTheSynchronization) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 10'000);
-  waiting.add(
-      std::vector{make_host_edge(0, 1), make_host_edge(50, 1, true), make_host_edge(110, 1), make_host_edge(150, 2)});
+  waiting.add(std::vector{make_scope_change(0, 1), make_scope_change(50, 1, true), make_scope_change(110, 1),
+                          make_scope_change(150, 2)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(2, 170, 170, 300));
   waiting.resolve_idle_gaps(1000 * 1000);
@@ -214,7 +215,7 @@ TEST(GpuWaitAttribution, ChargesTheRestOfAScopeThatSynchronizedToTheSynchronizat
 TEST(GpuWaitAttribution, SeesNoGapWhileAnotherStreamIsBusy) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 10'000);
-  waiting.add(std::vector{make_host_edge(0, 1)});
+  waiting.add(std::vector{make_scope_change(0, 1)});
   waiting.add(kernel(1, 0, 10, 100, 0));
   waiting.add(kernel(1, 0, 50, 250, 1));
   waiting.add(kernel(1, 0, 200, 300, 0));
@@ -225,7 +226,7 @@ TEST(GpuWaitAttribution, SeesNoGapWhileAnotherStreamIsBusy) {
 TEST(GpuWaitAttribution, DoesNotDependOnTheOrderInWhichKernelsArrive) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 10'000);
-  waiting.add(std::vector{make_host_edge(0, 1)});
+  waiting.add(std::vector{make_scope_change(0, 1)});
   waiting.add(kernel(1, 350, 350, 400));
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(1, 150, 150, 300));
@@ -236,8 +237,8 @@ TEST(GpuWaitAttribution, DoesNotDependOnTheOrderInWhichKernelsArrive) {
 TEST(GpuWaitAttribution, AcceptsEdgesThatAreReportedLate) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 10'000);
-  waiting.add(std::vector{make_host_edge(0, 1), make_host_edge(180, 3)});
-  waiting.add(std::vector{make_host_edge(150, 2)});
+  waiting.add(std::vector{make_scope_change(0, 1), make_scope_change(180, 3)});
+  waiting.add(std::vector{make_scope_change(150, 2)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(3, 200, 200, 300));
   waiting.resolve_idle_gaps(1000 * 1000);
@@ -247,11 +248,11 @@ TEST(GpuWaitAttribution, AcceptsEdgesThatAreReportedLate) {
 TEST(GpuWaitAttribution, CountsNothingWhileKernelsAreNotTraced) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 10'000);
-  waiting.add(std::vector{make_host_edge(0, 1)});
+  waiting.add(std::vector{make_scope_change(0, 1)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.set_tracing(120 * 1000, WaitTracing::off, 0);
   waiting.set_tracing(500 * 1000, WaitTracing::on, 560 * 1000);
-  waiting.add(std::vector{make_host_edge(500, 2)});
+  waiting.add(std::vector{make_scope_change(500, 2)});
   waiting.add(kernel(2, 600, 600, 700));
   waiting.add(kernel(2, 730, 730, 800));
   waiting.resolve_idle_gaps(1000 * 1000);
@@ -262,7 +263,7 @@ TEST(GpuWaitAttribution, CountsNothingWhileKernelsAreNotTraced) {
 TEST(GpuWaitAttribution, GivesALongGapAnIntervalOfItsOwn) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 10'000);
-  waiting.add(std::vector{make_host_edge(0, 1)});
+  waiting.add(std::vector{make_scope_change(0, 1)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(1, 150, 150, 300));
   waiting.add(kernel(1, 90'000, 90'000, 91'000));
@@ -279,7 +280,7 @@ TEST(GpuWaitAttribution, GivesALongGapAnIntervalOfItsOwn) {
 TEST(GpuWaitAttribution, ResolvesAGapThatGoesOnForLongerThanAnyKernel) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 10'000);
-  waiting.add(std::vector{make_host_edge(0, 1)});
+  waiting.add(std::vector{make_scope_change(0, 1)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.resolve_idle_gaps(30'000 * kMs);
   EXPECT_EQ(take_wait_times(waiting).by_scope_us[1], 20'000'000 - 100);
@@ -290,7 +291,7 @@ TEST(GpuWaitAttribution, ResolvesAGapThatGoesOnForLongerThanAnyKernel) {
 TEST(GpuWaitAttribution, ChargesNoGapsDuringWarmUpAndKnowsTheLastKernelAfterIt) {
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::warm_up, 10'000);
-  waiting.add(std::vector{make_host_edge(0, 1), make_host_edge(250, 2)});
+  waiting.add(std::vector{make_scope_change(0, 1), make_scope_change(250, 2)});
   waiting.add(kernel(1, 0, 10, 20));
   waiting.add(kernel(1, 90, 100, 120));
   waiting.set_tracing(200 * 1000, WaitTracing::on, 10'000 * 1000);
@@ -303,7 +304,7 @@ TEST(GpuWaitAttribution, ChargesTheGapsOfADeviceWhoseFirstKernelCameLongAfterTra
   GpuWaitAttribution waiting;
   waiting.set_tracing(0, WaitTracing::on, 10'000);
   waiting.resolve_idle_gaps(50 * kMs);
-  waiting.add(std::vector{make_host_edge(99'000, 1)});
+  waiting.add(std::vector{make_scope_change(99'000, 1)});
   waiting.add(kernel(1, 100'000, 100'010, 100'020));
   waiting.add(kernel(2, 100'060, 100'070, 100'080));
   waiting.resolve_idle_gaps(1000 * kMs);
@@ -312,7 +313,7 @@ TEST(GpuWaitAttribution, ChargesTheGapsOfADeviceWhoseFirstKernelCameLongAfterTra
 
 TEST(GpuWaitAttribution, KeepsTheGapsOfUnusualStepsApart) {
   GpuWaitAttribution waiting;
-  waiting.add(std::vector{make_host_edge(0, 1)});
+  waiting.add(std::vector{make_scope_change(0, 1)});
   waiting.set_tracing(0, WaitTracing::separate_step, 10'000);
   waiting.add(kernel(1, 0, 10, 20));
   waiting.add(kernel(1, 20, 70, 80));

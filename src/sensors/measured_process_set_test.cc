@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::string_literals;
 
-constexpr pid_t kRecorder = 500;
+constexpr pid_t kRecorderPid = 500;
 constexpr pid_t kProgramPid = 400;
 
 // A shell (300) has started a program (kProgramPid) and another process (600). The program has started the recorder.
@@ -19,18 +19,18 @@ class MeasuredProcesses : public testing::Test {
   MeasuredProcesses() {
     proc_.add(300);
     proc_.add(kProgramPid, {.parent = 300});
-    proc_.add(kRecorder, {.parent = kProgramPid});
+    proc_.add(kRecorderPid, {.parent = kProgramPid});
     proc_.add(600, {.parent = 300});
-    proc_.set_self(kRecorder, true);
+    proc_.set_self(kRecorderPid, true);
   }
   FakeProc proc_;
 };
 
 TEST_F(MeasuredProcesses, AreTheCommandAndItsDescendants) {
-  proc_.add(501, {.parent = kRecorder});
+  proc_.add(501, {.parent = kRecorderPid});
   proc_.add(502, {.parent = 501});
   MeasuredProcessSet own({}, proc_.path());
-  for (const pid_t pid : {kRecorder, 501, 502}) EXPECT_TRUE(own.contains(pid)) << pid;
+  for (const pid_t pid : {kRecorderPid, 501, 502}) EXPECT_TRUE(own.contains(pid)) << pid;
   for (const pid_t pid : {300, kProgramPid, 600, 0, 999}) EXPECT_FALSE(own.contains(pid)) << pid;
 }
 
@@ -76,7 +76,7 @@ TEST_F(MeasuredProcesses, AreThoseThatHaveJoinedTheRecording) {
   MeasuredProcessSet own({.recording_folder = "/runs/a.joule.d"}, proc_.path());
   proc_.add(700, {.files = {"/dev/null", "/runs/a.joule.d/boot-12-34.joule"}});
   proc_.add(701, {.files = {"/runs/a.joule.data"}});
-  proc_.add(702, {.hides_files = true});
+  proc_.add(702, {.are_files_hidden = true});
   EXPECT_TRUE(own.contains(700));
   EXPECT_FALSE(own.contains(701));
   EXPECT_FALSE(own.contains(702));

@@ -15,21 +15,23 @@ Channel rapl_channel(std::uint64_t range_uj) {
   return channel;
 }
 
-std::int64_t relaxed_period_ns_of(const Channel& channel) { return relaxed_read_period_ns(std::span(&channel, 1)); }
+std::int64_t relaxed_channel_period_ns(const Channel& channel) {
+  return relaxed_read_period_ns(std::span(&channel, 1));
+}
 
 TEST(ReadSchedule, ReadsOftenEnoughToDetectEveryWrap) {
-  EXPECT_EQ(relaxed_period_ns_of(rapl_channel(262'143'328'850)), 50 * kNanosecondsPerMillisecond);
-  EXPECT_EQ(relaxed_period_ns_of(rapl_channel(10'000'000)), 5 * kNanosecondsPerMillisecond);
-  EXPECT_EQ(relaxed_period_ns_of(rapl_channel(1000)), kNanosecondsPerMillisecond);
+  EXPECT_EQ(relaxed_channel_period_ns(rapl_channel(262'143'328'850)), 50 * kNanosecondsPerMillisecond);
+  EXPECT_EQ(relaxed_channel_period_ns(rapl_channel(10'000'000)), 5 * kNanosecondsPerMillisecond);
+  EXPECT_EQ(relaxed_channel_period_ns(rapl_channel(1000)), kNanosecondsPerMillisecond);
 }
 
 TEST(ReadSchedule, ReadsAGaugeMoreOftenThanACounterAndAnEstimateRarely) {
   Channel gauge;
   gauge.kind = ChannelKind::gauge;
-  EXPECT_EQ(relaxed_period_ns_of(gauge), 20 * kNanosecondsPerMillisecond);
+  EXPECT_EQ(relaxed_channel_period_ns(gauge), 20 * kNanosecondsPerMillisecond);
   Channel estimate;
   estimate.provenance = Provenance::estimated;
-  EXPECT_EQ(relaxed_period_ns_of(estimate), kNanosecondsPerSecond);
+  EXPECT_EQ(relaxed_channel_period_ns(estimate), kNanosecondsPerSecond);
 }
 
 TEST(ReadSchedule, ReadsAFastCounterTenTimesPerUpdate) {

@@ -11,34 +11,34 @@
 namespace joulemap::sensors {
 namespace {
 
-const HostTraits kBareMetal{"bare metal", "", false};
-const HostTraits kContainer{"bare metal", "docker", false};
+const HostTraits kBareMetalHost{"bare metal", "", false};
+const HostTraits kDockerHost{"bare metal", "docker", false};
 
 TEST(Remedies, NameTheProgramAndTheCapability) {
-  const std::string remedy = remedy_for_denied_powercap(kBareMetal, "/opt/joulemap");
+  const std::string remedy = remedy_for_denied_powercap(kBareMetalHost, "/opt/joulemap");
   EXPECT_NE(remedy.find("setcap cap_dac_read_search,cap_perfmon+ep /opt/joulemap"), std::string::npos);
   EXPECT_NE(remedy.find("0440"), std::string::npos);
-  EXPECT_NE(remedy_for_denied_perf_event(kBareMetal, "").find("setcap cap_perfmon+ep"), std::string::npos);
+  EXPECT_NE(remedy_for_denied_perf_event(kBareMetalHost, "").find("setcap cap_perfmon+ep"), std::string::npos);
 }
 
 TEST(Remedies, NeverOpenRaplToAllUsersWithoutNamingPlatypus) {
-  for (const HostTraits& host : {kBareMetal, kContainer}) {
+  for (const HostTraits& host : {kBareMetalHost, kDockerHost}) {
     EXPECT_NE(remedy_for_denied_powercap(host, "").find("PLATYPUS"), std::string::npos);
   }
-  const std::string perf = remedy_for_denied_perf_event(kBareMetal, "");
+  const std::string perf = remedy_for_denied_perf_event(kBareMetalHost, "");
   EXPECT_NE(perf.find("perf_event_paranoid"), std::string::npos);
   EXPECT_NE(perf.find("PLATYPUS"), std::string::npos);
   for (const char* forbidden : {"0444", "a+r", "o+r", "777"}) {
-    EXPECT_EQ(remedy_for_denied_powercap(kBareMetal, "").find(forbidden), std::string::npos) << forbidden;
+    EXPECT_EQ(remedy_for_denied_powercap(kBareMetalHost, "").find(forbidden), std::string::npos) << forbidden;
   }
 }
 
 TEST(Remedies, NameCompleteOptionsOfTheContainerInsideOne) {
   const std::string perf_event = "--user 0 --cap-add PERFMON";
   const std::string powercap = "--user 0 --security-opt systempaths=unconfined --security-opt apparmor=unconfined";
-  EXPECT_NE(remedy_for_denied_perf_event(kContainer, "").find(perf_event), std::string::npos);
-  EXPECT_NE(remedy_for_denied_powercap(kContainer, "").find(powercap), std::string::npos);
-  EXPECT_EQ(remedy_for_absent_rapl(kContainer), "run the container with: " + perf_event + "\nor with: " + powercap);
+  EXPECT_NE(remedy_for_denied_perf_event(kDockerHost, "").find(perf_event), std::string::npos);
+  EXPECT_NE(remedy_for_denied_powercap(kDockerHost, "").find(powercap), std::string::npos);
+  EXPECT_EQ(remedy_for_absent_rapl(kDockerHost), "run the container with: " + perf_event + "\nor with: " + powercap);
 }
 
 TEST(HostTraits, DistinguishesVirtualMachinesFromBareMetal) {

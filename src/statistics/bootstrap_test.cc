@@ -10,7 +10,7 @@
 namespace joulemap::statistics {
 namespace {
 
-std::vector<double> skewed(Random& random, std::size_t n) {
+std::vector<double> draw_skewed_values(Random& random, std::size_t n) {
   std::vector<double> values(n);
   for (double& value : values) value = random.exponential();
   return values;
@@ -19,7 +19,7 @@ std::vector<double> skewed(Random& random, std::size_t n) {
 TEST(Bootstrap, GivesTheSameBitsForAnyThreadCount) {
   Random random(7);
   std::vector<std::vector<double>> cells;
-  for (std::size_t n = 0; n < 13; ++n) cells.push_back(skewed(random, n));
+  for (std::size_t n = 0; n < 13; ++n) cells.push_back(draw_skewed_values(random, n));
   BootstrapOptions options;
   options.resamples = 500;
   for (const CentralTendency centre : {CentralTendency::mean, CentralTendency::median}) {
@@ -37,7 +37,7 @@ TEST(Bootstrap, GivesTheSameBitsForAnyThreadCount) {
 TEST(Bootstrap, GenericAndSpecializedMeanAndMedianAgree) {
   Random random(8);
   for (const std::size_t n : {5U, 8U, 31U}) {
-    std::vector<double> values = skewed(random, n);
+    std::vector<double> values = draw_skewed_values(random, n);
     std::ranges::sort(values);  // bootstrap_median resamples sorted values
     const BootstrapInterval mean = *bootstrap_mean(values);
     const BootstrapInterval plain_mean = *bootstrap(values, mean_of);
@@ -71,7 +71,7 @@ TEST(Bootstrap, NearlyReachesNominalCoverageForASkewedDistribution) {
   constexpr int kTrials = 600;
   for (int trial = 0; trial < kTrials; ++trial) {
     options.seed = static_cast<std::uint64_t>(trial);
-    const BootstrapInterval interval = *bootstrap_mean(skewed(random, 30), options);
+    const BootstrapInterval interval = *bootstrap_mean(draw_skewed_values(random, 30), options);
     covered += interval.low <= 1 && 1 <= interval.high ? 1 : 0;
   }
   EXPECT_GT(covered, 0.89 * kTrials);
@@ -80,7 +80,7 @@ TEST(Bootstrap, NearlyReachesNominalCoverageForASkewedDistribution) {
 
 TEST(Bootstrap, IsEquivariantToShifts) {
   Random random(9);
-  const std::vector<double> values = skewed(random, 20);
+  const std::vector<double> values = draw_skewed_values(random, 20);
   std::vector<double> moved = values;
   for (double& value : moved) value += 64;
   EXPECT_NEAR(bootstrap_mean(values)->low + 64, bootstrap_mean(moved)->low, 1e-9);

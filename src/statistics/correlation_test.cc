@@ -53,7 +53,7 @@ double pearson_of_ranks(const std::vector<double>& x, const std::vector<double>&
   return xy / std::sqrt(xx * yy);
 }
 
-double concordance(const std::vector<double>& x, const std::vector<double>& y) {
+double kendall_s_statistic(const std::vector<double>& x, const std::vector<double>& y) {
   double sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -77,7 +77,7 @@ TEST(RankCorrelations, MatchEnumerationOfAllPermutations) {
     if (!rho) continue;
     EXPECT_NEAR(rho->statistic, pearson_of_ranks(x, y), 1e-12);
     EXPECT_NEAR(rho->p, enumerated_p(x, y, pearson_of_ranks), 1e-12);
-    EXPECT_NEAR(tau->p, enumerated_p(x, y, concordance), 1e-12);
+    EXPECT_NEAR(tau->p, enumerated_p(x, y, kendall_s_statistic), 1e-12);
   }
 }
 

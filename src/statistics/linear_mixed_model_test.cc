@@ -12,7 +12,7 @@
 namespace joulemap::statistics {
 namespace {
 
-const std::vector<ModelTerm> kTerms{{0}, {1}, {0, 1}};
+const std::vector<ModelTerm> kModelTerms{{0}, {1}, {0, 1}};
 
 struct TrueEffects {
   double first = 0;        // effect of level 0 of the first factor against level 1
@@ -38,30 +38,30 @@ FactorialData blocked_data(Random& random, std::size_t blocks, const TrueEffects
   return data;
 }
 
-double p_of_term(const FactorialData& data, std::size_t term) {
-  return wald_f_test(*fit_factorial_model(data, kTerms), term)->p;
+double term_p_value(const FactorialData& data, std::size_t term) {
+  return wald_f_test(*fit_factorial_model(data, kModelTerms), term)->p;
 }
 
 TEST(LinearMixedModel, FindsEffectsThatBlocksHideFromAPlainModel) {
   Random random(1);
   FactorialData data = blocked_data(random, 8, {.first = 0.2, .block_sd = 1});
-  EXPECT_LT(p_of_term(data, 0), 0.001);
+  EXPECT_LT(term_p_value(data, 0), 0.001);
   data.blocks.clear();
-  EXPECT_GT(p_of_term(data, 0), 0.1);
+  EXPECT_GT(term_p_value(data, 0), 0.1);
 }
 
 TEST(LinearMixedModel, FindsAnInteraction) {
   Random random(2);
   const FactorialData data = blocked_data(random, 8, {.first = 0, .interaction = 0.5, .block_sd = 0.3});
-  EXPECT_LT(p_of_term(data, 2), 1e-6);
-  const FactorialFit fit = *fit_factorial_model(data, kTerms);
+  EXPECT_LT(term_p_value(data, 2), 1e-6);
+  const FactorialFit fit = *fit_factorial_model(data, kModelTerms);
   EXPECT_LT(aligned_rank_test(data, fit, 2)->p, 1e-4);
 }
 
 TEST(LinearMixedModel, EstimatesVariances) {
   Random random(3);
   const FactorialData data = blocked_data(random, 200, {.block_sd = 0.5, .noise = 0.1});
-  const FactorialFit fit = *fit_factorial_model(data, kTerms);
+  const FactorialFit fit = *fit_factorial_model(data, kModelTerms);
   EXPECT_NEAR(std::sqrt(fit.block_variance), 0.5, 0.08);
   EXPECT_NEAR(std::sqrt(fit.residual_variance), 0.1, 0.01);
 }
@@ -84,16 +84,16 @@ TEST(LinearMixedModel, ComparesAFactorWithinEveryCombinationOfTheOthers) {
 TEST(LinearMixedModel, DoesNotDependOnTheUnit) {
   Random random(4);
   FactorialData data = blocked_data(random, 5, {.first = 0.1, .block_sd = 0.3});
-  const double before = p_of_term(data, 0);
+  const double before = term_p_value(data, 0);
   for (double& value : data.values) value = 1000 * value + 1e6;
-  EXPECT_NEAR(p_of_term(data, 0) / before, 1, 1e-6);
+  EXPECT_NEAR(term_p_value(data, 0) / before, 1, 1e-6);
 }
 
 TEST(LinearMixedModel, RefusesWhatTheDataDoNotDetermine) {
   Random random(5);
-  EXPECT_FALSE(fit_factorial_model({}, kTerms));
-  EXPECT_FALSE(fit_factorial_model(blocked_data(random, 1, {}), kTerms)) << "no repetitions";
-  EXPECT_FALSE(fit_factorial_model(blocked_data(random, 4, {.noise = 0}), kTerms)) << "no noise";
+  EXPECT_FALSE(fit_factorial_model({}, kModelTerms));
+  EXPECT_FALSE(fit_factorial_model(blocked_data(random, 1, {}), kModelTerms)) << "no repetitions";
+  EXPECT_FALSE(fit_factorial_model(blocked_data(random, 4, {.noise = 0}), kModelTerms)) << "no noise";
   FactorialData data = blocked_data(random, 5, {});
   for (std::size_t i = data.values.size(); i-- > 0;) {
     if (data.levels[i] != std::vector<std::size_t>{0, 2}) continue;
@@ -101,7 +101,7 @@ TEST(LinearMixedModel, RefusesWhatTheDataDoNotDetermine) {
     data.levels.erase(data.levels.begin() + static_cast<std::ptrdiff_t>(i));
     data.blocks.erase(data.blocks.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  const FactorialFit fit = *fit_factorial_model(data, kTerms);
+  const FactorialFit fit = *fit_factorial_model(data, kModelTerms);
   EXPECT_FALSE(estimate_level_difference(fit, 0, 0, 1, 0.95))
       << "one level of the second factor has only one of the first";
   EXPECT_EQ(wald_f_test(fit, 2)->numerator_df, 1);
@@ -122,7 +122,7 @@ TEST(LinearMixedModel, KeepsItsLevelAndItsCoverage) {
     double covered = 0;
     for (int i = 0; i < kTrials; ++i) {
       const FactorialData data = blocked_data(random, 4, {.block_sd = block_sd});
-      const FactorialFit fit = *fit_factorial_model(data, kTerms);
+      const FactorialFit fit = *fit_factorial_model(data, kModelTerms);
       for (const std::size_t term : {0, 2}) called[term] += wald_f_test(fit, term)->p < 0.05 ? 1 : 0;
       ranks_called += aligned_rank_test(data, fit, 2)->p < 0.05 ? 1 : 0;
       const EffectEstimate difference = *estimate_level_difference(fit, 0, 0, 1, 0.95);

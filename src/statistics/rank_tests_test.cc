@@ -20,7 +20,7 @@ std::vector<double> small_integers(Random& random, std::size_t n, std::size_t di
   return values;
 }
 
-std::vector<double> shifted_values(std::vector<double> values, double shift) {
+std::vector<double> shift_values(std::vector<double> values, double shift) {
   for (double& value : values) value += shift;
   return values;
 }
@@ -108,11 +108,10 @@ TEST(RankTests, AreInvariantToSwapAndShift) {
     const std::vector<double> second = small_integers(random, n, 25);
     EXPECT_EQ(signed_rank_test(first, second).p, signed_rank_test(second, first).p);
     EXPECT_NEAR(rank_sum_test(first, second).p, rank_sum_test(second, first).p, 1e-12);
-    EXPECT_EQ(signed_rank_test(first, second).p,
-              signed_rank_test(shifted_values(first, 7), shifted_values(second, 7)).p);
-    EXPECT_EQ(rank_sum_test(first, second).p, rank_sum_test(shifted_values(first, 7), shifted_values(second, 7)).p);
+    EXPECT_EQ(signed_rank_test(first, second).p, signed_rank_test(shift_values(first, 7), shift_values(second, 7)).p);
+    EXPECT_EQ(rank_sum_test(first, second).p, rank_sum_test(shift_values(first, 7), shift_values(second, 7)).p);
     const std::vector<std::vector<double>> groups{first, second};
-    const std::vector<std::vector<double>> swapped{second, shifted_values(first, 0)};
+    const std::vector<std::vector<double>> swapped{second, shift_values(first, 0)};
     EXPECT_NEAR(kruskal_wallis_test(groups).p, kruskal_wallis_test(swapped).p, 1e-12);
   }
 }
@@ -127,7 +126,7 @@ TEST(SignedRankTest, NeverRoundsASmallTailToZero) {
 TEST(RankSumTest, NeverRoundsASmallTailToZero) {
   std::vector<double> low(50);
   for (std::size_t i = 0; i < low.size(); ++i) low[i] = static_cast<double>(i);
-  const TestResult result = rank_sum_test(low, shifted_values(low, 100));
+  const TestResult result = rank_sum_test(low, shift_values(low, 100));
   EXPECT_EQ(result.p_value_method, PValueMethod::exact);
   EXPECT_NEAR(result.p * 1.0089134454556415e29, 2, 1e-9);  // C(100, 50); p is 2 / C(100, 50)
 }
@@ -171,7 +170,7 @@ TEST(FriedmanTest, UsesOnlyTheOrderWithinABlock) {
   const std::vector<std::vector<double>> blocks{{1, 2, 3}, {10, 20, 31}, {5, 6, 9}, {7, 9, 8}};
   std::vector<std::vector<double>> shifted = blocks;
   for (std::size_t b = 0; b < shifted.size(); ++b)
-    shifted[b] = shifted_values(shifted[b], 1000.0 * static_cast<double>(b));
+    shifted[b] = shift_values(shifted[b], 1000.0 * static_cast<double>(b));
   EXPECT_EQ(friedman_test(blocks).p, friedman_test(shifted).p);
   EXPECT_NEAR(friedman_test(blocks).statistic, 6.5, 1e-12);
 }

@@ -11,16 +11,16 @@
 namespace joulemap::statistics {
 namespace {
 
-constexpr VariationPrior kPrior{0.02, 4};
-constexpr double kLevel = 0.9;
+constexpr VariationPrior kVariationPrior{0.02, 4};
+constexpr double kConfidenceLevel = 0.9;
 constexpr std::uint64_t kVariationSeed = 20261117;
 
 bool is_beyond_noise(const RunContrast& contrast) {
-  const double reach = two_sided_t_quantile(kLevel, contrast.degrees_of_freedom) * contrast.standard_error();
+  const double reach = two_sided_t_quantile(kConfidenceLevel, contrast.degrees_of_freedom) * contrast.standard_error();
   return std::abs(contrast.difference()) > reach;
 }
 
-std::vector<double> runs_around(double mean, double relative_sd, std::size_t count, Random& random) {
+std::vector<double> draw_run_values(double mean, double relative_sd, std::size_t count, Random& random) {
   std::vector<double> runs;
   for (std::size_t i = 0; i < count; ++i) runs.push_back(mean * (1 + relative_sd * random.normal()));
   return runs;
@@ -30,7 +30,7 @@ TEST(RunVariation, OneRunPerSideUsesThePrior) {
   const std::vector<double> a = {10};
   const std::vector<double> b = {10.5};
   const std::vector<double> exact = {0};
-  const RunContrast contrast = contrast_runs({a, exact}, {b, exact}, kPrior);
+  const RunContrast contrast = contrast_runs({a, exact}, {b, exact}, kVariationPrior);
   EXPECT_DOUBLE_EQ(contrast.relative_sd, 0.02);
   EXPECT_DOUBLE_EQ(contrast.degrees_of_freedom, 4);
   EXPECT_NEAR(contrast.standard_error(), 0.02 * std::sqrt(10 * 10 + 10.5 * 10.5), 1e-12);
@@ -40,7 +40,7 @@ TEST(RunVariation, OneRunPerSideUsesThePrior) {
 TEST(RunVariation, UncertaintyOfARunWidensTheInterval) {
   const std::vector<double> value = {10};
   const std::vector<double> within = {0.2};
-  const RunContrast contrast = contrast_runs({value, within}, {value, within}, kPrior);
+  const RunContrast contrast = contrast_runs({value, within}, {value, within}, kVariationPrior);
   EXPECT_NEAR(contrast.relative_sd, std::sqrt(0.02 * 0.02 + 0.02 * 0.02), 1e-12);
 }
 
@@ -48,15 +48,15 @@ TEST(RunVariation, RepetitionsUpdateThePrior) {
   const std::vector<double> same = {10, 10, 10};
   const std::vector<double> apart = {9, 10, 11};
   const std::vector<double> exact = {0, 0, 0};
-  EXPECT_LT(contrast_runs({same, exact}, {same, exact}, kPrior).relative_sd, 0.02);
-  EXPECT_GT(contrast_runs({apart, exact}, {apart, exact}, kPrior).relative_sd, 0.06);
-  EXPECT_DOUBLE_EQ(contrast_runs({same, exact}, {same, exact}, kPrior).degrees_of_freedom, 8);
+  EXPECT_LT(contrast_runs({same, exact}, {same, exact}, kVariationPrior).relative_sd, 0.02);
+  EXPECT_GT(contrast_runs({apart, exact}, {apart, exact}, kVariationPrior).relative_sd, 0.06);
+  EXPECT_DOUBLE_EQ(contrast_runs({same, exact}, {same, exact}, kVariationPrior).degrees_of_freedom, 8);
 }
 
 TEST(RunVariation, ASideWithoutRunsIsZero) {
   const std::vector<double> value = {10};
   const std::vector<double> within = {0.1};
-  const RunContrast contrast = contrast_runs({}, {value, within}, kPrior);
+  const RunContrast contrast = contrast_runs({}, {value, within}, kVariationPrior);
   EXPECT_DOUBLE_EQ(contrast.difference(), 10);
   EXPECT_GT(contrast.standard_error(), 0);
 }
@@ -74,9 +74,9 @@ TEST(RunVariation, UnchangedProgramsWithPriorVariationAreRarelyReportedAsChanged
     const std::vector<double> exact(runs, 0.0);
     int found = 0;
     for (int pair = 0; pair < 2000; ++pair) {
-      const std::vector<double> a = runs_around(10, 0.02, runs, random);
-      const std::vector<double> b = runs_around(10, 0.02, runs, random);
-      found += is_beyond_noise(contrast_runs({a, exact}, {b, exact}, kPrior)) ? 1 : 0;
+      const std::vector<double> a = draw_run_values(10, 0.02, runs, random);
+      const std::vector<double> b = draw_run_values(10, 0.02, runs, random);
+      found += is_beyond_noise(contrast_runs({a, exact}, {b, exact}, kVariationPrior)) ? 1 : 0;
     }
     EXPECT_LE(found, 200) << runs << " runs a side, seed " << kVariationSeed + runs;
   }
@@ -86,22 +86,22 @@ TEST(RunVariation, TheSmallestDetectableChangeIsFoundWithPower80Percent) {
   for (const std::size_t runs : {1, 3, 5}) {
     Random random(kVariationSeed + 10 + runs);
     const std::vector<double> exact(runs, 0.0);
-    const double freedom = kPrior.degrees_of_freedom + 2 * static_cast<double>(runs - 1);
-    const double change = smallest_detectable_change(0.02, freedom, runs, runs, kLevel);
+    const double freedom = kVariationPrior.degrees_of_freedom + 2 * static_cast<double>(runs - 1);
+    const double change = smallest_detectable_change(0.02, freedom, runs, runs, kConfidenceLevel);
     int found = 0;
     for (int pair = 0; pair < 2000; ++pair) {
-      const std::vector<double> a = runs_around(10, 0.02, runs, random);
-      const std::vector<double> b = runs_around(10 * (1 + change), 0.02, runs, random);
-      found += is_beyond_noise(contrast_runs({a, exact}, {b, exact}, kPrior)) ? 1 : 0;
+      const std::vector<double> a = draw_run_values(10, 0.02, runs, random);
+      const std::vector<double> b = draw_run_values(10 * (1 + change), 0.02, runs, random);
+      found += is_beyond_noise(contrast_runs({a, exact}, {b, exact}, kVariationPrior)) ? 1 : 0;
     }
     EXPECT_GE(found, 1550) << runs << " runs a side, seed " << kVariationSeed + 10 + runs;
   }
 }
 
 TEST(RunVariation, MoreRunsEstablishSmallerChanges) {
-  const double one = smallest_detectable_change(0.02, 4, 1, 1, kLevel);
-  const double three = smallest_detectable_change(0.02, 8, 3, 3, kLevel);
-  const double five = smallest_detectable_change(0.02, 12, 5, 5, kLevel);
+  const double one = smallest_detectable_change(0.02, 4, 1, 1, kConfidenceLevel);
+  const double three = smallest_detectable_change(0.02, 8, 3, 3, kConfidenceLevel);
+  const double five = smallest_detectable_change(0.02, 12, 5, 5, kConfidenceLevel);
   EXPECT_GT(one, three);
   EXPECT_GT(three, five);
 }

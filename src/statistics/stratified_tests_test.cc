@@ -79,7 +79,7 @@ double enumerated_p(const std::vector<Stratum>& strata,
   return static_cast<double>(far) / static_cast<double>(sums.size());
 }
 
-std::vector<double> drawn_integers(Random& random, std::size_t n, std::size_t different) {
+std::vector<double> draw_integers(Random& random, std::size_t n, std::size_t different) {
   std::vector<double> values(n);
   for (double& value : values) value = static_cast<double>(random.uniform_below(different));
   return values;
@@ -92,7 +92,7 @@ TEST(StratifiedSignedRankTest, MatchesEnumerationOfAllSigns) {
     std::vector<Stratum> strata;
     for (std::size_t h = 0; h < 3; ++h) {
       const std::size_t n = 2 + random.uniform_below(3);
-      strata.push_back({drawn_integers(random, n, 8), drawn_integers(random, n, 6)});
+      strata.push_back({draw_integers(random, n, 8), draw_integers(random, n, 6)});
     }
     const TestResult result = stratified_signed_rank_test(strata);
     EXPECT_EQ(result.p_value_method, PValueMethod::exact);
@@ -106,8 +106,8 @@ TEST(StratifiedRankSumTest, MatchesEnumerationOfAllAssignments) {
     Random random(seed);
     std::vector<Stratum> strata;
     for (std::size_t h = 0; h < 3; ++h) {
-      strata.push_back({drawn_integers(random, 2 + random.uniform_below(2), 8),
-                        drawn_integers(random, 1 + random.uniform_below(4), 6)});
+      strata.push_back({draw_integers(random, 2 + random.uniform_below(2), 8),
+                        draw_integers(random, 1 + random.uniform_below(4), 6)});
     }
     EXPECT_NEAR(stratified_rank_sum_test(strata).p, enumerated_p(strata, possible_rank_sums), 1e-12);
   }
@@ -115,7 +115,7 @@ TEST(StratifiedRankSumTest, MatchesEnumerationOfAllAssignments) {
 
 TEST(StratifiedTests, AreTheTestsOfOneStratumIfThereIsOnlyOne) {
   Random random(3);
-  const Stratum one{drawn_integers(random, 9, 20), drawn_integers(random, 9, 15)};
+  const Stratum one{draw_integers(random, 9, 20), draw_integers(random, 9, 15)};
   EXPECT_NEAR(stratified_signed_rank_test(std::vector{one}).p, signed_rank_test(one.first_values, one.second_values).p,
               1e-12);
   EXPECT_NEAR(stratified_rank_sum_test(std::vector{one}).p, rank_sum_test(one.first_values, one.second_values).p,
@@ -142,7 +142,7 @@ TEST(StratifiedTests, CompareValuesOnlyWithinTheirStratum) {
   Random random(4);
   std::vector<Stratum> strata;
   for (std::size_t h = 0; h < 5; ++h)
-    strata.push_back({drawn_integers(random, 4, 1000), drawn_integers(random, 4, 1000)});
+    strata.push_back({draw_integers(random, 4, 1000), draw_integers(random, 4, 1000)});
   const double paired = stratified_signed_rank_test(strata).p;
   const double unpaired = stratified_rank_sum_test(strata).p;
   for (std::size_t h = 0; h < strata.size(); ++h) {

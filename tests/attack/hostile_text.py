@@ -30,21 +30,24 @@ NAMES = [
     "<img src=x onerror=hostile()>",
     "`$(touch owned)`",
 ]
-KEPT = {"\n", "\t", "\u200c", "\u200d"}
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+KEPT_CHARACTERS = {"\n", "\t", "\u200c", "\u200d"}
+COLOUR_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def interpreted_characters(text: str) -> set[str]:
     """Characters that a terminal interprets instead of showing. Colour sequences of the program itself are allowed."""
     return {
         repr(character)
-        for character in COLOUR.sub("", text)
-        if character not in KEPT and unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp") and character != "\u00ad"
+        for character in COLOUR_SEQUENCE.sub("", text)
+        if character not in KEPT_CHARACTERS
+        and unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")
+        and character != "\u00ad"
     }
 
 
-def formulas(csv_text: str) -> list[str]:
+def find_formulas(csv_text: str) -> list[str]:
     """Cells that a spreadsheet evaluates as formulas: they start with a formula character and are not numbers."""
+
     def is_number(cell: str) -> bool:
         try:
             float(cell)

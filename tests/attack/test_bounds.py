@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-MEMORY_BYTES = 1 << 30
-CPU_S = 60
+MAX_MEMORY_BYTES = 1 << 30
+MAX_CPU_S = 60
 HAS_SANITIZER = "san" in os.environ.get("JOULEMAP_BUILD", "")  # sanitizers reserve terabytes of address space
 
 
@@ -20,8 +20,8 @@ def run_with_limits(program: Path, *arguments: object) -> subprocess.CompletedPr
 
     def set_limits() -> None:
         if not HAS_SANITIZER:
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+            resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
 
     return subprocess.run(
         [program, *map(str, arguments)], capture_output=True, text=True, timeout=600, preexec_fn=set_limits, check=False
@@ -63,7 +63,7 @@ def test_dots_in_texts_and_numbers_are_no_depth(program, tmp_path):
     assert run_with_limits(program, "experiment", "plan", file).returncode == 0
 
 
-def million_kernels(path: Path, kernels: int, name_length: int = 0) -> Path:
+def write_kernel_trace(path: Path, kernels: int, name_length: int = 0) -> Path:
     """A trace in which each kernel has its own name and its own stream."""
     with open(path, "w") as file:
         file.write('{"schemaVersion":1,"traceEvents":[')
@@ -78,7 +78,7 @@ def million_kernels(path: Path, kernels: int, name_length: int = 0) -> Path:
 
 def test_many_different_kernels_are_grouped_and_reported_as_such(program, tmp_path):
     made = tmp_path / "many.joule"
-    trace = million_kernels(tmp_path / "many.json", 200_000)
+    trace = write_kernel_trace(tmp_path / "many.json", 200_000)
     outcome = run_with_limits(program, "import", "kineto", trace, "-o", made)
     assert outcome.returncode == 0, outcome.stderr
     outcome = run_with_limits(program, "report", made, "--by", "kernel", "--json")
@@ -94,7 +94,7 @@ def test_many_different_kernels_are_grouped_and_reported_as_such(program, tmp_pa
 @pytest.mark.parametrize("plot", ["bars", "flame", "heatmap"])
 def test_names_of_a_hundred_thousand_letters_are_drawn_at_once(program, tmp_path, plot):
     made = tmp_path / "long.joule"
-    trace = million_kernels(tmp_path / "long.json", 60, name_length=100_000)
+    trace = write_kernel_trace(tmp_path / "long.json", 60, name_length=100_000)
     assert run_with_limits(program, "import", "kineto", trace, "-o", made).returncode == 0
     outcome = run_with_limits(program, "report", made, "--by", "kernel", "--plot", plot, "-o", tmp_path / "long.svg")
     assert outcome.returncode in (0, 1, 2), outcome  # -9 or -24: killed for exceeding the CPU limit

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from attack.hostile_text import NAMES, formulas, hostile_recording, interpreted_characters
+from attack.hostile_text import NAMES, find_formulas, hostile_recording, interpreted_characters
 from support import onnx_bytes
 
 
@@ -41,7 +41,7 @@ def run_in_pseudo_terminal(program: Path, *arguments: object) -> str:
     return shown.decode(errors="replace").replace("\r\n", "\n").replace("\r\n", "\n")
 
 
-VIEWS = [
+VIEW_COMMANDS = [
     *(("report", "--top", "0", "--by", by) for by in ("layer", "op", "kernel", "phase", "function", "stack", "domain")),
     ("report", "--json"),
     ("report", "--top", "0", "--by", "layer", "--filter", "\x1b[2J\u202e"),
@@ -50,14 +50,14 @@ VIEWS = [
 ]
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=" ".join)
+@pytest.mark.parametrize("view", VIEW_COMMANDS, ids=" ".join)
 def test_a_terminal_receives_no_control_sequences(binaries, recording, view):
     shown = run_in_pseudo_terminal(binaries / "joulemap", view[0], recording, *view[1:])
     assert len(shown) > 100
     assert interpreted_characters(shown) == set()
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=" ".join)
+@pytest.mark.parametrize("view", VIEW_COMMANDS, ids=" ".join)
 def test_pipes_and_files_receive_no_control_sequences(joulemap, recording, tmp_path, view):
     file = tmp_path / "out"
     piped = joulemap(view[0], recording, *view[1:])
@@ -76,7 +76,7 @@ def test_json_contains_the_original_names(joulemap, recording):
 def test_a_spreadsheet_is_given_nothing_to_compute(joulemap, recording, view):
     outcome = joulemap(view[0], recording, *view[1:], "--by", "kernel")
     assert "HYPERLINK" in outcome.out
-    assert formulas(outcome.out) == []
+    assert find_formulas(outcome.out) == []
 
 
 def test_a_file_that_is_not_a_recording_is_rejected_with_an_escaped_name(binaries, tmp_path):
@@ -92,7 +92,7 @@ def test_a_file_that_is_not_a_recording_is_rejected_with_an_escaped_name(binarie
 def test_a_network_with_such_names_is_predicted_without_them(joulemap, binaries, tmp_path):
     nodes, last = [], "x"
     for i, name in enumerate(name for name in NAMES if "\x00" not in name):
-        nodes.append(onnx_bytes.node("Relu", [last], [f"{name}{i}"]) + onnx_bytes.block(3, name))
+        nodes.append(onnx_bytes.node("Relu", [last], [f"{name}{i}"]) + onnx_bytes.bytes_field(3, name))
         last = f"{name}{i}"
     made = onnx_bytes.model(nodes, [onnx_bytes.value("x", [1, 8])], [onnx_bytes.value(last, [1, 8])])
     file = tmp_path / "\u202enet.onnx"

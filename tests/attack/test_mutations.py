@@ -16,12 +16,22 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 ROUNDS = int(os.environ.get("JOULEMAP_ATTACK_ROUNDS", "1"))
 INPUTS_PER_ROUND = 150
-TARGETS = sorted(path.name for path in (ROOT / "fuzz" / "corpus").iterdir())
+FUZZ_TARGETS = sorted(path.name for path in (ROOT / "fuzz" / "corpus").iterdir())
 # Extreme values of sizes and counts.
-LIMITS = [b"\xff" * 8, b"\x7f" * 8, b"\0" * 8, b"\xff" * 7 + b"\x7f", b"\x80" * 8, b"9" * 20, b"-1", b"1e999", b"nan"]
+EXTREME_VALUES = [
+    b"\xff" * 8,
+    b"\x7f" * 8,
+    b"\0" * 8,
+    b"\xff" * 7 + b"\x7f",
+    b"\x80" * 8,
+    b"9" * 20,
+    b"-1",
+    b"1e999",
+    b"nan",
+]
 
 
-def mutated(original: bytes, rng: random.Random) -> bytes:
+def mutate(original: bytes, rng: random.Random) -> bytes:
     made = bytearray(original or b"\0")
     for _ in range(rng.choice([1, 1, 2, 4, 16])):
         at = rng.randrange(len(made) + 1)
@@ -34,13 +44,13 @@ def mutated(original: bytes, rng: random.Random) -> bytes:
         elif kind == 2:
             del made[at : at + length]
         elif kind == 3:
-            made[at : at + length] = rng.choice(LIMITS)
+            made[at : at + length] = rng.choice(EXTREME_VALUES)
         else:
             made[at:at] = made[at : at + 64 * length]
     return bytes(made)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", FUZZ_TARGETS)
 def test_a_damaged_file_is_read_or_refused(binaries, tmp_path, target):
     originals = [path.read_bytes() for path in sorted((ROOT / "fuzz" / "corpus" / target).iterdir())]
     seed = random.randrange(1 << 32)
@@ -49,7 +59,7 @@ def test_a_damaged_file_is_read_or_refused(binaries, tmp_path, target):
         folder = tmp_path / f"round-{number}"
         folder.mkdir()
         for i in range(INPUTS_PER_ROUND):
-            (folder / f"{i:03}").write_bytes(mutated(rng.choice(originals), rng))
+            (folder / f"{i:03}").write_bytes(mutate(rng.choice(originals), rng))
         command = [binaries / f"fuzz_{target}", folder]
         run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         assert run.returncode == 0, f"seed {seed}, round {number}, {folder}: {run.stderr[-2000:]}"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-ATTACKER = 65534
+ATTACKER_UID = 65534
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as two users")
 
@@ -37,7 +37,7 @@ def root_file(tmp_path: Path) -> Path:
 
 
 def run_as_attacker(*command: object) -> None:
-    switch = ["setpriv", f"--reuid={ATTACKER}", f"--regid={ATTACKER}", "--clear-groups"]
+    switch = ["setpriv", f"--reuid={ATTACKER_UID}", f"--regid={ATTACKER_UID}", "--clear-groups"]
     subprocess.run([*switch, *map(str, command)], check=True, timeout=30)
 
 

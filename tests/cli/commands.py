@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 import time
 
-BUSY = "import time\nend = time.time() + {}\nwhile time.time() < end: pass"
+BUSY_PROGRAM = "import time\nend = time.time() + {}\nwhile time.time() < end: pass"
 
 
-def busy(seconds: float) -> list[str]:
-    return [sys.executable, "-c", BUSY.format(seconds)]
+def busy_command(seconds: float) -> list[str]:
+    return [sys.executable, "-c", BUSY_PROGRAM.format(seconds)]
 
 
 def wait_for(condition, seconds: float = 20) -> None:

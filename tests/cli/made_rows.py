@@ -6,7 +6,7 @@ import itertools
 import json
 from pathlib import Path
 
-PLAN = """name = "made"
+PLAN_TOML = """name = "made"
 repetitions = {repetitions}
 order = "blocked"
 seed = 1
@@ -19,7 +19,7 @@ more_is_better = true
 """
 
 
-def domain(name: str, joules: float | None, provenance: str = "measured") -> dict:
+def make_domain(name: str, joules: float | None, provenance: str = "measured") -> dict:
     made = {"name": name, "joules": joules, "uncertainty_j": None if joules is None else joules / 100, "counted": True}
     return {**made, "provenance": None if joules is None else provenance, "sensor": "made"}
 
@@ -32,7 +32,7 @@ def deterministic_noise(block: int) -> float:
 def write_rows(folder: Path, row_of, repetitions: int = 10) -> Path:
     """`row_of(level, block)` returns the members of row.json with the row's energy; `level` is 0 or 1."""
     folder.mkdir()
-    (folder / "experiment.toml").write_text(PLAN.format(repetitions=repetitions))
+    (folder / "experiment.toml").write_text(PLAN_TOML.format(repetitions=repetitions))
     table = ["__run_id,__done,row,block,framework,attempts"]
     for number in range(2 * repetitions):
         block, level = divmod(number, 2)

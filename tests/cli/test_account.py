@@ -124,11 +124,11 @@ def test_disclosures_name_what_they_need(joulemap):
     assert joulemap("report", EXAMPLE_RECORDING, "--disclose", "sci", "--json").code == 2
 
 
-MODEL = ("--model-name", "resnet50", "--stage", "training", "--region", "France")
+MODEL_OPTIONS = ("--model-name", "resnet50", "--stage", "training", "--region", "France")
 
 
 def test_cyclonedx(report):
-    bom = report("--disclose", "cyclonedx", *MODEL).json
+    bom = report("--disclose", "cyclonedx", *MODEL_OPTIONS).json
     (component,) = bom["components"]
     considerations = component["modelCard"]["considerations"]["environmentalConsiderations"]
     consumption, estimate = considerations["energyConsumptions"]
@@ -144,7 +144,7 @@ def test_cyclonedx(report):
 
 
 def test_spdx3(report):
-    graph = {element["type"]: element for element in report("--disclose", "spdx3", *MODEL).json["@graph"]}
+    graph = {element["type"]: element for element in report("--disclose", "spdx3", *MODEL_OPTIONS).json["@graph"]}
     package = graph["ai_AIPackage"]
     energy, _ = package["ai_energyConsumption"]["ai_trainingEnergyConsumption"]
     truth = report("--json", "--region", "France").json["account"]["entries"][0]["energy_j"]
@@ -155,7 +155,7 @@ def test_spdx3(report):
 
 
 def test_boamps_states_what_it_cannot_know(report, tmp_path: Path):
-    outcome = report("--disclose", "boamps", *MODEL)
+    outcome = report("--disclose", "boamps", *MODEL_OPTIONS)
     assert "task.taskFamily" in outcome.err and "infrastructure.infraType" in outcome.err
     given = {
         "task": {"taskFamily": "image classification", "dataset": [{"dataUsage": "input", "dataType": "image"}]},
@@ -163,7 +163,7 @@ def test_boamps_states_what_it_cannot_know(report, tmp_path: Path):
         "quality": "low",
     }
     (tmp_path / "base.json").write_text(json.dumps(given))
-    outcome = report("--disclose", "boamps", *MODEL, "--into", tmp_path / "base.json")
+    outcome = report("--disclose", "boamps", *MODEL_OPTIONS, "--into", tmp_path / "base.json")
     assert outcome.err == ""
     made = outcome.json
     assert made["task"]["taskFamily"] == "image classification" and made["task"]["taskStage"] == "training"
@@ -185,7 +185,7 @@ def test_sci_per_step(report):
 
 
 def test_eu_ai_act(report):
-    made = report("--disclose", "eu-ai-act", *MODEL).json
+    made = report("--disclose", "eu-ai-act", *MODEL_OPTIONS).json
     energy, estimate = made["energy"]
     assert energy["provenance"] == "measured" and energy["low_mwh"] < energy["energy_mwh"] < energy["high_mwh"]
     assert estimate["provenance"] == "estimated" and 0 < estimate["low_mwh"] < estimate["energy_mwh"]

@@ -57,7 +57,7 @@ def test_a_recording_without_layers_or_a_gpu_has_no_findings_and_says_why(joulem
     assert "advice_needs_gpu" in {entry["code"] for entry in result["diagnostics"]}
 
 
-LOADING = """
+LOADING_PROGRAM = """
 import torch
 class Items(torch.utils.data.Dataset):
     def __len__(self): return 64
@@ -76,7 +76,7 @@ for items in torch.utils.data.DataLoader(Items(), 4):
 
 
 def test_a_training_on_a_cpu_has_findings_about_the_energy_of_the_program(joulemap, tmp_path, environment):
-    (tmp_path / "train.py").write_text(LOADING)
+    (tmp_path / "train.py").write_text(LOADING_PROGRAM)
     program = [sys.executable, "train.py"]
     assert joulemap("record", "--sensors", "estimate", "--", *program, cwd=tmp_path, env=environment).code == 0
     advice = joulemap("advise", "--json", cwd=tmp_path).json

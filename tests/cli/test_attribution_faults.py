@@ -46,12 +46,14 @@ def codes(report: dict) -> dict[str, int]:
     return {entry["code"]: entry["count"] for entry in report["diagnostics"]}
 
 
-def power(watts, begin_s: float = -1, end_s: float = 2, period_s: float = 0.01, domain: str = "gpu0") -> list[str]:
+def power_csv_lines(
+    watts, begin_s: float = -1, end_s: float = 2, period_s: float = 0.01, domain: str = "gpu0"
+) -> list[str]:
     times = [begin_s + i * period_s for i in range(round((end_s - begin_s) / period_s) + 1)]
     return [f"{begin_ns() + round(s * 1e9)},{domain},power_w,{watts(s) if callable(watts) else watts}" for s in times]
 
 
-def counter(joules, begin_s: float = -1, end_s: float = 2, period_s: float = 0.01) -> list[str]:
+def counter_csv_lines(joules, begin_s: float = -1, end_s: float = 2, period_s: float = 0.01) -> list[str]:
     times = [begin_s + i * period_s for i in range(round((end_s - begin_s) / period_s) + 1)]
     return [f"{begin_ns() + round(s * 1e9)},gpu0,energy_j,{joules(s):.6f}" for s in times]
 
@@ -59,45 +61,49 @@ def counter(joules, begin_s: float = -1, end_s: float = 2, period_s: float = 0.0
 def test_without_kernels_the_energy_of_a_gpu_is_unattributed_and_not_idle(import_and_report):
     trace = training()
     trace.events = [event for event in trace.events if event["cat"] != "kernel"]
-    result = import_and_report(trace, power(300.0))()
+    result = import_and_report(trace, power_csv_lines(300.0))()
     assert result["measured_j"] == pytest.approx(300.0 * result["elapsed_s"], rel=1e-3)
     assert result["unattributed_j"] == pytest.approx(result["measured_j"], rel=1e-3)
 
 
 def test_one_sample_is_no_energy(import_and_report):
-    result = import_and_report(training(), power(300.0, begin_s=0.5, end_s=0.5))()
+    result = import_and_report(training(), power_csv_lines(300.0, begin_s=0.5, end_s=0.5))()
     assert result["measured_j"] is None and result["attributed_j"] is None
     assert result["rows"] and "no_power" in codes(result)
 
 
 def test_energy_lost_at_a_counter_reset_is_reported_and_the_rest_kept(import_and_report):
     """The counter rises at 300 W and restarts at 0 after 0.5 s."""
-    result = import_and_report(training(), counter(lambda s: 1000 + 300 * s if s < 0.5 else 300 * (s - 0.5)))()
+    result = import_and_report(
+        training(), counter_csv_lines(lambda s: 1000 + 300 * s if s < 0.5 else 300 * (s - 0.5))
+    )()
     assert result["measured_j"] == pytest.approx(300.0 * result["elapsed_s"], rel=0.03)
     assert any("reset" in entry["code"] or "reset" in entry["message"] for entry in result["diagnostics"])
 
 
 def test_power_samples_with_a_clock_set_back_are_reported(import_and_report):
     """After 1 s the clock is set back by 0.5 s: two sections of the log cover the same time."""
-    late = power(600.0, begin_s=0.5, end_s=1.5)
-    result = import_and_report(training(), power(300.0, end_s=1.0) + late)()
+    late = power_csv_lines(600.0, begin_s=0.5, end_s=1.5)
+    result = import_and_report(training(), power_csv_lines(300.0, end_s=1.0) + late)()
     assert "power_out_of_order" in codes(result)
 
 
 def test_power_samples_with_a_clock_set_ahead_have_a_reported_gap(import_and_report):
-    result = import_and_report(training(steps=20), power(300.0, end_s=1.0) + power(300.0, begin_s=7.0, end_s=11.0))()
+    result = import_and_report(
+        training(steps=20), power_csv_lines(300.0, end_s=1.0) + power_csv_lines(300.0, begin_s=7.0, end_s=11.0)
+    )()
     assert codes(result)["power_gap"] == 1
 
 
 def test_samples_of_another_time_give_no_energy(import_and_report):
-    result = import_and_report(training(), power(300.0, begin_s=100, end_s=101))()
+    result = import_and_report(training(), power_csv_lines(300.0, begin_s=100, end_s=101))()
     assert result["measured_j"] is None and "power_does_not_overlap" in codes(result)
 
 
 def test_a_class_observed_once_is_attributed_by_time_and_reports_it(import_and_report):
     trace = training(steps=10, step_us=100_000)
     trace.kernel("once", 50_000, 20, trace.launch(40_000))
-    result = import_and_report(trace, counter(lambda s: 1000 + 300 * s, period_s=0.1))("kernel")
+    result = import_and_report(trace, counter_csv_lines(lambda s: 1000 + 300 * s, period_s=0.1))("kernel")
     once = next(row for row in result["rows"] if row["name"] == "once")
     assert once["count"] == 1 and once["basis"] == "time-share"
     assert once["energy_j"] == pytest.approx(300 * 20e-6, rel=1.0)
@@ -105,7 +111,7 @@ def test_a_class_observed_once_is_attributed_by_time_and_reports_it(import_and_r
 
 @pytest.mark.parametrize("bad", ["nan", "-5", "-inf", "inf", "1e400", "", "watts"])
 def test_power_that_is_no_amount_is_left_out_and_counted(import_and_report, bad):
-    rows = power(lambda s: bad if abs(s - 0.5) < 0.055 else 300.0)
+    rows = power_csv_lines(lambda s: bad if abs(s - 0.5) < 0.055 else 300.0)
     result = import_and_report(training(), rows)()
     assert result["measured_j"] == pytest.approx(300.0 * result["elapsed_s"], rel=1e-3)
     assert codes(result)["power_rows_dropped"] == 11
@@ -116,7 +122,7 @@ def test_events_of_zero_length_count_and_negative_ones_are_dropped_and_reported(
     trace.kernel("short", 210_000, 0, trace.launch(140_000))
     trace.kernel("negative", 220_000, -5, trace.launch(141_000))
     trace.add("cpu_op", "aten::negative", 150_000, -1)
-    result = import_and_report(trace, power(300.0))("kernel")
+    result = import_and_report(trace, power_csv_lines(300.0))("kernel")
     rows = {row["name"]: row for row in result["rows"]}
     assert rows["short"]["count"] == 1 and rows["short"]["time_s"] == 0 and rows["short"]["energy_j"] == 0
     assert "negative" not in rows and codes(result)["import.events-dropped"] == 2
@@ -127,7 +133,7 @@ def test_a_gpu_with_an_unexpected_index_is_not_mistaken_for_the_first(import_and
     odd = KinetoTrace(device=5000)
     odd.kernel("elsewhere", 250_000, 1000, 0)
     trace.events += odd.events
-    result = import_and_report(trace, power(300.0))("kernel")
+    result = import_and_report(trace, power_csv_lines(300.0))("kernel")
     elsewhere = next(row for row in result["rows"] if row["name"] == "elsewhere")
     assert elsewhere["device"] != "gpu0" and elsewhere["energy_j"] is None
     assert codes(result)["import.odd-devices"] == 1 and "gpu_not_measured" in codes(result)

@@ -9,10 +9,10 @@ import re
 import sys
 
 import pytest
-from support.fake_endpoint import GOOD, answer_with_bytes, serving
+from support.fake_endpoint import GOOD_ANSWER, answer_with_bytes, serving
 
 FAST_LOAD_OPTIONS = ["--model", "m", "--rate", "100", "--requests", "4", "--warm-up", "0"]
-COMMON = {"--help", "--color", "--quiet", "--verbose", "--sysroot"}
+COMMON_OPTIONS = {"--help", "--color", "--quiet", "--verbose", "--sysroot"}
 
 
 @pytest.fixture
@@ -28,16 +28,16 @@ def test_the_program_and_the_package_have_the_same_options_and_texts(binaries, j
     package = {name: action for action in actions for name in action.option_strings if name.startswith("--")}
     text = joulemap("bench", "serve", "--help").out
     program = set(re.findall(r"^  (?:-\w,)?(--[a-z-]+)", text, re.MULTILINE))
-    assert program - COMMON == set(package) - COMMON
+    assert program - COMMON_OPTIONS == set(package) - COMMON_OPTIONS
     words = " ".join(text.split())
-    for name in program - COMMON:
+    for name in program - COMMON_OPTIONS:
         assert " ".join(package[name].help.replace("%%", "%").split()) in words, name
 
 
 def test_the_options_reach_the_package(joulemap, environment, tmp_path):
     trace = tmp_path / "a trace.csv"
     trace.write_text("arrival_s,prompt_tokens,output_tokens\n0,4,2\n0.01,5,3\n")
-    with serving(answer_with_bytes(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD_ANSWER)) as server:
         words = ["--endpoint", server.url, "--model", "m", "--warm-up", "0", "--arrivals", "trace", trace, "--chat"]
         ended = joulemap("bench", "serve", *words, "--json", env=environment)
     assert ended.code == 0, ended.err
@@ -47,7 +47,7 @@ def test_the_options_reach_the_package(joulemap, environment, tmp_path):
 
 
 def test_a_file_and_quiet_reach_the_package(joulemap, environment, tmp_path):
-    with serving(answer_with_bytes(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD_ANSWER)) as server:
         ended = joulemap(
             "bench",
             "serve",
@@ -64,7 +64,7 @@ def test_a_file_and_quiet_reach_the_package(joulemap, environment, tmp_path):
 
 
 def test_another_machine_is_measured_if_asked_for(joulemap, environment, sysroots):
-    with serving(answer_with_bytes(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD_ANSWER)) as server:
         words = ["--endpoint", server.url, *FAST_LOAD_OPTIONS, "--json", "--sysroot", sysroots / "intel-2socket"]
         ended = joulemap("bench", "serve", *words, env=environment)
     domains = [domain["name"] for domain in json.loads(ended.out)["levels"][0]["energy"]["domains"]]

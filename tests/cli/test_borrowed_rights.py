@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-NOBODY = 65534
+NOBODY_UID = 65534
 ROOT = Path(__file__).resolve().parents[2]
 RECORDING = ROOT / "examples" / "resnet50-h200.joule"
-POWERCAP = ROOT / "tests" / "sysroots" / "intel-2socket" / "sys" / "class" / "powercap"
+POWERCAP_FOLDER = ROOT / "tests" / "sysroots" / "intel-2socket" / "sys" / "class" / "powercap"
 
 pytestmark = [
     pytest.mark.skipif(os.getuid() != 0, reason="only root gives capabilities to a file"),
@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 
-class Installed:
+class InstalledProgram:
     """A copy of the program with capabilities, in a folder that its user, `nobody`, can write to."""
 
     def __init__(self, binaries: Path, folder: Path, capabilities: str = "cap_dac_read_search+ep") -> None:
@@ -35,7 +35,7 @@ class Installed:
             subprocess.run(["setcap", capabilities, self.program], check=True)
         self.home = folder / "home"
         self.home.mkdir()
-        os.chown(self.home, NOBODY, NOBODY)
+        os.chown(self.home, NOBODY_UID, NOBODY_UID)
         self.secrets = folder / "secrets"
         self.secrets.mkdir()
 
@@ -46,7 +46,7 @@ class Installed:
         return path
 
     def command(self, *arguments: object) -> list[str]:
-        nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+        nobody = ["setpriv", f"--reuid={NOBODY_UID}", f"--regid={NOBODY_UID}", "--clear-groups"]
         return [*nobody, str(self.program), *map(str, arguments)]
 
     def run(self, *arguments: object, **variables: str) -> subprocess.CompletedProcess:
@@ -57,11 +57,11 @@ class Installed:
 
 
 @pytest.fixture
-def installed(binaries: Path, public_directory: Path) -> Installed:
-    return Installed(binaries, public_directory)
+def installed(binaries: Path, public_directory: Path) -> InstalledProgram:
+    return InstalledProgram(binaries, public_directory)
 
 
-def test_another_users_recording_stays_unread(installed: Installed) -> None:
+def test_another_users_recording_stays_unread(installed: InstalledProgram) -> None:
     secret = installed.secret("run.joule", RECORDING.read_bytes())
     for verb in (["report", "--json"], ["diff", "--json", RECORDING], ["share", "-o", "copy.joule"], ["--replay"]):
         words = [*verb, secret, "stat", "-a"] if verb == ["--replay"] else [*verb, secret]
@@ -71,7 +71,7 @@ def test_another_users_recording_stays_unread(installed: Installed) -> None:
 
 
 @pytest.mark.parametrize("verb", ["report", "stat", "record", "doctor", "experiment"])
-def test_no_path_of_the_user_is_reached_through_anothers_folder(installed: Installed, verb: str) -> None:
+def test_no_path_of_the_user_is_reached_through_anothers_folder(installed: InstalledProgram, verb: str) -> None:
     """Folders that the user cannot enter stay inaccessible, both for what a verb writes and for what it reads."""
     closed = installed.folder / "closed"
     (closed / "open").mkdir(parents=True)
@@ -89,7 +89,7 @@ def test_no_path_of_the_user_is_reached_through_anothers_folder(installed: Insta
     assert not list((closed / "open").iterdir())
 
 
-def test_a_metric_file_is_read_in_the_attempts_folder_only(installed: Installed) -> None:
+def test_a_metric_file_is_read_in_the_attempts_folder_only(installed: InstalledProgram) -> None:
     secret = installed.secret("salary.json", b'{"accuracy": 4321}')
     plan = installed.home / "experiment.toml"
     text = 'name = "e"\nrepetitions = 1\nwarm_up_runs = 0\nbaseline_s = 0\n'
@@ -107,11 +107,11 @@ def test_a_metric_file_is_read_in_the_attempts_folder_only(installed: Installed)
     assert "4321" not in ended.stdout + ended.stderr + refused.stderr
 
 
-def powercap_of_root(installed: Installed, *arguments: object) -> subprocess.CompletedProcess:
+def powercap_of_root(installed: InstalledProgram, *arguments: object) -> subprocess.CompletedProcess:
     """Runs the program with a /sys/class/powercap whose counters only root can read."""
     script = 'mount -t tmpfs none /sys/class && cp -r "$0" /sys/class/powercap && chown -R 0:0 /sys/class/powercap'
     script += ' && chmod 0400 /sys/class/powercap/*/energy_uj && exec "$@"'
-    command = ["unshare", "-m", "sh", "-c", script, str(POWERCAP), *installed.command(*arguments)]
+    command = ["unshare", "-m", "sh", "-c", script, str(POWERCAP_FOLDER), *installed.command(*arguments)]
     environment = {"PATH": os.environ["PATH"], "HOME": str(installed.home)}
     return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=installed.home, env=environment)
 
@@ -122,23 +122,23 @@ def skip_without_mounts():
         pytest.skip("no mounts are allowed here, and --sysroot is refused with capabilities")
 
 
-def sensor(outcome: subprocess.CompletedProcess, name: str) -> dict:
+def find_sensor(outcome: subprocess.CompletedProcess, name: str) -> dict:
     assert outcome.returncode == 0, outcome.stderr
     return next(entry for entry in json.loads(outcome.stdout)["sensors"] if entry["name"] == name)
 
 
 def test_counters_of_root_are_read(
-    binaries: Path, public_directory: Path, installed: Installed, skip_without_mounts
+    binaries: Path, public_directory: Path, installed: InstalledProgram, skip_without_mounts
 ) -> None:
     without = public_directory / "without"
     without.mkdir()
-    denied = powercap_of_root(Installed(binaries, without, ""), "doctor", "--json")
-    assert sensor(denied, "powercap")["state"] == "denied"
-    assert sensor(powercap_of_root(installed, "doctor", "--json"), "powercap")["state"] == "measured"
+    denied = powercap_of_root(InstalledProgram(binaries, without, ""), "doctor", "--json")
+    assert find_sensor(denied, "powercap")["state"] == "denied"
+    assert find_sensor(powercap_of_root(installed, "doctor", "--json"), "powercap")["state"] == "measured"
 
 
 def test_a_recorded_command_has_neither_the_capability_nor_the_open_counters(
-    installed: Installed, skip_without_mounts
+    installed: InstalledProgram, skip_without_mounts
 ) -> None:
     look = "grep -h ^Cap /proc/self/status; ls -l /proc/self/fd; grep ^Cap /proc/$PPID/status"
     outcome = powercap_of_root(installed, "record", "-o", "run.joule", "--", "sh", "-c", look)
@@ -151,7 +151,7 @@ def test_a_recorded_command_has_neither_the_capability_nor_the_open_counters(
     assert "package-0" in {domain["name"] for domain in json.loads(outcome.stdout)["domains"]}, outcome.stderr
 
 
-def test_rows_of_an_experiment_are_watched_by_the_same_counters(installed: Installed, skip_without_mounts) -> None:
+def test_rows_of_an_experiment_are_watched_by_the_same_counters(installed: InstalledProgram, skip_without_mounts) -> None:
     plan = installed.home / "experiment.toml"
     plan.write_text(
         'name = "e"\nrepetitions = 2\nwarm_up_runs = 0\nbaseline_s = 0.1\ncommand = ["true"]\n[factors]\na = [1]\n'
@@ -164,16 +164,16 @@ def test_rows_of_an_experiment_are_watched_by_the_same_counters(installed: Insta
         assert "package-0" in {domain["name"] for domain in row["domains"]}
 
 
-def test_no_library_that_the_environment_names_is_loaded(binaries: Path, installed: Installed) -> None:
+def test_no_library_that_the_environment_names_is_loaded(binaries: Path, installed: InstalledProgram) -> None:
     library = installed.folder / "libfake.so"
     shutil.copy(binaries / "libjoulemap-fake-nvml.so", library)
     outcome = installed.run("doctor", "--json", JOULEMAP_NVML=str(library))
-    assert sensor(outcome, "nvml")["state"] == "absent"
+    assert find_sensor(outcome, "nvml")["state"] == "absent"
 
 
 @pytest.mark.parametrize("bit", [stat.S_ISUID, stat.S_ISGID])
 def test_a_setuid_or_setgid_program_is_refused(binaries: Path, public_directory: Path, bit: int) -> None:
-    installed = Installed(binaries, public_directory, "")
+    installed = InstalledProgram(binaries, public_directory, "")
     installed.program.chmod(0o755 | bit)
     for words in (["record", "-o", "run.joule", "--", "id", "-u"], ["--version"], ["report", RECORDING]):
         outcome = installed.run(*words)

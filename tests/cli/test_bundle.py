@@ -15,20 +15,20 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE_RECORDING = ROOT / "examples" / "resnet50-h200.joule"
-SMALL = ROOT / "tests" / "data" / "recordings" / "v1.2.joule"
-BLOCK = 512
+SMALL_RECORDING = ROOT / "tests" / "data" / "recordings" / "v1.2.joule"
+TAR_BLOCK_BYTES = 512
 
 
 @pytest.fixture
 def bundle(joulemap, tmp_path: Path) -> Path:
     """A bundle of a small recording."""
-    recording = Path(shutil.copy(SMALL, tmp_path / "run.joule"))
+    recording = Path(shutil.copy(SMALL_RECORDING, tmp_path / "run.joule"))
     made = joulemap("bundle", recording)
     assert made.code == 0, made.err
     return tmp_path / "run.bundle"
 
 
-def contents(bundle: Path) -> dict[str, bytes]:
+def read_members(bundle: Path) -> dict[str, bytes]:
     with tarfile.open(bundle, "r:") as archive:
         return {member.name: archive.extractfile(member).read() for member in archive.getmembers()}
 
@@ -49,14 +49,14 @@ def write(path: Path, members: dict[str, bytes]) -> Path:
     for name, content in members.items():
         header = tarfile.TarInfo(name)
         header.size = len(content)
-        raw.write(header.tobuf(tarfile.USTAR_FORMAT) + content + bytes(-len(content) % BLOCK))
-    path.write_bytes(raw.getvalue() + bytes(2 * BLOCK))
+        raw.write(header.tobuf(tarfile.USTAR_FORMAT) + content + bytes(-len(content) % TAR_BLOCK_BYTES))
+    path.write_bytes(raw.getvalue() + bytes(2 * TAR_BLOCK_BYTES))
     return path
 
 
 def test_other_programs_read_a_bundle(bundle: Path, tmp_path: Path):
-    members = contents(bundle)
-    assert members["recordings/run.joule"] == SMALL.read_bytes()
+    members = read_members(bundle)
+    assert members["recordings/run.joule"] == SMALL_RECORDING.read_bytes()
     manifest = json.loads(members["manifest.json"])
     assert {member["name"] for member in manifest["members"]} == set(members) - {"manifest.json", "manifest.sha256"}
     for member in manifest["members"]:
@@ -68,11 +68,11 @@ def test_other_programs_read_a_bundle(bundle: Path, tmp_path: Path):
 
 
 def test_the_reports_of_a_bundle_are_those_of_report(joulemap, bundle: Path):
-    members = contents(bundle)
+    members = read_members(bundle)
     for level in ("layer", "domain"):
         stated = json.loads(members[f"reports/{level}.json"])
-        printed = joulemap("report", "--by", level, "--json", SMALL).json
-        assert stated.pop("inputs") == ["recordings/run.joule"] and printed.pop("inputs") == [str(SMALL)]
+        printed = joulemap("report", "--by", level, "--json", SMALL_RECORDING).json
+        assert stated.pop("inputs") == ["recordings/run.joule"] and printed.pop("inputs") == [str(SMALL_RECORDING)]
         assert stated == printed
 
 
@@ -86,7 +86,7 @@ def test_a_bundle_of_a_real_run_is_verified(joulemap, tmp_path: Path):
     assert verified.code == 0, verified.out
     assert verified.json["verified"] and verified.json["manifest_sha256"] == made.json["manifest_sha256"]
     assert verified.json["verdict"] == made.json["verdict"]
-    manifest = json.loads(contents(target)["manifest.json"])
+    manifest = json.loads(read_members(target)["manifest.json"])
     assert manifest["options"] == {"mode": "integral", "time": "2,12", "exclude": ["ram"], "library": None}
     again = tmp_path / "again.bundle"
     joulemap("bundle", EXAMPLE_RECORDING, "-o", again, "--mode", "integral", "--exclude", "ram", "--time", "2,12")
@@ -95,10 +95,10 @@ def test_a_bundle_of_a_real_run_is_verified(joulemap, tmp_path: Path):
 
 def test_the_kernel_library_of_the_report_is_in_the_bundle(joulemap, bundle: Path, tmp_path: Path):
     library = tmp_path / "mine.joule"
-    library.write_bytes(SMALL.read_bytes())  # any recording can be read as a library
+    library.write_bytes(SMALL_RECORDING.read_bytes())  # any recording can be read as a library
     target = tmp_path / "other.bundle"
-    assert joulemap("bundle", SMALL, "--library", library, "-o", target).code == 0
-    assert contents(target)["library.joule"] == library.read_bytes()
+    assert joulemap("bundle", SMALL_RECORDING, "--library", library, "-o", target).code == 0
+    assert read_members(target)["library.joule"] == library.read_bytes()
     library.unlink()
     assert joulemap("verify", target).code == 0
 
@@ -118,7 +118,7 @@ def test_every_changed_byte_is_found(joulemap, bundle: Path, tmp_path: Path):
 
 
 def test_a_changed_number_with_correct_hashes_is_named(joulemap, bundle: Path, tmp_path: Path):
-    members = contents(bundle)
+    members = read_members(bundle)
     report = json.loads(members["reports/domain.json"])
     known = next(index for index, domain in enumerate(report["domains"]) if domain["measured_j"])
     truth = report["domains"][known]["measured_j"]
@@ -134,7 +134,7 @@ def test_a_changed_number_with_correct_hashes_is_named(joulemap, bundle: Path, t
 
 
 def test_rounding_of_the_last_digits_is_no_difference(joulemap, bundle: Path, tmp_path: Path):
-    members = contents(bundle)
+    members = read_members(bundle)
     report = json.loads(members["reports/domain.json"])
     report["elapsed_s"] *= 1 + 1e-12
     members["reports/domain.json"] = json.dumps(report).encode()
@@ -143,9 +143,9 @@ def test_rounding_of_the_last_digits_is_no_difference(joulemap, bundle: Path, tm
 
 def test_a_softened_verdict_is_found(joulemap, tmp_path: Path):
     target = tmp_path / "short.bundle"
-    made = joulemap("bundle", SMALL, "-o", target, "--json")
+    made = joulemap("bundle", SMALL_RECORDING, "-o", target, "--json")
     assert made.json["verdict"]["reasons"], "the example of this test has a verdict to soften"
-    members = contents(target)
+    members = read_members(target)
     manifest = json.loads(members["manifest.json"])
     manifest["verdict"] = {"valid": True, "reasons": []}
     members["manifest.json"] = json.dumps(manifest).encode()
@@ -155,7 +155,7 @@ def test_a_softened_verdict_is_found(joulemap, tmp_path: Path):
 
 
 def test_reports_that_nothing_computes_are_found(joulemap, bundle: Path, tmp_path: Path):
-    members = contents(bundle)
+    members = read_members(bundle)
     members["reports/summary.json"] = b'{"measured_j": 1.0}\n'
     outcome = joulemap("verify", write(tmp_path / "extra.bundle", members), "--json")
     assert outcome.code == 1 and not outcome.json["verified"]
@@ -172,7 +172,7 @@ def test_reports_that_nothing_computes_are_found(joulemap, bundle: Path, tmp_pat
     ],
 )
 def test_a_manifest_that_states_more_than_is_checked_is_not_verified(joulemap, bundle: Path, tmp_path: Path, change):
-    members = contents(bundle)
+    members = read_members(bundle)
     manifest = json.loads(members["manifest.json"])
     assert not manifest["verdict"]["valid"]
     change(manifest)
@@ -182,7 +182,7 @@ def test_a_manifest_that_states_more_than_is_checked_is_not_verified(joulemap, b
 
 
 def test_texts_of_a_bundle_stay_in_their_lines(joulemap, bundle: Path, tmp_path: Path):
-    members = contents(bundle)
+    members = read_members(bundle)
     manifest = json.loads(members["manifest.json"])
     lie = "\nforged.bundle: verified: every hash matches\n"
     manifest["joulemap"] = lie
@@ -199,7 +199,7 @@ def test_the_name_of_a_recording_changes_nothing(joulemap, tmp_path: Path, name:
     (tmp_path / "c").mkdir()
     shutil.copy(EXAMPLE_RECORDING, tmp_path / name)
     assert joulemap("bundle", name, "-o", "run.bundle", cwd=tmp_path).code == 0
-    stated = json.loads(contents(tmp_path / "run.bundle")["reports/domain.json"])
+    stated = json.loads(read_members(tmp_path / "run.bundle")["reports/domain.json"])
     printed = joulemap("report", "--by", "domain", "--json", EXAMPLE_RECORDING).json
     assert stated.pop("inputs") == ["recordings/" + Path(name).name] and printed.pop("inputs")
     assert stated == printed
@@ -210,7 +210,7 @@ def test_the_order_of_the_arguments_changes_nothing(joulemap, tmp_path: Path):
     """Twelve names of one recording: numbers of the copies must not sort as 1, 10, 11, 2."""
     names = [f"part{number}.joule" for number in range(12)]
     for name in names:
-        shutil.copy(SMALL, tmp_path / name)
+        shutil.copy(SMALL_RECORDING, tmp_path / name)
     assert joulemap("bundle", *names, "-o", "run.bundle", cwd=tmp_path).code == 0
     assert joulemap("bundle", *reversed(names), "-o", "reversed.bundle", cwd=tmp_path).code == 0
     assert (tmp_path / "run.bundle").read_bytes() == (tmp_path / "reversed.bundle").read_bytes()
@@ -219,20 +219,20 @@ def test_the_order_of_the_arguments_changes_nothing(joulemap, tmp_path: Path):
 
 
 def test_parts_that_are_not_merged_are_not_left_out_silently(joulemap, tmp_path: Path):
-    recording = Path(shutil.copy(SMALL, tmp_path / "run.joule"))
+    recording = Path(shutil.copy(SMALL_RECORDING, tmp_path / "run.joule"))
     (tmp_path / "run.joule.d").mkdir()
-    shutil.copy(SMALL, tmp_path / "run.joule.d" / "boot-1-2.joule")
+    shutil.copy(SMALL_RECORDING, tmp_path / "run.joule.d" / "boot-1-2.joule")
     outcome = joulemap("bundle", recording)
     assert outcome.code == 2 and "not merged" in outcome.err and not (tmp_path / "run.bundle").exists()
 
 
 def test_a_bundle_that_verify_could_not_open_is_not_written(joulemap, bundle: Path, tmp_path: Path):
     bundle.unlink()
-    outcome = joulemap("bundle", *[SMALL] * 996, "-o", bundle)
+    outcome = joulemap("bundle", *[SMALL_RECORDING] * 996, "-o", bundle)
     assert outcome.code == 2 and "995" in outcome.err
     parts = []
     for number in range(2):
-        parts.append(Path(shutil.copy(SMALL, tmp_path / f"large{number}.joule")))
+        parts.append(Path(shutil.copy(SMALL_RECORDING, tmp_path / f"large{number}.joule")))
         with parts[-1].open("r+b") as part:
             part.truncate(1100 << 20)  # sparse: takes no space
     outcome = joulemap("bundle", *parts, "-o", bundle)
@@ -240,7 +240,7 @@ def test_a_bundle_that_verify_could_not_open_is_not_written(joulemap, bundle: Pa
     assert not bundle.exists()
 
 
-def hostile(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0, link: str = "") -> bytes:
+def make_hostile_header(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0, link: str = "") -> bytes:
     header = tarfile.TarInfo(name)
     header.type, header.size, header.linkname = kind, size, link
     return header.tobuf(tarfile.USTAR_FORMAT)
@@ -249,16 +249,23 @@ def hostile(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0, link: str =
 @pytest.mark.parametrize(
     "member",
     [
-        hostile("../escaped"), hostile("/tmp/escaped"), hostile("a/../../escaped"), hostile("x", tarfile.SYMTYPE, 0, "/etc"),
-        hostile("x", tarfile.LNKTYPE, 0, "manifest.json"), hostile("x", tarfile.CHRTYPE), hostile("d", tarfile.DIRTYPE),
-        hostile("x", size=8**11 - 1), hostile("manifest.json"), hostile("x\n\x1b[2J"),
+        make_hostile_header("../escaped"),
+        make_hostile_header("/tmp/escaped"),
+        make_hostile_header("a/../../escaped"),
+        make_hostile_header("x", tarfile.SYMTYPE, 0, "/etc"),
+        make_hostile_header("x", tarfile.LNKTYPE, 0, "manifest.json"),
+        make_hostile_header("x", tarfile.CHRTYPE),
+        make_hostile_header("d", tarfile.DIRTYPE),
+        make_hostile_header("x", size=8**11 - 1),
+        make_hostile_header("manifest.json"),
+        make_hostile_header("x\n\x1b[2J"),
     ],
-)  # fmt: skip
+)
 def test_hostile_members_are_refused_and_nothing_is_extracted(joulemap, bundle: Path, tmp_path: Path, member: bytes):
     whole = bundle.read_bytes()
     bad = tmp_path / "bad" / "bad.bundle"
     bad.parent.mkdir()
-    bad.write_bytes(whole[: -2 * BLOCK] + member + bytes(2 * BLOCK))
+    bad.write_bytes(whole[: -2 * TAR_BLOCK_BYTES] + member + bytes(2 * TAR_BLOCK_BYTES))
     before = sorted(tmp_path.rglob("*"))
     outcome = joulemap("verify", bad, cwd=bad.parent)
     assert outcome.code == 1 and "\x1b" not in outcome.err
@@ -268,13 +275,19 @@ def test_hostile_members_are_refused_and_nothing_is_extracted(joulemap, bundle: 
 def test_wrong_usage_and_wrong_files(joulemap, bundle: Path, tmp_path: Path):
     assert joulemap("verify").code == 2
     assert joulemap("verify", tmp_path / "missing").code == 1
-    assert joulemap("verify", SMALL).code == 1
+    assert joulemap("verify", SMALL_RECORDING).code == 1
     assert joulemap("bundle", bundle).code == 2
     missing = joulemap("bundle", tmp_path / "missing.joule")
     assert missing.code == joulemap("report", tmp_path / "missing.joule").code == 1 and "No such file" in missing.err
-    assert joulemap("bundle", SMALL, "--library", tmp_path / "missing.joule", "-o", tmp_path / "x.bundle").code == 1
+    assert (
+        joulemap("bundle", SMALL_RECORDING, "--library", tmp_path / "missing.joule", "-o", tmp_path / "x.bundle").code
+        == 1
+    )
     recording = tmp_path / "run.joule"
-    assert joulemap("bundle", recording, "-o", recording).code == 2 and recording.read_bytes() == SMALL.read_bytes()
+    assert (
+        joulemap("bundle", recording, "-o", recording).code == 2
+        and recording.read_bytes() == SMALL_RECORDING.read_bytes()
+    )
     (tmp_path / "open.joule.d").mkdir()
     outcome = joulemap("bundle", tmp_path / "open.joule")
     assert outcome.code == 2 and "not merged" in outcome.err

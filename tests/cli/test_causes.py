@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 RECORDING = Path(__file__).resolve().parents[2] / "examples" / "resnet50-h200.joule"
-CLASSES = ["compute", "memory", "launch", "synchronisation"]
-CONV = "torch.nn.functional.conv2d"
-PLAN = """
+CAUSE_CLASSES = ["compute", "memory", "launch", "synchronisation"]
+CONV_FUNCTION = "torch.nn.functional.conv2d"
+PLAN_TOML = """
 name = "kinds"
 command = ["train", "{framework}"]
 repetitions = 2
@@ -42,8 +42,8 @@ def row(rows: list[dict], name: str, device: str) -> dict:
 def test_every_function_has_a_cause_whose_times_are_its_own(reports):
     rows = [one for one in reports["function"]["rows"] if one["name"] != "background"]
     for one in rows:
-        assert one["cause"] in CLASSES and one["cause_basis"] in ("ledger", "name")
-        assert list(one["cause_s"]) == CLASSES
+        assert one["cause"] in CAUSE_CLASSES and one["cause_basis"] in ("ledger", "name")
+        assert list(one["cause_s"]) == CAUSE_CLASSES
         assert sum(one["cause_s"].values()) == pytest.approx(one["time_s"], rel=1e-6, abs=1e-9)
         assert one["cause_s"][one["cause"]] == max(one["cause_s"].values())
     background = row(reports["function"]["rows"], "background", "cpu")
@@ -52,9 +52,9 @@ def test_every_function_has_a_cause_whose_times_are_its_own(reports):
 
 def test_gpu_and_host_activity_determine_the_cause(reports):
     rows = reports["function"]["rows"]
-    assert row(rows, CONV, "gpu0")["cause"] == "compute"
-    assert row(rows, CONV, "cpu")["cause"] == "launch"
-    assert row(rows, CONV, "cpu")["cause_basis"] == "ledger"
+    assert row(rows, CONV_FUNCTION, "gpu0")["cause"] == "compute"
+    assert row(rows, CONV_FUNCTION, "cpu")["cause"] == "launch"
+    assert row(rows, CONV_FUNCTION, "cpu")["cause_basis"] == "ledger"
     on_gpu = [one for one in rows if one["device"] == "gpu0"]
     assert all(one["cause_basis"] == "ledger" for one in on_gpu), "kernels and copies are known one by one"
     spinning = row(rows, "torch.cuda.synchronize", "cpu")
@@ -87,7 +87,7 @@ def test_exports_contain_the_same_causes(joulemap, reports):
 @pytest.fixture
 def experiment(joulemap, reports, tmp_path) -> Path:
     """Two rows of each cell are done. One framework has recorded functions, the other only function names."""
-    (tmp_path / "experiment.toml").write_text(PLAN)
+    (tmp_path / "experiment.toml").write_text(PLAN_TOML)
     folder = tmp_path / "exp"
     assert joulemap("experiment", "plan", tmp_path / "experiment.toml", "-o", folder).code == 0
     recorded = [one for one in reports["function"]["rows"] if one["name"] not in ("probe", "background")]
@@ -112,13 +112,13 @@ def experiment(joulemap, reports, tmp_path) -> Path:
 def test_an_experiment_reports_functions_of_each_cell_and_the_evidence_for_their_causes(joulemap, experiment, reports):
     result = joulemap("experiment", "analyze", experiment, "--json").json
     torch, other = (next(c for c in result["cells"] if c["factors"]["framework"] == name) for name in ("torch", "other"))
-    conv = row(torch["functions"], CONV, "gpu0")
-    expected = row(reports["function"]["rows"], CONV, "gpu0")
+    conv = row(torch["functions"], CONV_FUNCTION, "gpu0")
+    expected = row(reports["function"]["rows"], CONV_FUNCTION, "gpu0")
     assert (conv["n"], conv["cause"], conv["cause_basis"]) == (2, "compute", "ledger")
     assert conv["energy_j"] == pytest.approx(expected["energy_j"])
     assert conv["count"] == expected["count"]
     assert conv["share"] == pytest.approx(expected["energy_j"] / 17000, rel=1e-3)
-    assert row(torch["functions"], CONV, "cpu")["cause"] == "launch"
+    assert row(torch["functions"], CONV_FUNCTION, "cpu")["cause"] == "launch"
     copied = row(other["functions"], "cudaMemcpyAsync", "cpu")
     assert (copied["cause"], copied["cause_basis"]) == ("memory", "name")
 
@@ -126,8 +126,8 @@ def test_an_experiment_reports_functions_of_each_cell_and_the_evidence_for_their
 def test_every_table_of_an_experiment_has_the_causes(joulemap, experiment, tmp_path):
     exact = csv.DictReader(io.StringIO(joulemap("experiment", "analyze", experiment, "--csv-functions").out))
     lines = {(line["framework"], line["function"], line["device"]): line for line in exact}
-    assert lines["torch", CONV, "cpu"]["cause"] == "launch"
-    assert lines["torch", CONV, "cpu"]["cause_basis"] == "ledger"
+    assert lines["torch", CONV_FUNCTION, "cpu"]["cause"] == "launch"
+    assert lines["torch", CONV_FUNCTION, "cpu"]["cause_basis"] == "ledger"
     assert lines["other", "cudaMemcpyAsync", "cpu"]["cause_basis"] == "name"
     markdown = joulemap("experiment", "analyze", experiment, "--markdown").out
     line = next(line for line in markdown.splitlines() if "cudaMemcpyAsync" in line)

@@ -32,7 +32,7 @@ STEPS, STEP_S = 60, 0.05
 
 
 @pytest.fixture
-def run_of(joulemap, tmp_path: Path):
+def record_run(joulemap, tmp_path: Path):
     """run_of(watts, warm_up_watts): a traced training run of 60 steps at `watts`, the first six at `warm_up_watts`."""
     count = itertools.count()
 
@@ -55,8 +55,8 @@ def run_of(joulemap, tmp_path: Path):
     return make
 
 
-def test_warm_up_is_excluded_and_reported_as_excluded(joulemap, run_of):
-    plain, slow_start = run_of(300.0), run_of(300.0, warm_up_watts=900.0)
+def test_warm_up_is_excluded_and_reported_as_excluded(joulemap, record_run):
+    plain, slow_start = record_run(300.0), record_run(300.0, warm_up_watts=900.0)
     found = joulemap("diff", plain, slow_start, "--json", "--fail-over", "0%")
     assert found.code == 0 and found.json["state"] == "steady"
     assert found.json["total"]["verdict"] == "within_noise"
@@ -68,26 +68,26 @@ def test_warm_up_is_excluded_and_reported_as_excluded(joulemap, run_of):
     assert "steady state" in text and "Excluded from B" in text and "smallest detectable change" in text
 
 
-def test_the_whole_run_is_compared_where_that_is_asked_for(joulemap, run_of):
-    plain, slow_start = run_of(300.0), run_of(300.0, warm_up_watts=900.0)
+def test_the_whole_run_is_compared_where_that_is_asked_for(joulemap, record_run):
+    plain, slow_start = record_run(300.0), record_run(300.0, warm_up_watts=900.0)
     found = joulemap("diff", plain, slow_start, "--whole-run", "--json").json
     assert found["state"] == "whole_run" and found["total"]["verdict"] == "grew"
     assert found["b"]["recordings"][0]["left_out"] is None
 
 
-def test_run_to_run_variation_of_one_program_is_not_a_change(joulemap, run_of):
-    found = joulemap("diff", run_of(300.0), run_of(292.0), "--json").json
+def test_run_to_run_variation_of_one_program_is_not_a_change(joulemap, record_run):
+    found = joulemap("diff", record_run(300.0), record_run(292.0), "--json").json
     assert found["total"]["verdict"] == "within_noise", "2.7 % between two runs on an H200"
     assert found["smallest_change"] > 0.05
     variation = found["run_variation"]
     assert variation["prior_sd"] == 0.02 and variation["prior_is_given"] is False
-    sharp = joulemap("diff", run_of(300.0), run_of(292.0), "--run-sd", "0.1%", "--json").json
+    sharp = joulemap("diff", record_run(300.0), record_run(292.0), "--run-sd", "0.1%", "--json").json
     assert sharp["total"]["verdict"] == "shrank" and sharp["run_variation"]["prior_is_given"] is True
 
 
-def test_several_recordings_of_each_establish_a_smaller_change(joulemap, run_of):
-    before = [run_of(watts) for watts in (299.0, 300.0, 301.0)]
-    after = [run_of(watts) for watts in (314.0, 315.0, 316.0)]
+def test_several_recordings_of_each_establish_a_smaller_change(joulemap, record_run):
+    before = [record_run(watts) for watts in (299.0, 300.0, 301.0)]
+    after = [record_run(watts) for watts in (314.0, 315.0, 316.0)]
     assert joulemap("diff", before[1], after[1], "--json").json["total"]["verdict"] == "within_noise"
     found = joulemap("diff", *after, "--json", "--fail-over", "3%", "--baseline", *before)
     assert found.code == 1 and found.json["failed"]
@@ -99,8 +99,8 @@ def test_several_recordings_of_each_establish_a_smaller_change(joulemap, run_of)
     assert "3 recordings" in joulemap("diff", *after, "--baseline", *before).out
 
 
-def test_a_gate_below_the_detectable_change_reports_it(joulemap, run_of):
-    found = joulemap("diff", run_of(300.0), run_of(300.0), "--fail-over", "1%", "--json")
+def test_a_gate_below_the_detectable_change_reports_it(joulemap, record_run):
+    found = joulemap("diff", record_run(300.0), record_run(300.0), "--fail-over", "1%", "--json")
     assert found.code == 0
     assert "gate_below_noise" in {note["code"] for note in found.json["diagnostics"]}
 

@@ -12,7 +12,7 @@ STEPS, STEP_US = 60, 50_000.0
 
 
 @pytest.fixture
-def run_of(joulemap, tmp_path: Path):
+def record_run(joulemap, tmp_path: Path):
     """run_of(name, kernel, module, length): a traced training whose only kernel takes `length` of a step. The GPU uses
     400 W then, else 50 W."""
 
@@ -42,19 +42,19 @@ def run_of(joulemap, tmp_path: Path):
 
 
 TENSOR_CORE_KERNEL, SIMT_KERNEL = "cutlass_80_tensorop_s1688gemm_128x128", "cutlass_80_simt_sgemm_256x128"
-DIMS = [[32, 128, 768], [2304, 768]]
+INPUT_SHAPES = [[32, 128, 768], [2304, 768]]
 
 
-def group_of(found: dict, *path: str) -> dict:
+def find_group(found: dict, *path: str) -> dict:
     return next(entry for entry in found["entries"] if entry["path"] == list(path))
 
 
-def test_equal_work_under_other_names_is_matched_and_its_precision_is_the_cause(joulemap, run_of):
-    fast = run_of("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, DIMS)
-    slow = run_of("slow", SIMT_KERNEL, "Dense_7", 0.6, DIMS)
+def test_equal_work_under_other_names_is_matched_and_its_precision_is_the_cause(joulemap, record_run):
+    fast = record_run("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, INPUT_SHAPES)
+    slow = record_run("slow", SIMT_KERNEL, "Dense_7", 0.6, INPUT_SHAPES)
     found = joulemap("diff", fast, slow, "--by", "operator", "--run-sd", "0.5%", "--json").json
     assert found["by"] == "operator" and found["total"]["verdict"] == "grew"
-    entry = group_of(found, "matmul", "forward", "4096x2304x768")
+    entry = find_group(found, "matmul", "forward", "4096x2304x768")
     assert entry["a"]["count"] == pytest.approx(1, abs=0.05) and entry["b"]["count"] == pytest.approx(1, abs=0.05)
     assert entry["group"]["cause"] == "precision"
     assert entry["group"]["a"]["precision"] == "tf32" and entry["group"]["b"]["precision"] == "float32"
@@ -63,17 +63,17 @@ def test_equal_work_under_other_names_is_matched_and_its_precision_is_the_cause(
     assert "precision: matmul in float32 in B, in tf32 in A" in " ".join(text.split())
 
 
-def test_a_larger_shape_is_a_cause(joulemap, run_of):
-    short = run_of("short", TENSOR_CORE_KERNEL, "Linear_0", 0.2, DIMS)
-    padded = run_of("padded", TENSOR_CORE_KERNEL, "Linear_0", 0.6, [[32, 512, 768], [2304, 768]])
+def test_a_larger_shape_is_a_cause(joulemap, record_run):
+    short = record_run("short", TENSOR_CORE_KERNEL, "Linear_0", 0.2, INPUT_SHAPES)
+    padded = record_run("padded", TENSOR_CORE_KERNEL, "Linear_0", 0.6, [[32, 512, 768], [2304, 768]])
     found = joulemap("diff", short, padded, "--by", "operator", "--run-sd", "0.5%", "--json").json
-    entry = group_of(found, "matmul", "forward", "4096x2304x768 -> 16384x2304x768")
+    entry = find_group(found, "matmul", "forward", "4096x2304x768 -> 16384x2304x768")
     assert entry["group"]["cause"] == "shapes"
 
 
-def test_groups_add_up_to_the_total(joulemap, run_of):
-    fast = run_of("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, DIMS)
-    slow = run_of("slow", SIMT_KERNEL, "Dense_7", 0.6, DIMS)
+def test_groups_add_up_to_the_total(joulemap, record_run):
+    fast = record_run("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, INPUT_SHAPES)
+    slow = record_run("slow", SIMT_KERNEL, "Dense_7", 0.6, INPUT_SHAPES)
     for pair in ((fast, slow), (fast, RECORDING)):
         found = joulemap("diff", *pair, "--by", "operator", "--per", "step", "--json").json
         assert sum(entry["difference_j"] for entry in found["entries"]) == pytest.approx(
@@ -99,9 +99,9 @@ def test_other_levels_have_neither_groups_nor_causes(joulemap):
     assert found["causes"] == [] and all(entry["group"] is None for entry in found["entries"])
 
 
-def test_the_page_shows_groups(joulemap, run_of, tmp_path):
+def test_the_page_shows_groups(joulemap, record_run, tmp_path):
     page = tmp_path / "diff.html"
-    fast = run_of("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, DIMS)
-    slow = run_of("slow", SIMT_KERNEL, "Dense_7", 0.6, DIMS)
+    fast = record_run("fast", TENSOR_CORE_KERNEL, "Linear_0", 0.2, INPUT_SHAPES)
+    slow = record_run("slow", SIMT_KERNEL, "Dense_7", 0.6, INPUT_SHAPES)
     assert joulemap("diff", fast, slow, "--by", "operator", "--run-sd", "0.5%", "--html", page).code == 0
     assert "4096x2304x768" in page.read_text() and "precision" in page.read_text()

@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 
 EXAMPLE_RECORDING = Path(__file__).resolve().parents[2] / "examples" / "resnet50-h200.joule"
-MODEL = ("--model-name", "m", "--stage", "training", "--gco2-per-kwh", 100, "--embodied-kg", 1000)
+MODEL_OPTIONS = ("--model-name", "m", "--stage", "training", "--gco2-per-kwh", 100, "--embodied-kg", 1000)
 FORMATS = ("huggingface", "boamps", "spdx3", "cyclonedx", "eu-ai-act")
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_part_of_a_run_is_named_as_one(joulemap, format):
-    partly = joulemap("report", EXAMPLE_RECORDING, "--disclose", format, *MODEL, "--time", "0,5", "--exclude", "cpu,ram")
+    partly = joulemap(
+        "report", EXAMPLE_RECORDING, "--disclose", format, *MODEL_OPTIONS, "--time", "0,5", "--exclude", "cpu,ram"
+    )
     assert partly.code == 0 and "only 5.00 s of the run" in partly.out, partly.err
     assert "not included: package-0, dram-0" in partly.out
-    whole = joulemap("report", EXAMPLE_RECORDING, "--disclose", format, *MODEL)
+    whole = joulemap("report", EXAMPLE_RECORDING, "--disclose", format, *MODEL_OPTIONS)
     assert whole.code == 0 and "of the run" not in whole.out
 
 
@@ -28,9 +30,9 @@ def test_the_model_card_and_the_citation_name_the_part(joulemap):
 
 
 def test_a_part_of_a_run_has_no_score_per_run(joulemap):
-    outcome = joulemap("report", EXAMPLE_RECORDING, "--disclose", "sci", *MODEL, "--time", "0,5")
+    outcome = joulemap("report", EXAMPLE_RECORDING, "--disclose", "sci", *MODEL_OPTIONS, "--time", "0,5")
     assert outcome.code == 2 and "--time" in outcome.err and outcome.out == ""
-    outcome = joulemap("report", EXAMPLE_RECORDING, "--disclose", "sci", *MODEL, "--exclude", "cpu,ram")
+    outcome = joulemap("report", EXAMPLE_RECORDING, "--disclose", "sci", *MODEL_OPTIONS, "--exclude", "cpu,ram")
     assert all("not included: package-0, dram-0" in sentence for sentence in outcome.json["boundary"])
 
 
@@ -52,7 +54,7 @@ def test_boamps_adds_the_energy_of_the_run_to_the_measures_of_the_user(joulemap,
     given = {"measurementMethod": "codecarbon", "powerConsumption": 0.5}
     for measures in ([given], [], None):
         base.write_text(json.dumps({"task": {"taskStage": "", "dataset": {}}, "measures": measures}))
-        outcome = joulemap("report", EXAMPLE_RECORDING, "--disclose", "boamps", *MODEL, "--into", base)
+        outcome = joulemap("report", EXAMPLE_RECORDING, "--disclose", "boamps", *MODEL_OPTIONS, "--into", base)
         made = outcome.json
         *others, measured, estimated = made["measures"]
         assert others == (measures or [])
@@ -60,5 +62,5 @@ def test_boamps_adds_the_energy_of_the_run_to_the_measures_of_the_user(joulemap,
         assert measured["measurementDuration"] == estimated["measurementDuration"] < 25
         assert made["task"]["taskStage"] == "training" and "task.dataset" in outcome.err
     base.write_text(outcome.out)
-    again = joulemap("report", EXAMPLE_RECORDING, "--disclose", "boamps", *MODEL, "--into", base).json
+    again = joulemap("report", EXAMPLE_RECORDING, "--disclose", "boamps", *MODEL_OPTIONS, "--into", base).json
     assert again["measures"] == made["measures"], "a completed report does not count the run twice"

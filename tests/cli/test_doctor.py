@@ -15,7 +15,7 @@ MACHINES = [
 ]  # fmt: skip
 
 
-def sensor(report: dict, name: str) -> dict:
+def find_sensor(report: dict, name: str) -> dict:
     return next(candidate for candidate in report["sensors"] if candidate["name"] == name)
 
 
@@ -56,15 +56,15 @@ def test_sysroot_is_taken_before_and_after_the_verb(joulemap, sysroots):
 
 def test_two_sockets_show_four_counters(joulemap, sysroots):
     report = joulemap("doctor", "--json", "--sysroot", sysroots / "intel-2socket").json
-    names = {channel["name"] for channel in sensor(report, "powercap")["channels"]}
+    names = {channel["name"] for channel in find_sensor(report, "powercap")["channels"]}
     assert names == {"package-0", "package-1", "dram-0", "dram-1"}
 
 
 def test_a_virtual_machine_is_reported_to_have_no_counters(joulemap, sysroots):
     report = joulemap("doctor", "--json", "--sysroot", sysroots / "no-sensors").json
-    assert "virtual machine" in sensor(report, "powercap")["reason"]
+    assert "virtual machine" in find_sensor(report, "powercap")["reason"]
     assert report["host"]["virtual"] is True
-    assert sensor(report, "estimate")["state"] == "estimated"
+    assert find_sensor(report, "estimate")["state"] == "estimated"
 
 
 def test_control_characters_of_a_file_never_reach_the_terminal(joulemap, sysroots):
@@ -119,7 +119,7 @@ def test_a_user_without_permission_gets_the_exact_remedy(binaries, sysroots, pub
     process = subprocess.run(
         [*nobody, program, "doctor", "--json", "--sysroot", machine], capture_output=True, text=True, cwd="/"
     )
-    powercap = sensor(json.loads(process.stdout), "powercap")
+    powercap = find_sensor(json.loads(process.stdout), "powercap")
     assert powercap["state"] == "denied"
     assert "energy_uj" in powercap["reason"] and "ermission denied" in powercap["reason"]
     assert "setcap cap_dac_read_search" in powercap["remedy"] or "--security-opt" in powercap["remedy"]

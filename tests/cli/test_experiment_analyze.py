@@ -11,9 +11,9 @@ import re
 from pathlib import Path
 
 import pytest
-from made_rows import domain, write_factorial
+from made_rows import make_domain, write_factorial
 
-PERF = """
+PERF_OUTPUT = """
  Performance counter stats for 'system wide':
 
         {package:,.2f} Joules power/energy-pkg/
@@ -23,18 +23,18 @@ PERF = """
 """
 # Published values: NCF inference with TensorFlow, seconds per run.
 WARM_UP_RUN_TIMES_S = [336, 216, 217, 205, 66, 20, 19, 19.2, 19.1, 19.3]
-TORCH = [150 + (7 * i + 3) % 10 for i in range(10)]
+TORCH_TIMES_S = [150 + (7 * i + 3) % 10 for i in range(10)]
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory) -> Path:
+def published_folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("published") / "measurements_inference"
     folder.mkdir()
-    for framework, times in (("PyTorch", TORCH), ("TensorFlow", WARM_UP_RUN_TIMES_S)):
+    for framework, times in (("PyTorch", TORCH_TIMES_S), ("TensorFlow", WARM_UP_RUN_TIMES_S)):
         for model, factor in (("ncf", 1), ("mask_rcnn", 2)):
-            for number, seconds in enumerate(times if model == "ncf" else [10 + t / 1000 for t in TORCH], 1):
+            for number, seconds in enumerate(times if model == "ncf" else [10 + t / 1000 for t in TORCH_TIMES_S], 1):
                 stem = folder / f"{model}_{framework}"
-                text = PERF.format(package=100 * seconds * factor, dram=10 * seconds, seconds=seconds)
+                text = PERF_OUTPUT.format(package=100 * seconds * factor, dram=10 * seconds, seconds=seconds)
                 Path(f"{stem}_perf_{number}.txt").write_text(text)
                 # Samples are less than one second apart: one sample more than the whole seconds.
                 powers = [5.7 if number == 1 else 35.0] + [100.0] * int(seconds)
@@ -43,8 +43,8 @@ def published(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def experiment(joulemap, published, tmp_path) -> Path:
-    done = joulemap("import", "prengdl", str(published), "-o", str(tmp_path / "exp"))
+def experiment(joulemap, published_folder, tmp_path) -> Path:
+    done = joulemap("import", "prengdl", str(published_folder), "-o", str(tmp_path / "exp"))
     assert done.code == 0, done.err
     assert "40 rows in 4 cells" in done.err
     return tmp_path / "exp"
@@ -145,13 +145,13 @@ def test_logs_of_nvidia_smi_and_epochs_become_an_experiment(joulemap, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def many_cells(tmp_path_factory) -> Path:
+def many_cell_experiment(tmp_path_factory) -> Path:
     """24 cells with an accuracy, power over time and epochs."""
     def row_of(levels, block):
         joules = 1000 * (1 + levels[1]) * (1 + levels[2]) + 10 * levels[0] + block
         channels = [{"name": "gpu0", "unit": "W", "values": [50, 200, 200 + levels[1], None, 190]},
                     {"name": "temperature", "unit": "degC", "values": [40, 50, 60, 61, 62]}]
-        return {"elapsed_s": 10, "domains": [domain("gpu0", joules)],
+        return {"elapsed_s": 10, "domains": [make_domain("gpu0", joules)],
                 "metrics": {"accuracy": 0.5 + 0.05 * levels[1] + 0.02 * levels[0] + 0.01 * levels[2]},
                 "epochs": [{"start_s": 0, "elapsed_s": 6, "energy_j": 600, "metrics": {}, "gauges": {}},
                            {"start_s": 6, "elapsed_s": 4, "energy_j": 400, "metrics": {}, "gauges": {}}],
@@ -164,10 +164,10 @@ def many_cells(tmp_path_factory) -> Path:
     return folder
 
 
-def test_one_run_over_time_of_chosen_cells_has_epoch_marks(joulemap, many_cells, tmp_path):
+def test_one_run_over_time_of_chosen_cells_has_epoch_marks(joulemap, many_cell_experiment, tmp_path):
     picture = tmp_path / "runs.svg"
     cells = ["--cell", "framework=torch,model=r101,batch=128", "--cell", "framework=tf,model=r101,batch=128"]
-    done = joulemap("experiment", "analyze", many_cells, "--plot", "timeline", *cells, "-o", picture)
+    done = joulemap("experiment", "analyze", many_cell_experiment, "--plot", "timeline", *cells, "-o", picture)
     assert done.code == 0, done.err
     svg = picture.read_text()
     assert "torch, r101, 128 (row" in svg and "tf, r101, 128 (row" in svg
@@ -175,9 +175,9 @@ def test_one_run_over_time_of_chosen_cells_has_epoch_marks(joulemap, many_cells,
     assert "power, W" in svg and "temp., degC" in svg
 
 
-def test_cells_of_a_plot_must_be_named_completely(joulemap, many_cells, tmp_path):
+def test_cells_of_a_plot_must_be_named_completely(joulemap, many_cell_experiment, tmp_path):
     def plot(*flags):
-        return joulemap("experiment", "analyze", many_cells, *flags, "-o", tmp_path / "p.svg")
+        return joulemap("experiment", "analyze", many_cell_experiment, *flags, "-o", tmp_path / "p.svg")
 
     done = plot("--plot", "timeline", "--cell", "framework=torch,model=r50")
     assert done.code == 2 and "4 cells match" in done.err and "batch=LEVEL" in done.err
@@ -189,9 +189,9 @@ def test_cells_of_a_plot_must_be_named_completely(joulemap, many_cells, tmp_path
     assert plot("--plot", "pie").code == 2
 
 
-def test_accuracy_against_energy_numbers_every_cell_and_draws_the_front(joulemap, many_cells, tmp_path):
+def test_accuracy_against_energy_numbers_every_cell_and_draws_the_front(joulemap, many_cell_experiment, tmp_path):
     picture = tmp_path / "tradeoff.svg"
-    done = joulemap("experiment", "analyze", many_cells, "--plot", "tradeoff", "-o", picture)
+    done = joulemap("experiment", "analyze", many_cell_experiment, "--plot", "tradeoff", "-o", picture)
     assert done.code == 0, done.err
     svg = picture.read_text()
     assert "accuracy against energy" in svg
@@ -240,7 +240,7 @@ FACTORS = {
 
 
 @pytest.fixture
-def effects_of(joulemap, tmp_path):
+def analyze_effects(joulemap, tmp_path):
     """effects_of(ratio): 36 combinations with two repetitions; `ratio(model)` is the energy of TensorFlow over PyTorch's."""
 
     def analyze(ratio, order: str = "random") -> dict:
@@ -249,7 +249,7 @@ def effects_of(joulemap, tmp_path):
         def row(cell: tuple[int, ...], block: int) -> dict:
             size = 50 * (1 + cell[1]) * (2 + cell[2]) * (1 + cell[3])
             joules = size * (ratio(cell[2]) if cell[0] else 1) * draw.lognormvariate(0, 0.03)
-            return {"elapsed_s": size / 100 * draw.lognormvariate(0, 0.03), "domains": [domain("gpu0", joules)]}
+            return {"elapsed_s": size / 100 * draw.lognormvariate(0, 0.03), "domains": [make_domain("gpu0", joules)]}
 
         folder = write_factorial(tmp_path / "exp", FACTORS, row, 2, order)
         summary = joulemap("experiment", "analyze", folder, "--factor", "framework").out
@@ -269,8 +269,8 @@ def effects_of(joulemap, tmp_path):
 
 
 @pytest.mark.parametrize("order", ["random", "blocked"])
-def test_an_effect_in_all_of_many_small_combinations_is_found_and_comes_first(effects_of, order):
-    result = effects_of(lambda model: 1.32, order)
+def test_an_effect_in_all_of_many_small_combinations_is_found_and_comes_first(analyze_effects, order):
+    result = analyze_effects(lambda model: 1.32, order)
     assert not any(one["different"] for one in result["comparisons"])
     energy = result["effects"]["energy_j"]
     assert (energy["result"], energy["combinations"], energy["lower"]) == ("general", 36, 36)
@@ -281,8 +281,8 @@ def test_an_effect_in_all_of_many_small_combinations_is_found_and_comes_first(ef
     assert result["summary"].index("Effects over all combinations") < result["summary"].index("Flags")
 
 
-def test_combinations_that_disagree_have_no_general_effect(effects_of):
-    result = effects_of(lambda model: (1.5, 1.4, 0.8)[model])
+def test_combinations_that_disagree_have_no_general_effect(analyze_effects):
+    result = analyze_effects(lambda model: (1.5, 1.4, 0.8)[model])
     energy = result["effects"]["energy_j"]
     assert energy["result"] == "direction differs"
     assert energy["verdict"].startswith("no general effect of framework on energy: tensorflow is higher than pytorch")
@@ -292,7 +292,7 @@ def test_combinations_that_disagree_have_no_general_effect(effects_of):
     assert "the effect of framework on energy depends on model" in " ".join(result["summary"].split())
 
 
-def test_equal_variants_have_no_effect_over_all_combinations(effects_of):
-    result = effects_of(lambda model: 1)
+def test_equal_variants_have_no_effect_over_all_combinations(analyze_effects):
+    result = analyze_effects(lambda model: 1)
     assert result["effects"]["energy_j"]["result"] == "not shown"
     assert result["effects"]["energy_j"]["verdict"].startswith("no effect of framework on energy shown over 36 combinations")

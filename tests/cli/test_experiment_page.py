@@ -8,9 +8,9 @@ import subprocess
 from html.parser import HTMLParser
 
 import pytest
-from made_rows import domain, deterministic_noise, write_factorial, write_rows
+from made_rows import make_domain, deterministic_noise, write_factorial, write_rows
 
-SCALES = {"MJ": 1e6, "kJ": 1e3, "J": 1, "mJ": 1e-3, "W": 1, "h": 3600, "s": 1, "ms": 1e-3, "%": 0.01, "": 1}
+UNIT_SCALES = {"MJ": 1e6, "kJ": 1e3, "J": 1, "mJ": 1e-3, "W": 1, "h": 3600, "s": 1, "ms": 1e-3, "%": 0.01, "": 1}
 
 
 class Tables(HTMLParser):
@@ -46,9 +46,9 @@ def row_of(level: int, block: int) -> dict:
     return {
         "elapsed_s": 10 + deterministic_noise(block + 3),
         "domains": [
-            domain("gpu0", joules),
-            domain("package-0", 20 + deterministic_noise(block + 6)),
-            domain("dram-0", 7, "estimated"),
+            make_domain("gpu0", joules),
+            make_domain("package-0", 20 + deterministic_noise(block + 6)),
+            make_domain("dram-0", 7, "estimated"),
         ],
         "metrics": {"accuracy": 0.7 + 0.1 * level},
         "epochs": [
@@ -60,7 +60,7 @@ def row_of(level: int, block: int) -> dict:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory, binaries):
+def page_and_json(tmp_path_factory, binaries):
     """The tables of the page, and the output of --json."""
     folder = tmp_path_factory.mktemp("page")
     analyze = [binaries / "joulemap", "experiment", "analyze", write_rows(folder / "exp", row_of)]
@@ -69,131 +69,131 @@ def both(tmp_path_factory, binaries):
     return Tables((folder / "page.html").read_text()).tables, json.loads(out.splitlines()[-1])
 
 
-def near(text: str, value, rel: float = 6e-3) -> None:
+def assert_near(text: str, value, rel: float = 6e-3) -> None:
     if value is None:
         assert text == "-"
         return
     found = re.fullmatch(r"([+-]?[\d.]+(?:e-?\d+)?) ?([a-zA-Z%]*)", text)
     assert found, text
-    assert float(found[1]) * SCALES[found[2]] == pytest.approx(value, rel=rel, abs=1e-9), text
+    assert float(found[1]) * UNIT_SCALES[found[2]] == pytest.approx(value, rel=rel, abs=1e-9), text
 
 
-def near_p(text: str, p) -> None:
+def assert_near_p(text: str, p) -> None:
     assert (text == "<1e-9" and p < 1e-9) or text == "-" and p is None or float(text) == pytest.approx(p, rel=0.06)
 
 
-def levels(entry: dict) -> str:
+def join_levels(entry: dict) -> str:
     return ", ".join(entry.values())
 
 
-def test_there_is_no_other_table_than_those_compared_here(both):
-    tables, _ = both
+def test_there_is_no_other_table_than_those_compared_here(page_and_json):
+    tables, _ = page_and_json
     wanted = {"cells", "verdicts", "comparisons", "epoch-table", "each-epoch", "functions", "pareto", "associations"}
     wanted.add("cell-flags")
     assert set(tables) == wanted
 
 
-def test_cells_match_the_means_and_intervals_in_json(both):
-    tables, result = both
+def test_cells_match_the_means_and_intervals_in_json(page_and_json):
+    tables, result = page_and_json
     heads, *rows = tables["cells"]
     assert heads == ["framework", "n", "energy_j", "95 %", "gpu", "package", "dram", "time_s", "accuracy", "flags"]
     assert len(rows) == len(result["cells"])
     for row, cell in zip(rows, result["cells"]):
         assert (row[0], int(row[1])) == (cell["factors"]["framework"], cell["n"])
-        near(row[2], cell["energy_j"]["mean"])
+        assert_near(row[2], cell["energy_j"]["mean"])
         low, high = row[3].split(" to ")
-        near(low, cell["energy_j"]["low"])
-        near(high, cell["energy_j"]["high"])
+        assert_near(low, cell["energy_j"]["low"])
+        assert_near(high, cell["energy_j"]["high"])
         for text, kind in zip(row[4:7], heads[4:7]):
-            near(text, cell["domains"][kind]["mean"])
-        near(row[7], cell["time_s"]["mean"])
-        near(row[8], cell["metrics"]["accuracy"]["mean"])
+            assert_near(text, cell["domains"][kind]["mean"])
+        assert_near(row[7], cell["time_s"]["mean"])
+        assert_near(row[8], cell["metrics"]["accuracy"]["mean"])
         assert row[9].split(", ") == list(dict.fromkeys(flag["code"] for flag in cell["flags"])) or not cell["flags"]
 
 
-def test_comparisons_and_verdicts_match_json(both):
-    tables, result = both
+def test_comparisons_and_verdicts_match_json(page_and_json):
+    tables, result = page_and_json
     _, *rows = tables["comparisons"]
     _, *verdicts = tables["verdicts"]
     assert len(rows) == len(verdicts) == len(result["comparisons"]) > 3
     for row, verdict, one in zip(rows, verdicts, result["comparisons"]):
         within, metric, pair, difference, percent, a12, test, p, adjusted, _ = row
-        assert (within, metric, pair) == (levels(one["within"]), one["metric"], f"{one['a']} - {one['b']}")
-        near(difference, one["difference"])
+        assert (within, metric, pair) == (join_levels(one["within"]), one["metric"], f"{one['a']} - {one['b']}")
+        assert_near(difference, one["difference"])
         assert float(percent.split()[0]) == pytest.approx(one["percent"], abs=0.06)
         assert float(a12) == pytest.approx(one["a12"], abs=6e-3)
         assert test in one["test"]
-        near_p(p, one["p"])
-        near_p(adjusted, one["p_adjusted"])
+        assert_near_p(p, one["p"])
+        assert_near_p(adjusted, one["p_adjusted"])
         assert verdict == [within, metric, test, one["verdict"]]
 
 
-def test_each_epoch_matches_json(both):
-    tables, result = both
+def test_each_epoch_matches_json(page_and_json):
+    tables, result = page_and_json
     heads, *rows = tables["each-epoch"]
     assert heads == ["cell", "epoch", "n", "energy", "time", "power"]
-    each = [(levels(cell["factors"]), one) for cell in result["cells"] for one in cell["epochs"]["each"]]
+    each = [(join_levels(cell["factors"]), one) for cell in result["cells"] for one in cell["epochs"]["each"]]
     assert len(rows) == len(each) == 4
     for row, (name, one) in zip(rows, each):
         assert (row[0], int(row[1]), int(row[2])) == (name, one["number"], one["n"])
         for text, key in zip(row[3:], ("energy_j", "time_s", "power_w")):
-            near(text, one[key])
+            assert_near(text, one[key])
 
 
-def test_epochs_match_json(both):
-    tables, result = both
+def test_epochs_match_json(page_and_json):
+    tables, result = page_and_json
     _, *rows = tables["epoch-table"]
     for row, cell in zip(rows, result["cells"]):
         epochs = cell["epochs"]
-        assert (row[0], int(row[1])) == (levels(cell["factors"]), epochs["count"])
+        assert (row[0], int(row[1])) == (join_levels(cell["factors"]), epochs["count"])
         for text, key in zip(row[2:], ("first_j", "later_j", "first_s", "later_s")):
-            near(text, epochs[key])
+            assert_near(text, epochs[key])
 
 
-def test_functions_match_json(both):
-    tables, result = both
+def test_functions_match_json(page_and_json):
+    tables, result = page_and_json
     _, *rows = tables["functions"]
-    wanted = [(levels(cell["factors"]), function) for cell in result["cells"] for function in cell["functions"]]
+    wanted = [(join_levels(cell["factors"]), function) for cell in result["cells"] for function in cell["functions"]]
     assert len(rows) == len(wanted) == 2
     for row, (where, function) in zip(rows, wanted):
         cell, name, device, energy, share, time, calls, cause, of_its_time, by = row
         assert (cell, name, device) == (where, function["name"], function["device"])
         assert (cause, by) == (function["cause"], function["cause_basis"])
-        near(energy, function["energy_j"])
-        near(share, function["share"], rel=0.01)
-        near(time, function["time_s"])
+        assert_near(energy, function["energy_j"])
+        assert_near(share, function["share"], rel=0.01)
+        assert_near(time, function["time_s"])
         assert float(calls) == function["count"]
-        near(of_its_time, function["cause_s"][function["cause"]] / function["time_s"], rel=0.01)
+        assert_near(of_its_time, function["cause_s"][function["cause"]] / function["time_s"], rel=0.01)
 
 
-def test_the_pareto_front_matches_json(both):
-    tables, result = both
+def test_the_pareto_front_matches_json(page_and_json):
+    tables, result = page_and_json
     _, *rows = tables["pareto"]
     points = [point for group in result["pareto"] for point in group["points"]]
     assert len(rows) == len(points)
     for (_, cell, on_front, probability), point in zip(rows, points):
-        assert (cell, on_front == "yes") == (levels(point["factors"]), point["on_front"])
+        assert (cell, on_front == "yes") == (join_levels(point["factors"]), point["on_front"])
         assert float(probability) == pytest.approx(point["probability"], abs=6e-3)
 
 
-def test_associations_match_json(both):
-    tables, result = both
+def test_associations_match_json(page_and_json):
+    tables, result = page_and_json
     _, *rows = tables["associations"]
     assert len(rows) == len(result["associations"])
     for (cell, n, spearman, p, kendall, kendall_p), one in zip(rows, result["associations"]):
-        assert cell == (levels(one["factors"]) if one["factors"] else "medians of all cells")
+        assert cell == (join_levels(one["factors"]) if one["factors"] else "medians of all cells")
         assert int(n) == one["n"]
         assert float(spearman) == pytest.approx(one["spearman"], abs=6e-3)
-        near_p(p, one["spearman_p"])
+        assert_near_p(p, one["spearman_p"])
         assert float(kendall) == pytest.approx(one["kendall"], abs=6e-3)
-        near_p(kendall_p, one["kendall_p"])
+        assert_near_p(kendall_p, one["kendall_p"])
 
 
-def test_flags_match_json(both):
-    tables, result = both
+def test_flags_match_json(page_and_json):
+    tables, result = page_and_json
     _, *rows = tables["cell-flags"]
     flags = [("the experiment", flag) for flag in result["flags"]]
-    flags += [(levels(cell["factors"]), flag) for cell in result["cells"] for flag in cell["flags"]]
+    flags += [(join_levels(cell["factors"]), flag) for cell in result["cells"] for flag in cell["flags"]]
     wanted = [[where, flag["code"], flag["message"], flag["remedy"] or ""] for where, flag in flags]
     assert rows == wanted
 
@@ -204,7 +204,7 @@ FACTORS = {"framework": ["a", "b"], "model": ["m", "n", "o"], "batch": ["1", "2"
 def factorial_row(cell: tuple[int, ...], block: int) -> dict:
     ratio = 1.3 if cell[0] else 1
     joules = 100 * (1 + cell[1]) * ratio * (1 + 0.01 * deterministic_noise(block + 3 * cell[0] + cell[1]))
-    return {"elapsed_s": 10 + deterministic_noise(block + cell[0] + 4 * cell[2]), "domains": [domain("gpu0", joules)]}
+    return {"elapsed_s": 10 + deterministic_noise(block + cell[0] + 4 * cell[2]), "domains": [make_domain("gpu0", joules)]}
 
 
 def test_effects_over_all_combinations_match_json(tmp_path, binaries):
@@ -220,18 +220,18 @@ def test_effects_over_all_combinations_match_json(tmp_path, binaries):
         assert float(percent.split()[0]) == pytest.approx(one["percent"], abs=0.06)
         assert higher == f"{one['higher']} of {one['combinations']}"
         assert (test, found, verdict) == (one["test"], one["result"], one["verdict"])
-        near_p(p, one["p"])
-        near_p(adjusted, one["p_adjusted"])
+        assert_near_p(p, one["p"])
+        assert_near_p(adjusted, one["p_adjusted"])
     _, *rows = tables["interactions"]
     assert len(rows) == len(result["interactions"]) == 4
     for row, one in zip(rows, result["interactions"]):
         assert row[:3] == [one["factor"], one["other"], one["metric"]]
-        near_p(row[5], one["p"])
-        near_p(row[7], one["rank_p"])
+        assert_near_p(row[5], one["p"])
+        assert_near_p(row[7], one["rank_p"])
         assert row[8] == one["verdict"]
     _, *rows = tables["correlations"]
     assert len(rows) == len(result["correlations"]) > 4
     for (level, energy, other, n, spearman, p), one in zip(rows, result["correlations"]):
         assert (level, energy, other, int(n)) == (one["level"] or "all cells", one["x"], one["y"], one["n"])
         assert float(spearman) == pytest.approx(one["spearman"], abs=6e-3)
-        near_p(p, one["p"])
+        assert_near_p(p, one["p"])

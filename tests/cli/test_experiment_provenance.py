@@ -6,7 +6,7 @@ import csv
 import io
 
 import pytest
-from made_rows import domain, deterministic_noise, write_rows
+from made_rows import make_domain, deterministic_noise, write_rows
 
 
 @pytest.fixture
@@ -28,14 +28,14 @@ def codes(result: dict) -> set[str]:
     return {flag["code"] for flag in result["flags"]}
 
 
-def of_energy(result: dict) -> dict:
+def find_energy_comparison(result: dict) -> dict:
     return next(one for one in result["comparisons"] if one["metric"] == "energy_j")
 
 
 def test_different_estimates_do_not_change_equal_measurements(analyzed):
-    result = analyzed(lambda level, block: [domain("gpu0", 100 + deterministic_noise(block + 5 * level)),
-                                            domain("package-0", 1000 * (1 + level), "estimated")])  # fmt: skip
-    one = of_energy(result)
+    result = analyzed(lambda level, block: [make_domain("gpu0", 100 + deterministic_noise(block + 5 * level)),
+                                            make_domain("package-0", 1000 * (1 + level), "estimated")])  # fmt: skip
+    one = find_energy_comparison(result)
     assert not one["different"], one["verdict"]
     assert (one["provenance"], one["domains"], one["left_out"]) == ("measured", ["gpu0"], [])
     assert all(cell["energy_j"]["mean"] < 102 for cell in result["cells"])
@@ -47,18 +47,18 @@ def test_different_estimates_do_not_change_equal_measurements(analyzed):
 
 def test_estimates_alone_are_compared_and_called_that(analyzed):
     result = analyzed(
-        lambda level, block: [domain("package-0", 100 * (1 + level) + deterministic_noise(block), "estimated")]
+        lambda level, block: [make_domain("package-0", 100 * (1 + level) + deterministic_noise(block), "estimated")]
     )
-    one = of_energy(result)
+    one = find_energy_comparison(result)
     assert one["different"] and one["provenance"] == "estimated"
     assert "less estimated energy than b" in one["verdict"]
     assert "estimated_energy" in codes(result)
 
 
 def test_rows_of_different_domains_are_compared_by_those_they_share(analyzed):
-    result = analyzed(lambda level, block: [domain("gpu0", 100 + deterministic_noise(block + 5 * level)),
-                                            *([domain("package-0", 500)] if level else [])])  # fmt: skip
-    one = of_energy(result)
+    result = analyzed(lambda level, block: [make_domain("gpu0", 100 + deterministic_noise(block + 5 * level)),
+                                            *([make_domain("package-0", 500)] if level else [])])  # fmt: skip
+    one = find_energy_comparison(result)
     assert not one["different"], one["verdict"]
     assert (one["domains"], one["left_out"]) == (["gpu0"], ["package-0"])
     assert "domains_differ" in codes(result)
@@ -67,8 +67,8 @@ def test_rows_of_different_domains_are_compared_by_those_they_share(analyzed):
 
 
 def test_rows_that_share_no_domain_are_not_compared_and_the_verdict_says_why(analyzed):
-    result = analyzed(lambda level, block: [domain("gpu0" if level else "psys", 100 + 100 * level)])
-    one = of_energy(result)
+    result = analyzed(lambda level, block: [make_domain("gpu0" if level else "psys", 100 + 100 * level)])
+    one = find_energy_comparison(result)
     assert one["p"] is None and not one["different"]
     assert "no common domain" in one["verdict"]
     assert "no_common_domain" in codes(result)
@@ -78,17 +78,17 @@ def test_rows_that_share_no_domain_are_not_compared_and_the_verdict_says_why(ana
 def test_a_row_that_could_not_read_a_domain_has_no_energy_and_the_others_keep_theirs(analyzed):
     def measured(level, block):
         gpu_j = None if block == 3 else 100 + deterministic_noise(block)
-        return [domain("package-0", 50), domain("gpu0", gpu_j)]
+        return [make_domain("package-0", 50), make_domain("gpu0", gpu_j)]
 
     result = analyzed(measured)
-    assert of_energy(result)["domains"] == ["package-0", "gpu0"]
+    assert find_energy_comparison(result)["domains"] == ["package-0", "gpu0"]
     assert [cell["energy_j"]["n"] for cell in result["cells"]] == [9, 9]
     assert all("missing_energy" in {flag["code"] for flag in cell["flags"]} for cell in result["cells"])
 
 
 def test_single_rows_have_their_sums_by_provenance(joulemap, tmp_path):
     def row_of(level: int, block: int) -> dict:
-        domains = [domain("gpu0", 100), domain("package-0", 1000, "estimated")]
+        domains = [make_domain("gpu0", 100), make_domain("package-0", 1000, "estimated")]
         powers = {"baseline_measured_w": 60, "baseline_estimated_w": 9, "first_measured_w": 61, "first_estimated_w": 10}
         return {"elapsed_s": 10, "domains": domains, "energy_j": 100, **powers}
 
@@ -104,13 +104,13 @@ def test_single_rows_have_their_sums_by_provenance(joulemap, tmp_path):
 def test_an_older_folder_is_read_and_its_mixed_sums_are_ignored(joulemap, tmp_path):
     def row_of(level: int, block: int) -> dict:
         domains = [
-            domain("gpu0", 100 + deterministic_noise(block)),
-            domain("package-0", 1000 * (1 + level), "estimated"),
+            make_domain("gpu0", 100 + deterministic_noise(block)),
+            make_domain("package-0", 1000 * (1 + level), "estimated"),
         ]
         mixed = {"energy_j": 1100 + 1000 * level, "baseline_w": 100, "first_w": 900}
         return {"elapsed_s": 10 + deterministic_noise(block), "domains": domains, **mixed}
 
     result = joulemap("experiment", "analyze", write_rows(tmp_path / "exp", row_of), "--json").json
-    assert not of_energy(result)["different"]
+    assert not find_energy_comparison(result)["different"]
     flags = {flag["code"] for flag in result["cells"][0]["flags"]}
     assert "mixed_idle_power" in flags and "cool_down" not in flags

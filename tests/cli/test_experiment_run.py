@@ -221,7 +221,7 @@ def fake_machine(sysroots, tmp_path):
     return root
 
 
-def governors(root: Path) -> set[str]:
+def read_governors(root: Path) -> set[str]:
     paths = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     return {path.read_text().strip() for path in paths}
 
@@ -241,7 +241,7 @@ def test_the_governor_is_set_for_the_rows_and_restored(joulemap, plan, tmp_path,
     assert outcome.code == 0, outcome.err
     assert (folder / "rows/00000/attempt-1/stdout.txt").read_text().strip() == "performance"
     assert row(folder, 0)["settings"][0]["before"] == "powersave"
-    assert governors(fake_machine) == {"powersave"}
+    assert read_governors(fake_machine) == {"powersave"}
     assert not list(folder.glob("settings-before-*"))
 
 
@@ -256,7 +256,7 @@ def test_settings_changed_by_a_killed_runner_are_restored_by_the_next(joulemap, 
     for path in paths:
         path.write_text("performance\n")
     assert joulemap("experiment", "resume", folder, "--sysroot", fake_machine).code == 0
-    assert governors(fake_machine) == {"powersave"}
+    assert read_governors(fake_machine) == {"powersave"}
 
 
 def test_a_preflight_that_fails_stops_before_the_first_row(joulemap, plan, tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-GOVERNOR = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+GOVERNOR_FILE = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 
 
 def plan(folder: Path, more: str = "", command: object = ("true",), checks: str = "") -> Path:
@@ -22,7 +22,7 @@ def plan(folder: Path, more: str = "", command: object = ("true",), checks: str 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    governor = tmp_path / "machine" / GOVERNOR
+    governor = tmp_path / "machine" / GOVERNOR_FILE
     governor.parent.mkdir(parents=True)
     governor.write_text("performance\n")
     (governor.parent / "scaling_available_governors").write_text("performance powersave \n")
@@ -38,7 +38,7 @@ class UnrestoredExperiment:
         assert joulemap("experiment", "plan", file, "-o", self.folder).code == 0
         node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
         self.memory = self.folder / f"settings-before-{node}.csv"
-        self.governor = machine / GOVERNOR
+        self.governor = machine / GOVERNOR_FILE
 
     def resume(self) -> str:
         outcome = self.joulemap("experiment", "resume", self.folder, "--sysroot", self.machine)

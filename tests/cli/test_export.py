@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_training import LAYERS, STEPS, made, load_report  # noqa: F401  fixtures
+from made_training import LAYER_COUNT, STEPS, made, load_report  # noqa: F401  fixtures
 
 
 @pytest.fixture
@@ -24,32 +24,32 @@ def read_tensorboard_events(folder: Path):
     return events.Reload()
 
 
-def numbers(events, tag: str) -> dict[int, float]:
+def read_scalars(events, tag: str) -> dict[int, float]:
     return {event.step: event.value for event in events.Scalars(tag)}
 
 
 def test_tensorboard_reads_energy_power_and_loss_of_every_step_and_epoch(run_folder, load_report):
     events = read_tensorboard_events(run_folder)
     for group, by, count in (("step", "step", STEPS), ("epoch", "epoch", 4)):
-        energies = numbers(events, f"joulemap_{group}/energy_j")
+        energies = read_scalars(events, f"joulemap_{group}/energy_j")
         assert list(energies) == list(range(count))
         for row in load_report(by)["rows"]:
             assert energies[int(row["name"].split()[-1])] == pytest.approx(row["energy_j"], rel=1e-6)
-        assert set(numbers(events, f"joulemap_{group}/loss")) == set(energies)
-        assert len(numbers(events, f"joulemap_{group}/power_w")) == count
-    last = list(numbers(events, "joulemap_step/energy_so_far_j").values())[-1]
-    assert last == pytest.approx(sum(numbers(events, "joulemap_step/energy_j").values()), rel=1e-5)
-    energies, losses = numbers(events, "joulemap_epoch/energy_j"), numbers(events, "joulemap_epoch/loss")
-    per_loss = numbers(events, "joulemap_epoch/joules_per_loss")
+        assert set(read_scalars(events, f"joulemap_{group}/loss")) == set(energies)
+        assert len(read_scalars(events, f"joulemap_{group}/power_w")) == count
+    last = list(read_scalars(events, "joulemap_step/energy_so_far_j").values())[-1]
+    assert last == pytest.approx(sum(read_scalars(events, "joulemap_step/energy_j").values()), rel=1e-5)
+    energies, losses = read_scalars(events, "joulemap_epoch/energy_j"), read_scalars(events, "joulemap_epoch/loss")
+    per_loss = read_scalars(events, "joulemap_epoch/joules_per_loss")
     assert per_loss == {i: pytest.approx(energies[i] / (losses[i - 1] - losses[i]), rel=1e-4) for i in (1, 2, 3)}
 
 
 def test_tensorboard_reads_each_layer_forward_and_backward(run_folder):
     events = read_tensorboard_events(run_folder)
     for phase in ("forward", "backward"):
-        for layer in ("</script><b>bold</b>", *(f"blocks.{i // 4}.conv{i % 4}" for i in range(1, LAYERS))):
+        for layer in ("</script><b>bold</b>", *(f"blocks.{i // 4}.conv{i % 4}" for i in range(1, LAYER_COUNT))):
             tag = f"joulemap_gpu0_train_{phase}/{layer}"
-            assert list(numbers(events, tag)) == list(range(STEPS))
+            assert list(read_scalars(events, tag)) == list(range(STEPS))
             spreads = events.Tensors(tag + "/spread")
             assert sum(bucket_count(event) for event in spreads) == STEPS
     plugin = events.SummaryMetadata("joulemap_gpu0_train_forward/blocks.1.conv1/spread").plugin_data.plugin_name
@@ -64,7 +64,7 @@ def test_tensorboard_reads_each_whole_pass_and_shows_all_layers_of_a_pass_in_one
     events = read_tensorboard_events(run_folder)
     by_phase = {" ".join(row["path"]): row["energy_j"] for row in load_report("phase")["rows"] if row["device"] == "gpu0"}
     for phase in ("forward", "backward"):
-        energies = numbers(events, f"joulemap_pass/gpu0 train {phase}")
+        energies = read_scalars(events, f"joulemap_pass/gpu0 train {phase}")
         assert list(energies) == list(range(STEPS))
         assert sum(energies.values()) == pytest.approx(by_phase[f"train {phase}"], rel=0.05)
     (config,) = events.Tensors("custom_scalars__config__")
@@ -73,7 +73,7 @@ def test_tensorboard_reads_each_whole_pass_and_shows_all_layers_of_a_pass_in_one
     tags = {chart.title: [tag for tag in events.Tags()["scalars"] if re.match(chart.multiline.tag[0], tag)]
             for chart in category.chart}
     assert len(tags["energy of each pass in a step, J"]) >= 2
-    assert len(tags["energy of each layer in a step, J: gpu0 train forward"]) == LAYERS
+    assert len(tags["energy of each layer in a step, J: gpu0 train forward"]) == LAYER_COUNT
 
 
 def bucket_count(event) -> float:
@@ -111,7 +111,7 @@ def test_tensorboard_reads_the_summary_and_the_hparams(run_folder, load_report):
     experiment = metadata.parse_experiment_plugin_data(content("_hparams_/experiment"))
     metrics = {info.name.tag for info in experiment.metric_infos}
     assert "joulemap_run/joules_per_step" in metrics and metrics <= set(events.Tags()["scalars"])
-    per_step = numbers(events, "joulemap_run/joules_per_step")[0]
+    per_step = read_scalars(events, "joulemap_run/joules_per_step")[0]
     assert per_step == pytest.approx(load_report("domain")["measured_j"] / STEPS, rel=1e-6)
 
 
@@ -128,8 +128,8 @@ def test_the_users_own_run_folder_keeps_what_it_has(joulemap, made, tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
     assert all(file.read_bytes() == content for file, content in theirs.items())
     events = read_tensorboard_events(tmp_path)
-    assert numbers(events, "loss/train") == {0: 3.0, 1: 2.0, 2: 1.0}
-    assert len(numbers(events, "joulemap_step/energy_j")) == STEPS
+    assert read_scalars(events, "loss/train") == {0: 3.0, 1: 2.0, 2: 1.0}
+    assert len(read_scalars(events, "joulemap_step/energy_j")) == STEPS
     assert "_hparams_/experiment" not in events.Tags()["tensors"]
 
 

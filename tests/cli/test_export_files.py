@@ -26,7 +26,7 @@ def exported(joulemap, made, tmp_path):
     return write
 
 
-def energies(report: dict) -> float:
+def total_energy_j(report: dict) -> float:
     """Total energy of the ledger: rows, idle and unattributed."""
     return sum(row["energy_j"] for row in report["rows"]) + report["idle_j"] + report["unattributed_j"]
 
@@ -50,7 +50,7 @@ def message_types(package: str, fields: dict[str, list[tuple]]) -> dict:
 
 
 # The part of pprof's profile.proto that Joulemap writes.
-PPROF = {
+PPROF_FIELDS = {
     "ValueType": [("type", 1, "int64", False, ""), ("unit", 2, "int64", False, "")],
     "Sample": [("location_id", 1, "uint64", True, ""), ("value", 2, "int64", True, "")],
     "Line": [("function_id", 1, "uint64", False, "")],
@@ -64,7 +64,7 @@ PPROF = {
 
 
 def test_pprof_has_energy_time_and_calls_of_every_layer(exported, load_report):
-    profile = message_types("pprof", PPROF)["Profile"]()
+    profile = message_types("pprof", PPROF_FIELDS)["Profile"]()
     profile.ParseFromString(gzip.decompress(exported("pprof").read_bytes()))
     texts = profile.string_table
     assert texts[0] == ""
@@ -73,7 +73,7 @@ def test_pprof_has_energy_time_and_calls_of_every_layer(exported, load_report):
     names = {function.id: texts[function.name] for function in profile.function}
     places = {location.id: names[location.line[0].function_id] for location in profile.location}
     report = load_report("layer")
-    assert sum(sample.value[0] for sample in profile.sample) == pytest.approx(energies(report) * 1e6, rel=1e-6)
+    assert sum(sample.value[0] for sample in profile.sample) == pytest.approx(total_energy_j(report) * 1e6, rel=1e-6)
     stacks = {tuple(places[id] for id in sample.location_id): sample.value for sample in profile.sample}
     row = next(row for row in report["rows"] if row["path"] == ["train", "forward", "blocks.1.conv1"])
     value = stacks["blocks.1.conv1", "blocks.1", "blocks", "forward", "train", "gpu0"]
@@ -85,7 +85,7 @@ def test_folded_stacks_add_up_to_the_ledger(exported, load_report):
     lines = exported("folded").read_text().splitlines()
     values = {stack: int(value) for stack, value in (line.rsplit(" ", 1) for line in lines)}
     assert len(values) == len(lines)
-    assert sum(values.values()) == pytest.approx(energies(load_report("layer")) * 1e6, rel=1e-6)
+    assert sum(values.values()) == pytest.approx(total_energy_j(load_report("layer")) * 1e6, rel=1e-6)
     assert "gpu0;train;backward;blocks;blocks.1;blocks.1.conv1" in values
     assert any(stack.split(";")[0] == "idle" for stack in values)
 
@@ -110,7 +110,7 @@ def test_speedscope_has_a_profile_of_joules_and_one_of_time(exported, load_repor
         assert profile["type"] == "sampled" and len(profile["samples"]) == len(profile["weights"])
         assert profile["endValue"] == pytest.approx(sum(profile["weights"]))
         assert all(0 <= frame < len(file["shared"]["frames"]) for stack in profile["samples"] for frame in stack)
-    assert joules["endValue"] == pytest.approx(energies(load_report("layer")))
+    assert joules["endValue"] == pytest.approx(total_energy_j(load_report("layer")))
 
 
 def test_csv_has_the_numbers_of_json(exported, load_report):

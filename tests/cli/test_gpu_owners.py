@@ -20,7 +20,7 @@ from fake_nvml.truth import FakeGpu, FakeNvml
 UNKNOWN_PID = 0x3FFFFFF0  # not the ID of any process
 
 # Registers itself as a process on the GPU, prints "listed", and executes the program.
-CLIENT = """
+CLIENT_PROGRAM = """
 import fcntl, os, sys
 os.set_inheritable(os.open(os.environ["FAKE_UVM"], os.O_RDONLY), True)
 numbers = {"host": os.readlink(os.environ["HOST_PROC"] + "/self"), "namespace": str(os.getpid()), "zero": "0"}
@@ -44,7 +44,7 @@ while reads() < before + 2:
     time.sleep(0.01)
 """
 
-WATCHED = """
+WATCHED_PROGRAM = """
 import json, os, subprocess, sys
 client = subprocess.Popen([sys.executable, "-c", os.environ["CLIENT"], sys.executable, "-c", "import sys; sys.stdin.read()"],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -55,7 +55,7 @@ client.stdin.close()
 sys.exit(recorder.wait())
 """
 
-ATTACHED = """
+ATTACHED_PROGRAM = """
 import os
 from joulemap._recorder import Recorder
 Recorder.begin(os.environ["RUN"], sensors="nvml").end()
@@ -65,13 +65,26 @@ ENTER_NAMESPACE_SCRIPT = 'mount --rbind /proc "$HOST_PROC" && mount -t proc proc
 
 
 @pytest.fixture(scope="session")
-def namespace(tmp_path_factory) -> list[str]:
+def namespace_command(tmp_path_factory) -> list[str]:
     """A command prefix that runs a command in its own pid and mount namespaces with its own /proc, as containers do."""
     rights = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    command = ["unshare", *rights, "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER_NAMESPACE_SCRIPT, "sh"]
+    command = [
+        "unshare",
+        *rights,
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "sh",
+        "-c",
+        ENTER_NAMESPACE_SCRIPT,
+        "sh",
+    ]
     folder = tmp_path_factory.mktemp("proc")
     try:
-        subprocess.run([*command, "true"], env={**os.environ, "HOST_PROC": str(folder)}, check=True, capture_output=True)
+        subprocess.run(
+            [*command, "true"], env={**os.environ, "HOST_PROC": str(folder)}, check=True, capture_output=True
+        )
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("this user may not make pid namespaces")
     return command
@@ -87,8 +100,9 @@ class Machine:
         nvml = FakeNvml(folder, binaries / "libjoulemap-fake-nvml.so", gpu)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))}
         self.environment = {
-            **kept, **nvml.environment, "FAKE_UVM": str(folder / "nvidia-uvm"), "CLIENTS": str(clients), "CLIENT": CLIENT,
-            "LISTED_AS": listed_as, "HOST_PROC": str(folder / "proc") if prefix else "/proc", "WORK": WORK,
+            **kept, **nvml.environment, "FAKE_UVM": str(folder / "nvidia-uvm"), "CLIENTS": str(clients),
+            "CLIENT": CLIENT_PROGRAM, "LISTED_AS": listed_as,
+            "HOST_PROC": str(folder / "proc") if prefix else "/proc", "WORK": WORK,
             "RUN": str(folder / "run.joule"), "PYTHONPATH": str(binaries.parent / "python"),
         }  # fmt: skip
         self.joulemap, self.program, self.prefix = joulemap, str(binaries / "joulemap"), prefix
@@ -100,19 +114,21 @@ class Machine:
         print(UNKNOWN_PID, 30, file=self.stranger, flush=True)
 
     def _run(self, *command: str) -> None:
-        done = subprocess.run([*self.prefix, *command], env=self.environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            [*self.prefix, *command], env=self.environment, capture_output=True, text=True, timeout=120
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
     def record(self) -> None:
-        client = (sys.executable, "-c", CLIENT, sys.executable, "-c", WORK)
+        client = (sys.executable, "-c", CLIENT_PROGRAM, sys.executable, "-c", WORK)
         self._run(self.program, "record", "--sensors", "nvml", "-o", str(self.file), "--", *client)
 
     def watch(self) -> None:
         record = (self.program, "record", "--sensors", "nvml", "-o", str(self.file))
-        self._run(sys.executable, "-c", WATCHED, *record)
+        self._run(sys.executable, "-c", WATCHED_PROGRAM, *record)
 
     def attach(self) -> None:
-        self._run(sys.executable, "-c", CLIENT, sys.executable, "-c", ATTACHED)
+        self._run(sys.executable, "-c", CLIENT_PROGRAM, sys.executable, "-c", ATTACHED_PROGRAM)
 
     def enter(self, entry: str) -> dict:
         {"record": self.record, "record -p": self.watch, "attach": self.attach}[entry]()
@@ -122,13 +138,13 @@ class Machine:
 
 
 @pytest.fixture
-def outside(joulemap, binaries, tmp_path):
+def machine_outside_container(joulemap, binaries, tmp_path):
     return lambda listed_as: Machine(joulemap, binaries, tmp_path, [], listed_as)
 
 
 @pytest.fixture
-def container(joulemap, binaries, tmp_path, namespace):
-    return lambda listed_as: Machine(joulemap, binaries, tmp_path, namespace, listed_as)
+def machine_in_container(joulemap, binaries, tmp_path, namespace_command):
+    return lambda listed_as: Machine(joulemap, binaries, tmp_path, namespace_command, listed_as)
 
 
 def codes(report: dict) -> set[str]:
@@ -143,15 +159,15 @@ START_METHODS = ["record", "record -p", "attach"]
 
 
 @pytest.mark.parametrize("entry", START_METHODS)
-def test_a_measured_process_is_not_another_process_on_its_gpu(outside, entry):
-    report = outside("namespace").enter(entry)
+def test_a_measured_process_is_not_another_process_on_its_gpu(machine_outside_container, entry):
+    report = machine_outside_container("namespace").enter(entry)
     assert background_s(report) == 0
     assert not codes(report)
 
 
 @pytest.mark.parametrize("entry", START_METHODS)
-def test_another_process_is_background_and_named(outside, entry):
-    machine = outside("namespace")
+def test_another_process_is_background_and_named(machine_outside_container, entry):
+    machine = machine_outside_container("namespace")
     machine.add_unknown_process()
     report = machine.enter(entry)
     assert codes(report) == {"gpu_shared"}, report
@@ -161,21 +177,23 @@ def test_another_process_is_background_and_named(outside, entry):
 
 @pytest.mark.parametrize("listed_as", ["host", "namespace", "zero"])
 @pytest.mark.parametrize("entry", START_METHODS)
-def test_in_a_container_a_measured_process_is_recognized_whatever_its_pid_in_the_driver(container, entry, listed_as):
-    report = container(listed_as).enter(entry)
+def test_in_a_container_a_measured_process_is_recognized_whatever_its_pid_in_the_driver(
+    machine_in_container, entry, listed_as
+):
+    report = machine_in_container(listed_as).enter(entry)
     assert background_s(report) == 0
     assert not codes(report)
 
 
 @pytest.mark.parametrize("entry", START_METHODS)
-def test_a_driver_that_does_not_list_our_process_cannot_identify_other_processes(container, entry):
-    report = container("nowhere").enter(entry)
+def test_a_driver_that_does_not_list_our_process_cannot_identify_other_processes(machine_in_container, entry):
+    report = machine_in_container("nowhere").enter(entry)
     assert background_s(report) == 0
     assert codes(report) == {"gpu_shared_untold"}
 
 
-def test_in_a_container_processes_older_than_the_command_are_background(container):
-    machine = container("host")
+def test_in_a_container_processes_older_than_the_command_are_background(machine_in_container):
+    machine = machine_in_container("host")
     machine.add_unknown_process()
     report = machine.enter("record")
     assert background_s(report) == pytest.approx(0.3 * report["elapsed_s"], rel=0.05)
@@ -183,16 +201,18 @@ def test_in_a_container_processes_older_than_the_command_are_background(containe
 
 
 @pytest.mark.parametrize("entry", ["record -p", "attach"])
-def test_in_a_container_processes_indistinguishable_from_the_program_are_reported_and_not_background(container, entry):
-    machine = container("host")
+def test_in_a_container_processes_indistinguishable_from_the_program_are_reported_and_not_background(
+    machine_in_container, entry
+):
+    machine = machine_in_container("host")
     machine.add_unknown_process()
     report = machine.enter(entry)
     assert background_s(report) == 0
     assert codes(report) == {"gpu_owner_unknown", "gpu_shared_untold"}
 
 
-def test_a_worker_that_outlives_its_parent_is_still_measured(outside):
-    machine = outside("namespace")
+def test_a_worker_that_outlives_its_parent_is_still_measured(machine_outside_container):
+    machine = machine_outside_container("namespace")
     orphan = (  # its child exits at once, its grandchild uses the GPU
         "import os, sys\n"
         "end, held = os.pipe()\n"
@@ -200,24 +220,26 @@ def test_a_worker_that_outlives_its_parent_is_still_measured(outside):
         "if os.fork() == 0:\n"
         "    os.setsid()\n"
         "    if os.fork() == 0:\n"
-        f"        os.execv(sys.executable, [sys.executable, '-c', {CLIENT!r}, sys.executable, '-c', {WORK!r}])\n"
+        f"        os.execv(sys.executable, [sys.executable, '-c', {CLIENT_PROGRAM!r}, sys.executable, '-c', {WORK!r}])\n"
         "    os._exit(0)\n"
         "os.wait()\n"
         "os.close(held)\n"
         "os.read(end, 1)\n"
     )
-    machine._run(machine.program, "record", "--sensors", "nvml", "-o", str(machine.file), "--", sys.executable, "-c", orphan)
+    machine._run(
+        machine.program, "record", "--sensors", "nvml", "-o", str(machine.file), "--", sys.executable, "-c", orphan
+    )
     report = machine.joulemap("report", "--json", "--by", "phase", machine.file).json
     assert background_s(report) == 0
     assert not codes(report)
 
 
-def test_ranks_with_separate_recorders_recognize_each_other(outside):
-    machine = outside("namespace")
+def test_ranks_with_separate_recorders_recognize_each_other(machine_outside_container):
+    machine = machine_outside_container("namespace")
 
     def record(rank: int, *work: str) -> list[str]:
         file = f"{machine.file}{rank}"
-        client = (sys.executable, "-c", CLIENT, sys.executable, "-c", *work)
+        client = (sys.executable, "-c", CLIENT_PROGRAM, sys.executable, "-c", *work)
         return [machine.program, "record", "--run", "job", "--sensors", "nvml", "-o", file, "--", *client]
 
     waits = record(0, "import sys; sys.stdin.read()")

@@ -50,7 +50,7 @@ def codes(result: dict) -> set[str]:
     return {entry["code"] for entry in result["diagnostics"]}
 
 
-def background(report: dict) -> list[dict]:
+def select_background_rows(report: dict) -> list[dict]:
     return [row for row in report["rows"] if row["path"] == ["background"] and row["device"] == "gpu0"]
 
 
@@ -61,7 +61,7 @@ def test_energy_of_other_processes_on_a_gpu_is_background(machine, startup_s):
     shared.record(startup_s=startup_s)
     for level in ("kernel", "region"):
         result = shared.report("--by", level, "--mode", "integral")
-        (row,) = background(result)
+        (row,) = select_background_rows(result)
         assert row["basis"] == "time-share"
         assert row["energy_j"] == pytest.approx(0.4 * result["measured_j"], rel=0.02)
         assert row["time_s"] == pytest.approx(0.4 * result["elapsed_s"], rel=0.001)
@@ -72,7 +72,7 @@ def test_energy_of_other_processes_on_a_gpu_is_background(machine, startup_s):
         idle_j = (0.6 - ours_s / result["elapsed_s"]) * result["measured_j"]
         assert result["idle_j"] == pytest.approx(idle_j, abs=0.02 * result["measured_j"])
         assert "gpu_shared" in codes(result)
-    (fitted,) = background(shared.report("--by", "kernel"))
+    (fitted,) = select_background_rows(shared.report("--by", "kernel"))
     assert fitted["basis"] == "time-share"
     assert fitted["low_j"] < fitted["energy_j"] < fitted["high_j"]
     assert shared.report("--by", "kernel") == shared.report("--by", "kernel")
@@ -82,7 +82,7 @@ def test_without_other_processes_a_report_does_not_mention_them(machine):
     alone = machine()
     alone.record("20")
     result = alone.report("--by", "kernel")
-    assert not background(result)
+    assert not select_background_rows(result)
     assert not {"gpu_shared", "gpu_shared_untold"} & codes(result)
     assert "others-utilization" not in json.dumps(result)
     assert "gpu_shared" not in codes(alone.doctor())
@@ -94,13 +94,13 @@ def test_co_tenants_with_unreadable_utilization_are_reported_and_not_estimated(m
     assert "gpu_shared_untold" in codes(closed.record("20"))
     result = closed.report("--by", "kernel")
     assert "gpu_shared_untold" in codes(result)
-    assert not background(result)
+    assert not select_background_rows(result)
 
 
 def test_a_driver_that_lists_no_process_causes_no_diagnostic(machine):
     closed = machine(f"process {UNKNOWN_PID} 40", "denied processes process_utilization")
     assert not {"gpu_shared", "gpu_shared_untold"} & codes(closed.record("20"))
-    assert not background(closed.report("--by", "kernel"))
+    assert not select_background_rows(closed.report("--by", "kernel"))
 
 
 def test_doctor_lists_the_processes_on_a_gpu(machine):
@@ -116,7 +116,7 @@ def test_a_process_that_starts_later_is_background_from_then_on(machine):
     shared = machine(f"process {UNKNOWN_PID} 40 3")
     shared.record("750")
     result = shared.report("--by", "kernel")
-    (row,) = background(result)
+    (row,) = select_background_rows(result)
     assert 0 < row["time_s"] < 0.4 * (result["elapsed_s"] - 1)
 
 

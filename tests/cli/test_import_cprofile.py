@@ -33,7 +33,7 @@ def profile(tmp_path_factory) -> Path:
     return path
 
 
-def reference(profile: Path) -> dict[str, tuple]:
+def reference_times(profile: Path) -> dict[str, tuple]:
     """By name of the function: calls, own time, cumulative time."""
     stats = pstats.Stats(str(profile)).stats
     return {
@@ -50,7 +50,7 @@ def test_a_profile_becomes_a_recording_with_calls_and_own_times(joulemap, profil
     assert json.loads(done.out)["format"] == "cprofile", "recognized by its content"
     report = joulemap("report", made, "--by", "function", "--json").json
     rows = {row["path"][-1].split(" (")[0]: row for row in report["rows"]}
-    for name, (calls, own, _) in reference(profile).items():
+    for name, (calls, own, _) in reference_times(profile).items():
         if own < 1e-6:
             continue
         assert rows[name]["count"] == calls
@@ -71,7 +71,7 @@ def test_a_power_log_gives_the_energy_of_functions(joulemap, profile, tmp_path):
     assert {"clock_not_known", "profile_without_times"} <= codes
     report = joulemap("report", made, "--by", "function", "--json").json
     rows = {row["path"][-1].split(" (")[0]: row for row in report["rows"]}
-    own = reference(profile)["fibonacci"][1]
+    own = reference_times(profile)["fibonacci"][1]
     assert rows["fibonacci"]["energy_j"] == pytest.approx(80 * own, rel=0.1)
 
 
@@ -94,7 +94,7 @@ def experiment(joulemap, profile, tmp_path) -> Path:
 
 def test_profiles_become_an_experiment_with_function_tables(joulemap, experiment, profile):
     result = joulemap("experiment", "analyze", experiment, "--json").json
-    wanted = reference(profile)
+    wanted = reference_times(profile)
     cells = {tuple(cell["factors"].values()): cell for cell in result["cells"]}
     assert {("transformer_xl", "pytorch"), ("transformer_xl", "tensorflow")} <= {key[:2] for key in cells}
     for key, cell in cells.items():
@@ -117,7 +117,7 @@ def test_functions_are_printed_and_written_as_csv(joulemap, experiment, profile)
     assert "own time" in text and "cumulative" in text and "fibonacci" in text
     rows = list(csv.DictReader(io.StringIO(joulemap("experiment", "analyze", experiment, "--csv-functions").out)))
     row = next(row for row in rows if row["function"].startswith("fibonacci"))
-    assert float(row["cumulative_s"]) == pytest.approx(reference(profile)["fibonacci"][2])
+    assert float(row["cumulative_s"]) == pytest.approx(reference_times(profile)["fibonacci"][2])
     assert row["energy_j"] == ""
 
 

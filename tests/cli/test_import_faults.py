@@ -25,7 +25,7 @@ def imported(joulemap, tmp_path: Path):
 
 
 @pytest.fixture
-def reported(joulemap, tmp_path: Path):
+def report_import(joulemap, tmp_path: Path):
     return lambda by: joulemap("report", tmp_path / "imported.joule", "--json", "--by", by).json
 
 
@@ -53,7 +53,7 @@ def write(path: Path, trace: KinetoTrace, **members: object) -> Path:
 
 
 @pytest.mark.parametrize("base_ns", [None, BASE_NS])
-def test_one_damaged_time_does_not_move_or_stretch_the_trace(imported, reported, tmp_path, base_ns):
+def test_one_damaged_time_does_not_move_or_stretch_the_trace(imported, report_import, tmp_path, base_ns):
     """Without a base, times are Unix microseconds: one timestamp in 1970 must not shift the others."""
     trace = training()
     if base_ns is None:
@@ -65,12 +65,12 @@ def test_one_damaged_time_does_not_move_or_stretch_the_trace(imported, reported,
     assert summary["events_dropped"] == 2
     assert summary["kernels"] == 4 and summary["elapsed_s"] == pytest.approx(1.0)
     assert "import.no-base-time" not in result(summary)
-    assert len(reported("step")["rows"]) == 2
+    assert len(report_import("step")["rows"]) == 2
 
 
 @pytest.mark.parametrize("category, prefix, by", [("user_annotation", "region ", "region"),
                                                   ("python_function", "nn.Module: M_", "layer")])  # fmt: skip
-def test_unbounded_nesting_is_counted_with_its_enclosing_scope(imported, reported, tmp_path, category, prefix, by):
+def test_unbounded_nesting_is_counted_with_its_enclosing_scope(imported, report_import, tmp_path, category, prefix, by):
     trace = KinetoTrace()
     deep = 20_000
     for i in range(deep):
@@ -78,27 +78,27 @@ def test_unbounded_nesting_is_counted_with_its_enclosing_scope(imported, reporte
     summary = imported("kineto", trace.write(tmp_path / "t.json"))
     limit = 64 if by == "region" else 256
     assert result(summary)["nested_too_deep"] == deep - limit
-    rows = reported(by)["rows"]
+    rows = report_import(by)["rows"]
     assert len(rows) == limit
     assert sum(row["time_s"] for row in rows) == pytest.approx(2 * deep * 1e-6)
 
 
-def test_threads_outside_of_any_scope_cost_nothing(imported, reported, tmp_path):
+def test_threads_outside_of_any_scope_cost_nothing(imported, report_import, tmp_path):
     """100,000 short threads, one after another, over 200 seconds."""
     trace = KinetoTrace()
     for i in range(100_000):
         trace.add("cpu_op", "aten::mm", i * 2000, 1000, tid=i)
     assert imported("kineto", trace.write(tmp_path / "t.json"))["thread_s"] == pytest.approx(100)
-    assert reported("op")["rows"][0]["count"] == 100_000
+    assert report_import("op")["rows"][0]["count"] == 100_000
 
 
-def test_an_operation_has_its_own_time_and_not_that_of_the_optimizer_around_it(imported, reported, tmp_path):
+def test_an_operation_has_its_own_time_and_not_that_of_the_optimizer_around_it(imported, report_import, tmp_path):
     trace = KinetoTrace()
     trace.add("user_annotation", "Optimizer.step#SGD.step", 0, 1000)
     for start in (100, 200):
         trace.add("cpu_op", "aten::mul_", start, 10)
     imported("kineto", trace.write(tmp_path / "t.json"))
-    times = {" ".join(row["path"]): (row["count"], row["time_s"]) for row in reported("op")["rows"]}
+    times = {" ".join(row["path"]): (row["count"], row["time_s"]) for row in report_import("op")["rows"]}
     assert times == {
         "train optimizer SGD": (1, pytest.approx(980e-6)),
         "train optimizer SGD aten::mul_": (2, pytest.approx(20e-6)),

@@ -17,7 +17,7 @@ import read_joule  # noqa: E402
 from joule_writer import Power, write_library  # noqa: E402
 
 GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # UUID that the fake CUPTI reports
-MODEL = "Fake H200"
+GPU_MODEL = "Fake H200"
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def record(binaries: Path, joulemap, tmp_path):
 
     def run(name: str, *flags: str, data: Path | None = None):
         nvml = FakeNvml(
-            tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(uuid=GPU, name=MODEL, power=[(0.0, 300.0)])
+            tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(uuid=GPU, name=GPU_MODEL, power=[(0.0, 300.0)])
         )
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("CUDA_", "NVTX_"))}
         environment |= nvml.environment | {"JOULEMAP_CUPTI": str(binaries / "libjoulemap-fake-cupti.so")}
@@ -59,7 +59,7 @@ def codes(result: dict) -> set[str]:
     return {entry["code"] for entry in result["diagnostics"]}
 
 
-def library_entries_for(file: Path, watts: dict[str, float], gpu: str = MODEL) -> list[Power]:
+def library_entries_for(file: Path, watts: dict[str, float], gpu: str = GPU_MODEL) -> list[Power]:
     """Library entries for the kernel classes of a recording."""
     powers = []
     for line in read_joule.dump(file.read_bytes()):

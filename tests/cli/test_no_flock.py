@@ -7,7 +7,9 @@ import subprocess
 
 import pytest
 
-NO_FLOCK = "#include <errno.h>\nint flock(int fd, int operation) { (void)fd; (void)operation; errno = ENOLCK; return -1; }\n"
+NO_FLOCK_SOURCE = (
+    "#include <errno.h>\nint flock(int fd, int operation) { (void)fd; (void)operation; errno = ENOLCK; return -1; }\n"
+)
 PLAN = """
 name = "tiny"
 command = ["true"]
@@ -23,18 +25,20 @@ require = []
 
 
 @pytest.fixture
-def without_flock(tmp_path) -> dict[str, str]:
+def environment_without_flock(tmp_path) -> dict[str, str]:
     """An environment in which flock fails with the error of an NFS without a lock server."""
     source, library = tmp_path / "no_flock.c", tmp_path / "no_flock.so"
-    source.write_text(NO_FLOCK)
+    source.write_text(NO_FLOCK_SOURCE)
     subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
     return {**os.environ, "LD_PRELOAD": f"{os.environ.get('LD_PRELOAD', '')} {library}".strip()}
 
 
-def test_a_command_is_recorded_and_the_summary_lists_missing_data(joulemap, sysroots, without_flock, tmp_path):
+def test_a_command_is_recorded_and_the_summary_lists_missing_data(
+    joulemap, sysroots, environment_without_flock, tmp_path
+):
     recording = tmp_path / "run.joule"
     words = ("--sysroot", sysroots / "intel-2socket", "record", "--json", "-o", recording, "--", "true")
-    ended = joulemap(*words, env=without_flock)
+    ended = joulemap(*words, env=environment_without_flock)
     assert ended.code == 0, ended.err
     notes = [note for note in ended.json["diagnostics"] if note["code"] == "flock_missing"]
     assert len(notes) == 1 and notes[0]["remedy"]
@@ -43,11 +47,11 @@ def test_a_command_is_recorded_and_the_summary_lists_missing_data(joulemap, sysr
     assert reported.code == 0, reported.err
 
 
-def test_an_experiment_runs(joulemap, sysroots, without_flock, tmp_path):
+def test_an_experiment_runs(joulemap, sysroots, environment_without_flock, tmp_path):
     plan = tmp_path / "experiment.toml"
     plan.write_text(PLAN)
     words = ("--sysroot", sysroots / "intel-2socket", "experiment", "run", plan, "-o", tmp_path / "tiny", "--json")
-    ended = joulemap(*words, env=without_flock, cwd=tmp_path)
+    ended = joulemap(*words, env=environment_without_flock, cwd=tmp_path)
     assert ended.code == 0, ended.err
     assert [row["state"] for row in ended.json["rows"]] == 4 * ["done"]
     assert list((tmp_path / "tiny").glob("owner-*")) == []

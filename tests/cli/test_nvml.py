@@ -7,7 +7,7 @@ import os
 import pytest
 from fake_nvml.truth import FakeGpu, FakeNvml
 
-FIRST, SECOND = "GPU-aaaaaaaa-0000", "GPU-bbbbbbbb-0000"
+FIRST_GPU, SECOND_GPU = "GPU-aaaaaaaa-0000", "GPU-bbbbbbbb-0000"
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def codes(diagnostics: list[dict]) -> set[str]:
     return {diagnostic["code"] for diagnostic in diagnostics}
 
 
-def stat(joulemap, machine: FakeNvml, *command: str) -> tuple[dict, dict[str, dict]]:
+def run_stat(joulemap, machine: FakeNvml, *command: str) -> tuple[dict, dict[str, dict]]:
     outcome = joulemap(
         "stat", "--json", "--sensors", "nvml", "--", *command, env={**os.environ, **machine.environment}
     )
@@ -99,7 +99,7 @@ def test_a_sysroot_takes_a_named_library_but_not_the_real_one(joulemap, sysroots
 )
 def test_only_visible_gpus_are_measured(joulemap, fake_nvml, visible, domains):
     machine = fake_nvml(
-        FakeGpu(FIRST, statements=["pci 00000000:01:00.0"]), FakeGpu(SECOND, statements=["pci 00000000:02:00.0"])
+        FakeGpu(FIRST_GPU, statements=["pci 00000000:01:00.0"]), FakeGpu(SECOND_GPU, statements=["pci 00000000:02:00.0"])
     )
     sensor = doctor(joulemap, machine, CUDA_VISIBLE_DEVICES=visible)
     assert domains_of(sensor) == domains
@@ -110,14 +110,14 @@ def test_only_visible_gpus_are_measured(joulemap, fake_nvml, visible, domains):
 
 
 def test_indices_of_different_gpus_are_doubted(joulemap, fake_nvml):
-    machine = fake_nvml(FakeGpu(FIRST), FakeGpu(SECOND, name="Fake RTX"))
+    machine = fake_nvml(FakeGpu(FIRST_GPU), FakeGpu(SECOND_GPU, name="Fake RTX"))
     assert "cuda_device_order" in codes(doctor(joulemap, machine, CUDA_VISIBLE_DEVICES="0")["diagnostics"])
     sure = doctor(joulemap, machine, CUDA_VISIBLE_DEVICES="0", CUDA_DEVICE_ORDER="PCI_BUS_ID")
     assert "cuda_device_order" not in codes(sure["diagnostics"])
 
 
 def test_a_mig_instance_is_measured_as_its_whole_gpu(joulemap, fake_nvml):
-    machine = fake_nvml(FakeGpu(FIRST), FakeGpu(SECOND, statements=["mig MIG-1234"]))
+    machine = fake_nvml(FakeGpu(FIRST_GPU), FakeGpu(SECOND_GPU, statements=["mig MIG-1234"]))
     sensor = doctor(joulemap, machine, CUDA_VISIBLE_DEVICES="MIG-1234")
     assert domains_of(sensor) == {"gpu1", "gpu1-memory"}
     assert {"mig_whole_gpu", "mig_mode"} <= codes(sensor["diagnostics"])
@@ -126,7 +126,7 @@ def test_a_mig_instance_is_measured_as_its_whole_gpu(joulemap, fake_nvml):
 def test_stat_measures_what_the_gpu_used(joulemap, fake_nvml):
     statements = ["counter_spin_us 2000", "counter_phase_ms 37", "power_phase_ms 57"]
     machine = fake_nvml(FakeGpu(power=[(0, 100), (0.4, 500)], repeat_s=0.9, statements=statements))
-    run, domains = stat(joulemap, machine, "sleep", "2")
+    run, domains = run_stat(joulemap, machine, "sleep", "2")
     gpu = domains["gpu0"]
     truth = true_joules(machine, run)
     assert gpu["provenance"] == "measured" and gpu["counted"] is True
@@ -140,29 +140,29 @@ def test_stat_measures_what_the_gpu_used(joulemap, fake_nvml):
 def test_the_lag_of_an_average_is_no_disagreement(joulemap, fake_nvml):
     statements = ["unsupported instant"]
     machine = fake_nvml(FakeGpu(power=[(0, 80), (0.3, 700)], statements=statements))
-    run, _ = stat(joulemap, machine, "sleep", "1")
+    run, _ = run_stat(joulemap, machine, "sleep", "1")
     assert "sensors_disagree" not in codes(run["diagnostics"])
 
 
 def test_a_card_without_a_counter_is_measured_by_its_power(joulemap, fake_nvml):
     machine = fake_nvml(FakeGpu(power=[(0, 300)], statements=["unsupported energy"]))
     assert "no_energy_counter" in codes(doctor(joulemap, machine)["diagnostics"])
-    run, domains = stat(joulemap, machine, "sleep", "0.5")
+    run, domains = run_stat(joulemap, machine, "sleep", "0.5")
     assert is_energy_accurate(domains["gpu0"], true_joules(machine, run))
 
 
 def test_an_old_driver_provides_power_samples(joulemap, fake_nvml):
     machine = fake_nvml(FakeGpu(power=[(0, 300)]), old=True)
-    run, domains = stat(joulemap, machine, "sleep", "0.5")
+    run, domains = run_stat(joulemap, machine, "sleep", "0.5")
     assert is_energy_accurate(domains["gpu0"], true_joules(machine, run))
 
 
 def test_a_gpu_lost_from_the_bus_keeps_its_data_so_far_and_other_gpus_keep_all(joulemap, fake_nvml, tmp_path):
     gone = tmp_path / "gone"
     machine = fake_nvml(
-        FakeGpu(FIRST, power=[(0, 200)], statements=[f"lost_when {gone}"]), FakeGpu(SECOND, power=[(0, 300)])
+        FakeGpu(FIRST_GPU, power=[(0, 200)], statements=[f"lost_when {gone}"]), FakeGpu(SECOND_GPU, power=[(0, 300)])
     )
-    run, domains = stat(joulemap, machine, "sh", "-c", f"sleep 1.2; touch {gone}; sleep 1.2")
+    run, domains = run_stat(joulemap, machine, "sh", "-c", f"sleep 1.2; touch {gone}; sleep 1.2")
     lost_unix_s = gone.stat().st_mtime_ns * 1e-9
     used_j = 200 * (lost_unix_s - run["start_unix_ns"] * 1e-9)
     lost = domains["gpu0"]

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.onnx_bytes import ints, model, node, value, weight
+from support.onnx_bytes import integers_attribute, model, node, value, weight_tensor
 
 ROOT = Path(__file__).resolve().parents[2]
 RESNET = ROOT / "tests" / "data" / "onnx" / "resnet18.onnx"
 
-KEYS = {
+RESULT_KEYS = {
     "schema", "interval", "model", "format", "device", "basis", "pass", "batch", "precision", "mode", "optimizer",
     "energy_j", "low_j", "high_j", "time_s", "power_w", "gpu_s", "host_s", "idle_j", "flops", "is_total_sound",
     "is_lower_bound", "co2_kg", "price", "layers", "unknown_ops", "tariff", "lifetime", "explanation", "notes",
@@ -24,13 +24,19 @@ KEYS = {
 def small_network(batch: object = 2, *more: bytes) -> bytes:
     """A model of a convolution, an activation and the given nodes, which read "y" and write "z"."""
     nodes = [
-        node("Conv", ["x", "w"], ["c"], ints("kernel_shape", [3, 3]), ints("pads", [1, 1, 1, 1])),
+        node(
+            "Conv",
+            ["x", "w"],
+            ["c"],
+            integers_attribute("kernel_shape", [3, 3]),
+            integers_attribute("pads", [1, 1, 1, 1]),
+        ),
         node("Relu", ["c"], ["y"]),
         *more,
     ]
     last = "z" if more else "y"
     return model(
-        nodes, [value("x", [batch, 3, 32, 32])], [value(last, [batch, 16, 32, 32])], [weight("w", [16, 3, 3, 3])]
+        nodes, [value("x", [batch, 3, 32, 32])], [value(last, [batch, 16, 32, 32])], [weight_tensor("w", [16, 3, 3, 3])]
     )
 
 
@@ -48,7 +54,7 @@ def test_a_prediction_has_every_key_and_adds_up(joulemap):
     outcome = joulemap("predict", RESNET, "--json")
     result = outcome.json
     assert outcome.code == 0, outcome.err
-    assert set(result) == KEYS
+    assert set(result) == RESULT_KEYS
     assert result["schema"] == "joulemap.prediction/1" and result["interval"] == 0.9
     assert result["model"] == "resnet18", "exporters call every graph the same"
     assert result["pass"] == "inference" and result["basis"] == "fitted" and "H200" in result["device"]
@@ -283,7 +289,7 @@ def test_model_names_the_missing_table(joulemap, tmp_path):
     assert joulemap("predict", RESNET, "--profile", tmp_path / "none.json").code == 1
 
 
-SIMULATED = """#!/bin/sh
+SIMULATED_PYTHON = """#!/bin/sh
 # Only measuring can be simulated; writing the tables takes no such options.
 case "$*" in *--tables*) exec {python} "$@" ;; esac
 exec {python} "$@" --simulated --scale 0.02 --active 0.06
@@ -294,7 +300,7 @@ def test_a_profile_of_this_machine_is_measured_fitted_and_then_used(joulemap, bi
     """Uses the collector's simulated GPU: this CPU with synthetic power."""
     pytest.importorskip("torch")
     python = tmp_path / "python"
-    python.write_text(SIMULATED.format(python=sys.executable))
+    python.write_text(SIMULATED_PYTHON.format(python=sys.executable))
     python.chmod(0o755)
     environment = {**os.environ, "JOULEMAP_DATA": str(tmp_path / "data"), "PYTHONPATH": str(binaries.parent / "python")}
     made = joulemap("calibrate", "--predict", "--minutes", "0.2", "--python", python, env=environment)

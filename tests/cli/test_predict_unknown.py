@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.onnx_bytes import ints, model, node, value, weight
+from support.onnx_bytes import integers_attribute, model, node, value, weight_tensor
 
 ROOT = Path(__file__).resolve().parents[2]
 RESNET = ROOT / "tests" / "data" / "onnx" / "resnet18.onnx"
@@ -16,12 +16,20 @@ RESNET = ROOT / "tests" / "data" / "onnx" / "resnet18.onnx"
 def model_with_unknown_operation(tmp_path: Path) -> Path:
     """A model of a convolution followed by an unknown operation."""
     nodes = [
-        node("Conv", ["x", "w"], ["y"], ints("kernel_shape", [3, 3]), ints("pads", [1, 1, 1, 1])),
+        node(
+            "Conv",
+            ["x", "w"],
+            ["y"],
+            integers_attribute("kernel_shape", [3, 3]),
+            integers_attribute("pads", [1, 1, 1, 1]),
+        ),
         node("Mystery", ["y"], ["z"], domain="com.acme"),
     ]
     sizes = [2, 16, 32, 32]
     file = tmp_path / "model.onnx"
-    file.write_bytes(model(nodes, [value("x", [2, 3, 32, 32])], [value("z", sizes)], [weight("w", [16, 3, 3, 3])]))
+    file.write_bytes(
+        model(nodes, [value("x", [2, 3, 32, 32])], [value("z", sizes)], [weight_tensor("w", [16, 3, 3, 3])])
+    )
     return file
 
 
@@ -55,7 +63,9 @@ def test_json_of_a_lower_bound_has_no_upper_bound_and_a_reason(joulemap, model_w
 
 def test_a_network_that_is_known_whole_has_no_warning(joulemap):
     outcome = joulemap("predict", RESNET, "--json")
-    assert outcome.err == "" and not outcome.json["is_lower_bound"] and outcome.json["high_j"] > outcome.json["energy_j"]
+    assert (
+        outcome.err == "" and not outcome.json["is_lower_bound"] and outcome.json["high_j"] > outcome.json["energy_j"]
+    )
     assert "WARNING" not in joulemap("predict", RESNET).out
 
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 
-from commands import busy, wait_for
+from commands import busy_command, wait_for
 
 
 def test_a_process_is_watched_until_it_ends(binaries):
@@ -43,10 +43,10 @@ def test_children_and_orphans_of_the_command_are_counted(joulemap, tmp_path):
 
 
 def test_a_busy_neighbour_shows_in_the_process_share(joulemap):
-    neighbour = subprocess.Popen(busy(60))
+    neighbour = subprocess.Popen(busy_command(60))
     try:
         (alone,) = joulemap("stat", "--json", "--", "sleep", "1").json["runs"]
-        (beside,) = joulemap("stat", "--json", "--", *busy(1)).json["runs"]
+        (beside,) = joulemap("stat", "--json", "--", *busy_command(1)).json["runs"]
     finally:
         neighbour.kill()
         neighbour.wait()

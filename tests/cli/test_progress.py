@@ -10,7 +10,7 @@ from pathlib import Path
 SYSROOT = Path(__file__).resolve().parents[1] / "sysroots" / "amd-zen4"
 
 
-def on_a_terminal(command: list) -> tuple[int, str]:
+def run_on_terminal(command: list) -> tuple[int, str]:
     """Runs a command whose stderr is a terminal. Returns its exit code and what it wrote there."""
     terminal, stderr = pty.openpty()
     with subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=stderr) as process:
@@ -30,7 +30,7 @@ def on_a_terminal(command: list) -> tuple[int, str]:
 
 def test_a_calibration_shows_how_long_it_takes_and_clears_the_line(binaries, tmp_path):
     calibrate = [binaries / "joulemap", "calibrate", "--seconds", "3", "--no-load", "--sysroot", SYSROOT]
-    code, shown = on_a_terminal([*calibrate, "-o", tmp_path / "found.txt"])
+    code, shown = run_on_terminal([*calibrate, "-o", tmp_path / "found.txt"])
     assert code == 0, shown
     lines = shown.replace("\x1b[K", "").split("\r")
     assert any(line.startswith("calibrating: ") and line.endswith(" s left") for line in lines), shown
@@ -41,5 +41,5 @@ def test_neither_a_pipe_nor_a_quiet_terminal_shows_progress(binaries, tmp_path):
     calibrate = [binaries / "joulemap", "calibrate", "--seconds", "1.5", "--no-load", "--sysroot", SYSROOT]
     process = subprocess.run([str(word) for word in calibrate], capture_output=True, text=True, check=True)
     assert "calibrating" not in process.stderr
-    code, shown = on_a_terminal([*calibrate, "-q", "-o", tmp_path / "found.txt"])
+    code, shown = run_on_terminal([*calibrate, "-q", "-o", tmp_path / "found.txt"])
     assert code == 0 and "calibrating" not in shown

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import busy, wait_for
+from commands import busy_command, wait_for
 from truth import Truth
 
 
@@ -52,7 +52,7 @@ def report(joulemap):
     return run
 
 
-def domain(report: dict, name: str) -> dict:
+def find_domain(report: dict, name: str) -> dict:
     return next(entry for entry in report["domains"] if entry["name"] == name)
 
 
@@ -62,7 +62,7 @@ def codes(report: dict) -> set[str]:
 
 def test_a_recording_contains_the_energy_of_the_command(machine, report, tmp_path):
     file = tmp_path / "run.joule"
-    process = machine.record(file, *busy(1.5))
+    process = machine.record(file, *busy_command(1.5))
     assert process.returncode == 0, process.stderr
     assert "measured" in process.stderr and str(file) in process.stderr
     result = report(file)
@@ -70,7 +70,7 @@ def test_a_recording_contains_the_energy_of_the_command(machine, report, tmp_pat
     end_ns = start_ns + round(result["elapsed_s"] * 1e9)
     for name in ("package-0", "dram-0"):
         true_j = machine.truth().joules(name, start_ns, end_ns)
-        assert domain(result, name)["measured_j"] == pytest.approx(true_j, rel=0.01)
+        assert find_domain(result, name)["measured_j"] == pytest.approx(true_j, rel=0.01)
     assert result["complete"] and result["exit_code"] == 0
     assert result["attributed_j"] + result["idle_j"] + result["unattributed_j"] == pytest.approx(
         result["measured_j"], rel=1e-3
@@ -80,15 +80,15 @@ def test_a_recording_contains_the_energy_of_the_command(machine, report, tmp_pat
 
 
 def test_power_over_time_adds_up_to_the_energy(machine, report, tmp_path):
-    machine.record(tmp_path / "run.joule", *busy(1.0))
+    machine.record(tmp_path / "run.joule", *busy_command(1.0))
     result = report(tmp_path / "run.joule")
     for series in result["power"]["domains"]:
         joules = sum(watts * result["power"]["slice_s"] for watts in series["watts"] if watts is not None)
-        assert joules == pytest.approx(domain(result, series["name"])["measured_j"], rel=0.05)
+        assert joules == pytest.approx(find_domain(result, series["name"])["measured_j"], rel=0.05)
 
 
 def test_the_text_of_a_report_has_energy_power_and_time(machine, joulemap, tmp_path):
-    machine.record(tmp_path / "run.joule", *busy(0.5))
+    machine.record(tmp_path / "run.joule", *busy_command(0.5))
     text = joulemap("report", tmp_path / "run.joule").out
     assert "package-0" in text and "Power over" in text and "s elapsed" in text and "total measured" in text
     assert all(len(line) <= 80 for line in text.splitlines())
@@ -140,7 +140,7 @@ def test_the_recorder_killed_at_any_moment_keeps_what_it_has_written(machine, re
         wait_for(lambda: list(parts.glob("*.joule")))
         part = next(parts.glob("*.joule"))
         size = part.stat().st_size
-        wait_for(lambda: part.stat().st_size > size + 2000 and domain(report(parts), "package-0")["measured_j"] > 0)
+        wait_for(lambda: part.stat().st_size > size + 2000 and find_domain(report(parts), "package-0")["measured_j"] > 0)
         recorder = int(part.name.split("-")[-2])
         os.kill(recorder, signal.SIGKILL)
         simulator.wait(timeout=60)
@@ -151,12 +151,12 @@ def test_the_recorder_killed_at_any_moment_keeps_what_it_has_written(machine, re
     # Everything read before the last write is present.
     written_s = (part.stat().st_mtime_ns - result["start_unix_ns"]) * 1e-9
     assert written_s - 0.5 < result["elapsed_s"] < written_s + 0.1
-    assert domain(result, "package-0")["measured_j"] > 0
+    assert find_domain(result, "package-0")["measured_j"] > 0
     assert report(parts)["elapsed_s"] == result["elapsed_s"]
 
 
 def test_a_summary_and_its_report_are_the_same_to_the_last_bit(machine, report, tmp_path):
-    process = machine.record(tmp_path / "run.joule", *busy(1.0), record_flags=("--json",))
+    process = machine.record(tmp_path / "run.joule", *busy_command(1.0), record_flags=("--json",))
     summary = json.loads(process.stdout.splitlines()[-1])
     result = report(tmp_path / "run.joule")
     assert result["measured_j"] == summary["measured_j"]
@@ -182,7 +182,7 @@ def test_a_recorder_that_was_suspended_reports_it(machine, report, tmp_path):
     assert "was not read for" in summary
     start_ns = result["start_monotonic_ns"]
     true_j = machine.truth().joules("package-0", start_ns, start_ns + round(result["elapsed_s"] * 1e9))
-    assert domain(result, "package-0")["measured_j"] == pytest.approx(true_j, rel=0.02), "the counter went on"
+    assert find_domain(result, "package-0")["measured_j"] == pytest.approx(true_j, rel=0.02), "the counter went on"
 
 
 def test_a_full_disk_loses_only_what_does_not_fit_and_the_command_continues(machine, report, tmp_path):
@@ -193,17 +193,17 @@ def test_a_full_disk_loses_only_what_does_not_fit_and_the_command_continues(mach
     script = f"sleep 6; touch {marker}"
     record = [machine.joulemap, "record", "--sysroot", machine.root, "--period", "5", "-o", file, "--", "sh", "-c", script]
     # The limit applies to the recorder only: the simulator must write its truth file.
-    limited = [sys.executable, "-c", LIMITED, *map(str, record)]
+    limited = [sys.executable, "-c", LIMITED_PROGRAM, *map(str, record)]
     process = subprocess.run(machine.command(*limited), capture_output=True, text=True, timeout=120)
     assert process.returncode == 0, process.stderr
     assert marker.exists()
     assert "write" in process.stderr or "File too large" in process.stderr
     result = report(file)
-    assert domain(result, "package-0")["measured_j"] > 0
+    assert find_domain(result, "package-0")["measured_j"] > 0
     assert not result["complete"] and codes(result)
 
 
-LIMITED = """
+LIMITED_PROGRAM = """
 import os, resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
@@ -220,7 +220,7 @@ def test_permissions_pulled_while_it_runs_cost_nothing_that_was_read(machine, re
     finally:
         tmp_path.chmod(0o700)
     assert process.returncode == 0
-    assert domain(report(file), "package-0")["measured_j"] > 0
+    assert find_domain(report(file), "package-0")["measured_j"] > 0
 
 
 def test_other_files_are_refused_with_a_reason(joulemap, tmp_path):
@@ -249,9 +249,9 @@ def test_recordings_of_different_runs_are_not_added_up(machine, joulemap, tmp_pa
 
 def test_a_recording_can_be_replayed_on_a_machine_without_its_sensors(machine, joulemap, report, tmp_path):
     constant = ("--idle", 60, "--max", 60, "--noise", 0)  # whatever else runs: the replay plays a part of the recording
-    machine.record(tmp_path / "run.joule", *busy(2.0), flags=constant)
+    machine.record(tmp_path / "run.joule", *busy_command(2.0), flags=constant)
     result = report(tmp_path / "run.joule")
-    recorded = domain(result, "package-0")
+    recorded = find_domain(result, "package-0")
     start_ns = result["start_monotonic_ns"]
     true_j = machine.truth().joules("package-0", start_ns, start_ns + round(result["elapsed_s"] * 1e9))
     assert recorded["measured_j"] == pytest.approx(true_j, rel=0.01, abs=recorded["uncertainty_j"])
@@ -263,7 +263,7 @@ def test_a_recording_can_be_replayed_on_a_machine_without_its_sensors(machine, j
     # while, which the truth contains.
     spans = [f"{tenth / 10},{tenth / 10 + 1}" for tenth in range(11)]
     reports = [joulemap("report", "--json", "--time", span, tmp_path / "run.joule").json for span in spans]
-    powers_w = [domain(second, "package-0")["measured_j"] for second in reports]
+    powers_w = [find_domain(second, "package-0")["measured_j"] for second in reports]
     uncertainty_w = recorded["uncertainty_j"] / recorded["measured_j"] * recorded["mean_w"] + 0.02 * 60
     assert min(powers_w) - uncertainty_w <= replayed["mean_w"] <= max(powers_w) + uncertainty_w
     assert joulemap("--replay", tmp_path / "missing", "stat", "--", "true").code == 1

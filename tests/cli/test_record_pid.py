@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from commands import busy
+from commands import busy_command
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_process_that_has_ended_but_was_not_waited_for_is_rejected(joulemap):
 
 def test_report_excludes_parts_of_the_machine(joulemap, tmp_path):
     path = tmp_path / "run.joule"
-    assert joulemap("record", "--sensors", "estimate", "-o", path, "--", *busy(0.3)).code == 0
+    assert joulemap("record", "--sensors", "estimate", "-o", path, "--", *busy_command(0.3)).code == 0
 
     def counted(*options: str) -> set:
         report = joulemap("report", "--json", *options, path).json

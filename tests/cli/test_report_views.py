@@ -28,7 +28,7 @@ def report(joulemap):
     return run
 
 
-def number(text: str) -> float:
+def parse_number(text: str) -> float:
     return float(re.sub("[^0-9.e+-]", "", text))
 
 

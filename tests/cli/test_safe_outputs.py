@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from small_disk import fill, small_disk  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-POWER = "time_unix_ns,domain,kind,value\n" + "".join(f"{i}000000000,gpu0,power_w,100\n" for i in range(1, 6))
+POWER_CSV = "time_unix_ns,domain,kind,value\n" + "".join(f"{i}000000000,gpu0,power_w,100\n" for i in range(1, 6))
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def read_all_files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-READS = [
+READING_COMMANDS = [
     ("report", "{run}", "-o", "{out}"),
     ("report", "{run}", "--json", "-o", "{out}"),
     ("report", "{run}", "--html", "{out}"),
@@ -46,7 +46,7 @@ READS = [
 ]
 
 
-@pytest.mark.parametrize("words", READS, ids=" ".join)
+@pytest.mark.parametrize("words", READING_COMMANDS, ids=" ".join)
 def test_a_recording_is_never_overwritten_by_what_is_made_of_it(joulemap, recording, tmp_path, words):
     (tmp_path / "link").symlink_to("run.joule")
     (tmp_path / "hard").hardlink_to(recording)
@@ -81,12 +81,12 @@ def test_a_result_replaces_no_other_recording_either(joulemap, recording, tmp_pa
 
 def test_an_import_overwrites_none_of_its_inputs(joulemap, tmp_path):
     power = tmp_path / "power.csv"
-    power.write_text(POWER)
+    power.write_text(POWER_CSV)
     (tmp_path / "link").symlink_to(power)
     for out in (power, tmp_path / "link"):
         assert joulemap("import", "csv", power, "-o", out).code == 2
     assert joulemap("import", "csv", power, "--power", power, "-o", power).code == 2
-    assert power.read_text() == POWER
+    assert power.read_text() == POWER_CSV
     assert {path.name for path in tmp_path.iterdir()} == {"power.csv", "link"}
 
 
@@ -111,7 +111,7 @@ def test_tables_of_measurements_are_not_overwritten_by_a_profile(joulemap, tmp_p
 
 def test_files_of_an_experiment_are_not_overwritten_by_its_analysis(joulemap, tmp_path):
     power, experiment = tmp_path / "run1-a.csv", tmp_path / "exp"
-    power.write_text(POWER)
+    power.write_text(POWER_CSV)
     made = joulemap("import", "csv", tmp_path, "--pattern", "run{run}-{variant}.csv", "-o", experiment)
     assert made.code == 0, made.err
     before = read_all_files(experiment)

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # Counters in the other folders stand still, which is a finding of its own once a command has run for long enough.
 SYSROOT_WITHOUT_COUNTERS = "no-sensors"
 # A recorder that gets no processor for a while reports missing readings, rightly: without sensors there are none.
-NO_SENSOR = ("--sensors", "powercap")
+NO_SENSOR_OPTIONS = ("--sensors", "powercap")
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_second_recorder_of_the_same_file_is_refused_with_the_process_of_the_f
 
 def test_recorders_that_begin_together_lose_nothing(binaries, sysroots, joulemap, tmp_path):
     file = tmp_path / "run.joule"
-    options = ["--sysroot", sysroots / SYSROOT_WITHOUT_COUNTERS, *NO_SENSOR, "--trace", "off", "--json", "-o", file]
+    options = ["--sysroot", sysroots / SYSROOT_WITHOUT_COUNTERS, *NO_SENSOR_OPTIONS, "--trace", "off", "--json", "-o", file]
     words = ["record", *options, "--", "true"]
     command = [str(word) for word in (binaries / "joulemap", *words)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(6)]
@@ -140,7 +140,7 @@ def test_a_disk_that_is_full_from_the_start_is_reported_as_a_loss(record, joulem
 
 def test_strict_is_about_lost_data_alone(record, joulemap, tmp_path):
     file = tmp_path / "run.joule"
-    assert record(file, flags=("--strict", *NO_SENSOR), machine=SYSROOT_WITHOUT_COUNTERS).code == 0
+    assert record(file, flags=("--strict", *NO_SENSOR_OPTIONS), machine=SYSROOT_WITHOUT_COUNTERS).code == 0
     assert joulemap("report", file, "--strict").code == 0
     whole, damaged = ROOT / "examples" / "resnet50-h200.joule", tmp_path / "damaged.joule"
     assert joulemap("diff", whole, whole, "--by", "domain", "--strict").code == 0

@@ -14,7 +14,7 @@ from fake_nvml.truth import FakeGpu, FakeNvml
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 # Serves two tenants for about 2 s: each step lasts as long as its work, and the GPU's power does not depend on it.
-ENGINE = """
+ENGINE_PROGRAM = """
 import random, time
 import joulemap as jm
 
@@ -60,7 +60,7 @@ def die():
     while written() == before:
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGKILL)
-""" + ENGINE.replace("    number += 1\n", "    number += 1\n    if number == 40: die()\n")
+""" + ENGINE_PROGRAM.replace("    number += 1\n", "    number += 1\n    if number == 40: die()\n")
 
 
 GPU_W = 300.0  # in steps, between them, and outside
@@ -78,8 +78,8 @@ def record(binaries: Path, folder: Path, program: str) -> tuple[Path, subprocess
 
 
 @pytest.fixture(scope="module")
-def served(binaries, tmp_path_factory):
-    file, process = record(binaries, tmp_path_factory.mktemp("serving"), ENGINE)
+def served_recording(binaries, tmp_path_factory):
+    file, process = record(binaries, tmp_path_factory.mktemp("serving"), ENGINE_PROGRAM)
     assert process.returncode == 0, process.stderr
     return file
 
@@ -96,16 +96,16 @@ def check_parts(report: dict) -> None:
     assert min(serving["requests_j"], serving["idle_j"], serving["outside_j"]) >= 0
 
 
-def test_steps_have_their_energy_and_rows_sum_to_it(joulemap, served):
+def test_steps_have_their_energy_and_rows_sum_to_it(joulemap, served_recording):
     for by in ("request", "token"):
-        report = joulemap("report", "--json", "--by", by, served).json
+        report = joulemap("report", "--json", "--by", by, served_recording).json
         check_parts(report)
         assert sum(row["energy_j"] for row in report["rows"]) == pytest.approx(report["attributed_j"], rel=1e-6)
         assert min(row["energy_j"] for row in report["rows"]) >= 0
 
 
-def test_requests_have_tokens_shares_and_labels(joulemap, served):
-    report = joulemap("report", "--json", "--by", "request", served).json
+def test_requests_have_tokens_shares_and_labels(joulemap, served_recording):
+    report = joulemap("report", "--json", "--by", "request", served_recording).json
     serving = report["serving"]
     assert serving["requests_total"] == 24 == len(serving["requests"]) == len(report["rows"])
     assert serving["finished"] == 23 and serving["aborted"] == 1
@@ -126,20 +126,20 @@ def test_requests_have_tokens_shares_and_labels(joulemap, served):
     assert all(label["avoidable_j"] <= label["energy_j"] * 1.000001 for label in tenants.values())
 
 
-def test_an_event_of_an_unknown_request_is_a_note(joulemap, served):
-    report = joulemap("report", "--json", "--by", "token", served).json
+def test_an_event_of_an_unknown_request_is_a_note(joulemap, served_recording):
+    report = joulemap("report", "--json", "--by", "token", served_recording).json
     assert "engine_events_unknown" in {note["code"] for note in report["diagnostics"]}
     assert report["serving"]["requests"] == []
 
 
-def test_the_text_shows_joules_per_token_and_request(joulemap, served):
-    text = joulemap("report", "--by", "token", served).out
+def test_the_text_shows_joules_per_token_and_request(joulemap, served_recording):
+    text = joulemap("report", "--by", "token", served_recording).out
     for words in ("24 requests", "J per input token", "J per output token", "P99", "tenant chat", "idle while loaded"):
         assert words in text
 
 
-def test_other_levels_have_no_serving(joulemap, served):
-    assert joulemap("report", "--json", "--by", "domain", served).json["serving"] is None
+def test_other_levels_have_no_serving(joulemap, served_recording):
+    assert joulemap("report", "--json", "--by", "domain", served_recording).json["serving"] is None
 
 
 def test_a_recording_without_engine_steps_has_a_note(joulemap):
@@ -148,21 +148,21 @@ def test_a_recording_without_engine_steps_has_a_note(joulemap):
     assert "nothing_captured" in {note["code"] for note in report["diagnostics"]}
 
 
-def test_csv_has_one_line_per_request(joulemap, served, tmp_path):
+def test_csv_has_one_line_per_request(joulemap, served_recording, tmp_path):
     file = tmp_path / "requests.csv"
-    assert joulemap("export", served, "--to", "csv", "--by", "request", "-o", file).code == 0
+    assert joulemap("export", served_recording, "--to", "csv", "--by", "request", "-o", file).code == 0
     rows = list(csv.DictReader(file.open()))
     assert len(rows) == 24
-    report = joulemap("report", "--json", "--by", "request", served).json
+    report = joulemap("report", "--json", "--by", "request", served_recording).json
     assert [float(row["energy_j"]) for row in rows] == pytest.approx(
         [request["energy_j"] for request in report["serving"]["requests"]]
     )
 
 
-def test_a_part_of_the_run_is_reported(joulemap, served):
-    whole = joulemap("report", "--json", "--by", "token", served).json
+def test_a_part_of_the_run_is_reported(joulemap, served_recording):
+    whole = joulemap("report", "--json", "--by", "token", served_recording).json
     middle_s = (whole["serving"]["begin_s"] + whole["serving"]["end_s"]) / 2
-    first = joulemap("report", "--json", "--by", "token", "--time", f"0,{middle_s:.3f}", served).json
+    first = joulemap("report", "--json", "--by", "token", "--time", f"0,{middle_s:.3f}", served_recording).json
     assert 0 < first["serving"]["output_tokens"] < whole["serving"]["output_tokens"]
     # Requests that the part cuts end after it.
     assert first["serving"]["unfinished"] == 0 < first["serving"]["finished"]
@@ -179,14 +179,14 @@ def test_an_engine_that_is_killed_mid_request_loses_no_written_step(joulemap, bi
     check_parts(report)
 
 
-def test_shared_recordings_do_not_contain_ids_of_requests(joulemap, served, tmp_path):
+def test_shared_recordings_do_not_contain_ids_of_requests(joulemap, served_recording, tmp_path):
     file = tmp_path / "shared.joule"
-    assert joulemap("share", served, "-o", file).code == 0
+    assert joulemap("share", served_recording, "-o", file).code == 0
     report = joulemap("report", "--json", "--by", "request", file).json
     assert {request["tenant"] for request in report["serving"]["requests"]} == {"tenant-1", "tenant-2"}
     assert not {"r1", "r2"} & {request["id"] for request in report["serving"]["requests"]}
     assert report["serving"]["requests_j"] == pytest.approx(
-        joulemap("report", "--json", "--by", "request", served).json["serving"]["requests_j"]
+        joulemap("report", "--json", "--by", "request", served_recording).json["serving"]["requests_j"]
     )
 
 

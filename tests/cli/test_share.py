@@ -19,7 +19,7 @@ SECRET = "hunter2secret"
 OWN = {"inputs", "command", "hosts", "environment", "file_bytes"}
 
 
-def dump(file: Path) -> str:
+def dump_recording(file: Path) -> str:
     command = [sys.executable, ROOT / "tests" / "support" / "read_joule.py", file]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
@@ -45,12 +45,12 @@ def test_a_shared_recording_has_the_same_ledger_and_no_names_of_the_machine(joul
     outcome = joulemap("share", own, "-o", shared, "--json")
     assert outcome.code == 0, outcome.err
     assert outcome.json["file_bytes"] == shared.stat().st_size and outcome.json["diagnostics"] == []
-    dumped = dump(shared)
+    dumped = dump_recording(shared)
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     for secret in (str(tmp_path), "bobby", SECRET, GPU, boot, os.uname().release, "src/mine"):
-        assert secret in dump(own), secret
+        assert secret in dump_recording(own), secret
         assert secret not in dumped
-    assert os.uname().nodename in dump(own).split() and os.uname().nodename not in dumped.split()
+    assert os.uname().nodename in dump_recording(own).split() and os.uname().nodename not in dumped.split()
     reports = [joulemap("report", "--json", "--by", "kernel", file).json for file in (own, shared)]
     assert reports[1]["command"] == [
         "joulemap-fake-cuda-program", "40", "8", "--user", "user", "--data=set", "--token", "***", "run.py"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from truth import Truth
 
-BUSY = """
+BUSY_PROGRAM = """
 import pathlib, sys, time
 def busy(seconds):
     end = time.monotonic() + seconds
@@ -61,7 +61,7 @@ def simulate(binaries: Path, memory_directory: Path):
         root, now = memory_directory / "machine", memory_directory / "now"
         machine = [binaries / "joulemap-simulated-machine", "--root", root, "--fault-trigger", now, *flags, "--"]
         stat = [binaries / "joulemap", "stat", "--json", "--sysroot", root, *stat_flags, "--"]
-        load = [sys.executable, "-c", f"{BUSY}busy(1)\npathlib.Path({str(now)!r}).touch()\nbusy({seconds})"]
+        load = [sys.executable, "-c", f"{BUSY_PROGRAM}busy(1)\npathlib.Path({str(now)!r}).touch()\nbusy({seconds})"]
         command = [str(word) for word in [*machine, *stat, *load]]
         process = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert process.returncode == 0, process.stderr

@@ -32,7 +32,7 @@ struct Launch {
   std::uint8_t copy_kind = 1;     // CUPTI_ACTIVITY_MEMCPY_KIND_HTOD
   std::uint64_t graph_node = 0;   // kernel of a graph: no API call of its own
   std::uint32_t correlation = 0;  // that of the graph's launch; 0: a new one
-  bool keeps_running = false;     // until end_running()
+  bool keeps_running = false;     // until end_running_records()
 };
 
 struct FakeCupti {
@@ -42,13 +42,13 @@ struct FakeCupti {
   // Actions of the program. Return correlation ids.
   std::uint32_t (*launch)(const Launch& launch);
   std::uint32_t (*launch_graph)();  // only the call; add its kernels by launch() with graph_node and correlation
-  void (*end_running)();
+  void (*end_running_records)();
   // Return handles of graph nodes; CUPTI returns their ids.
-  std::uint64_t (*capture_node)();
-  std::uint64_t (*clone_node)(std::uint64_t original);
+  std::uint64_t (*capture_graph_node)();
+  std::uint64_t (*clone_graph_node)(std::uint64_t original);
 
   // Delivery of records.
-  void (*hold_records)(bool on);           // delays records
+  void (*set_records_held)(bool on);       // delays records
   void (*release_records)(bool reversed);  // delivers the delayed records
   void (*add_unknown_record)();
 
@@ -61,15 +61,15 @@ struct FakeCupti {
 
   // Faults.
   void (*jump_clock)(std::int64_t by_ns);
-  void (*refuse)(const char* function, int outcome);  // makes the function return this; 0: works again
-  void (*hang_flush)(bool on);
-  void (*damage_record_times)(bool on);
+  void (*set_function_result)(const char* function, int outcome);  // makes the function return this; 0: works again
+  void (*set_flush_hang)(bool on);
+  void (*set_times_damaged)(bool on);
 
   // What the tool under test did.
   std::uint64_t (*calls)();  // total number of calls of CUPTI functions
   bool (*is_subscribed)();
-  bool (*kind_is_on)(std::uint32_t kind);
-  bool (*callback_is_on)(const char* driver_function);
+  bool (*is_kind_enabled)(std::uint32_t kind);
+  bool (*is_callback_enabled)(const char* driver_function);
 };
 
 inline const FakeCupti& load_fake_cupti(const char* path) {

@@ -16,7 +16,7 @@ constexpr const char* kDriverFunctions[] = {
     "cuLaunchHostFunc",  "cuMemSetAccess", "cuMemcpyHtoDAsync_v2", "cuMemsetD8Async",
     "cuMemcpyPeerAsync", "cuGraphLaunch"};
 
-constexpr std::uint32_t kUnknownKind = 900;
+constexpr std::uint32_t kUnknownRecordKind = 900;
 
 std::uint32_t callback_id_of(std::string_view function) {
   for (std::uint32_t id = 1; id < std::size(kDriverFunctions); ++id) {
@@ -58,11 +58,11 @@ const char* launch_function_of(Work work) {
 }
 
 template <class Value>
-void write_at(std::vector<std::uint8_t>& bytes, std::size_t offset, const Value& value) {
+void write_value_at(std::vector<std::uint8_t>& bytes, std::size_t offset, const Value& value) {
   std::memcpy(bytes.data() + offset, &value, sizeof value);
 }
 
-void write_times(std::uint8_t* record, std::uint64_t start, std::uint64_t end) {
+void write_record_times(std::uint8_t* record, std::uint64_t start, std::uint64_t end) {
   std::uint32_t kind = 0;
   std::memcpy(&kind, record, sizeof kind);
   const std::size_t offset = kind == static_cast<std::uint32_t>(RecordKind::graph) ? 8 : 16;
@@ -78,27 +78,27 @@ void FakeGpu::reset(std::uint32_t version) {
   version_ = version;
   other_subscriber_ = false;
   clock_offset_ns_ = 0;
-  damaged_times_ = false;
+  are_times_damaged_ = false;
   held_records_.clear();
-  holds_records_ = false;
+  are_records_held_ = false;
   dropped_records_ = 0;
   next_correlation_ = 1;
   next_node_ = 1;
-  refusals_.clear();
+  refusal_results_.clear();
   calls_.store(0);
 }
 
 CuptiResult FakeGpu::begin_call(const char* function) {
   calls_.fetch_add(1);
   const std::lock_guard hold(lock_);
-  const auto refusal = refusals_.find(function);
-  return refusal == refusals_.end() ? CuptiResult::success : static_cast<CuptiResult>(refusal->second);
+  const auto refusal = refusal_results_.find(function);
+  return refusal == refusal_results_.end() ? CuptiResult::success : static_cast<CuptiResult>(refusal->second);
 }
 
-void FakeGpu::refuse(const char* function, int outcome) {
+void FakeGpu::set_function_result(const char* function, int outcome) {
   const std::lock_guard hold(lock_);
-  refusals_.erase(function);
-  if (outcome != 0) refusals_[function] = outcome;
+  refusal_results_.erase(function);
+  if (outcome != 0) refusal_results_[function] = outcome;
 }
 
 std::uint64_t FakeGpu::now() {
@@ -153,7 +153,7 @@ void FakeGpu::invoke_callback(CallbackDomain domain, std::uint32_t id, const voi
   callback(user, domain, id, data);
 }
 
-std::uint64_t FakeGpu::capture_node() {
+std::uint64_t FakeGpu::capture_graph_node() {
   std::uint64_t node = 0;
   {
     const std::lock_guard hold(lock_);
@@ -165,7 +165,7 @@ std::uint64_t FakeGpu::capture_node() {
   return node;
 }
 
-std::uint64_t FakeGpu::clone_node(std::uint64_t original) {
+std::uint64_t FakeGpu::clone_graph_node(std::uint64_t original) {
   std::uint64_t node = 0;
   {
     const std::lock_guard hold(lock_);
@@ -194,45 +194,45 @@ std::size_t FakeGpu::record_kind(RecordKind kind) const {
     case RecordKind::concurrent_kernel:
       break;
   }
-  return static_cast<std::uint32_t>(kind) == kUnknownKind ? 24 : is_newest ? 216 : 160;
+  return static_cast<std::uint32_t>(kind) == kUnknownRecordKind ? 24 : is_newest ? 216 : 160;
 }
 
 std::vector<std::uint8_t> FakeGpu::make_record(const Launch& launch, std::uint32_t correlation) {
   const RecordKind kind = kind_of(launch.work);
   std::vector<std::uint8_t> bytes(record_kind(kind), 0);
-  write_at(bytes, 0, kind);
+  write_value_at(bytes, 0, kind);
   const std::uint32_t context = 1;
   if (kind == RecordKind::concurrent_kernel) {
-    write_at(bytes, 40, launch.device);
-    write_at(bytes, 44, context);
-    write_at(bytes, 48, launch.stream);
-    write_at(bytes, 52, launch.grid);
-    write_at(bytes, 64, launch.block);
-    write_at(bytes, 92, correlation);
-    write_at(bytes, 104, launch.name);
-    write_at(bytes, 144, launch.graph_node);
+    write_value_at(bytes, 40, launch.device);
+    write_value_at(bytes, 44, context);
+    write_value_at(bytes, 48, launch.stream);
+    write_value_at(bytes, 52, launch.grid);
+    write_value_at(bytes, 64, launch.block);
+    write_value_at(bytes, 92, correlation);
+    write_value_at(bytes, 104, launch.name);
+    write_value_at(bytes, 144, launch.graph_node);
   } else if (kind == RecordKind::graph) {
-    write_at(bytes, 4, correlation);
-    write_at(bytes, 24, launch.device);
-    write_at(bytes, 32, context);
-    write_at(bytes, 36, launch.stream);
+    write_value_at(bytes, 4, correlation);
+    write_value_at(bytes, 24, launch.device);
+    write_value_at(bytes, 32, context);
+    write_value_at(bytes, 36, launch.stream);
   } else {
-    write_at(bytes, 4, launch.copy_kind);
-    write_at(bytes, 8, launch.bytes);
-    write_at(bytes, 32, launch.device);
-    write_at(bytes, 36, context);
-    write_at(bytes, 40, launch.stream);
-    write_at(bytes, kind == RecordKind::peer_copy ? 60 : 44, correlation);
-    write_at(bytes, kind == RecordKind::peer_copy ? 72 : 64, launch.graph_node);
+    write_value_at(bytes, 4, launch.copy_kind);
+    write_value_at(bytes, 8, launch.bytes);
+    write_value_at(bytes, 32, launch.device);
+    write_value_at(bytes, 36, context);
+    write_value_at(bytes, 40, launch.stream);
+    write_value_at(bytes, kind == RecordKind::peer_copy ? 60 : 44, correlation);
+    write_value_at(bytes, kind == RecordKind::peer_copy ? 72 : 64, launch.graph_node);
   }
   if (launch.keeps_running) return bytes;  // its times are set when it ends
-  const std::uint64_t end = damaged_times_ ? 42 : now();
-  write_times(bytes.data(), damaged_times_ ? 7 : end - static_cast<std::uint64_t>(launch.duration_ns), end);
+  const std::uint64_t end = are_times_damaged_ ? 42 : now();
+  write_record_times(bytes.data(), are_times_damaged_ ? 7 : end - static_cast<std::uint64_t>(launch.duration_ns), end);
   return bytes;
 }
 
 void FakeGpu::add(PendingRecord pending) {
-  if (holds_records_) {
+  if (are_records_held_) {
     held_records_.push_back(std::move(pending));
   } else {
     put(pending);
@@ -243,7 +243,7 @@ void FakeGpu::put(const PendingRecord& pending) {
   if (!open_buffers_.empty() && open_buffers_.front().used + pending.bytes.size() > open_buffers_.front().size) {
     full_buffers_.push_back(open_buffers_.front());
     open_buffers_.clear();
-    deliver(false, false);
+    deliver_buffers(false, false);
   }
   if (open_buffers_.empty() && buffer_requested_ != nullptr) {
     Buffer fresh{nullptr, 0, 0};
@@ -262,16 +262,16 @@ void FakeGpu::put(const PendingRecord& pending) {
   if (pending.running) running_records_.push_back({record, now()});
 }
 
-void FakeGpu::end_running() {
+void FakeGpu::end_running_records() {
   const std::lock_guard hold(lock_);
   const std::uint64_t end = now();
-  for (const auto& [record, start] : running_records_) write_times(record, start, end);
+  for (const auto& [record, start] : running_records_) write_record_times(record, start, end);
   running_records_.clear();
 }
 
 bool FakeGpu::Buffer::holds(const std::uint8_t* record) const { return record >= memory && record < memory + used; }
 
-void FakeGpu::deliver(bool with_open, bool forced) {
+void FakeGpu::deliver_buffers(bool with_open, bool forced) {
   std::vector<Buffer> candidates = std::exchange(full_buffers_, {});
   if (with_open) candidates.insert(candidates.end(), open_buffers_.begin(), open_buffers_.end());
   if (with_open) open_buffers_.clear();
@@ -291,10 +291,10 @@ void FakeGpu::deliver(bool with_open, bool forced) {
 void FakeGpu::flush(bool forced) {
   {
     std::unique_lock hold(hang_lock_);
-    hang_ends_.wait(hold, [this] { return !flush_hangs_; });
+    hang_end_condition_.wait(hold, [this] { return !is_flush_hanging_; });
   }
   const std::lock_guard hold(lock_);
-  deliver(true, forced);
+  deliver_buffers(true, forced);
 }
 
 CuptiResult FakeGpu::next_record(std::uint8_t* buffer, std::size_t valid_size, Record** record) {
@@ -314,7 +314,7 @@ CuptiResult FakeGpu::next_record(std::uint8_t* buffer, std::size_t valid_size, R
 void FakeGpu::add_unknown_record() {
   const std::lock_guard hold(lock_);
   std::vector<std::uint8_t> bytes(24, 0);
-  write_at(bytes, 0, kUnknownKind);
+  write_value_at(bytes, 0, kUnknownRecordKind);
   add({std::move(bytes), false});
 }
 
@@ -324,7 +324,7 @@ CuptiResult FakeGpu::callback_name(std::uint32_t id, const char** name) {
   return CuptiResult::success;
 }
 
-bool FakeGpu::callback_is_on(const char* driver_function) {
+bool FakeGpu::is_callback_enabled(const char* driver_function) {
   const std::lock_guard hold(lock_);
   return subscribed_ && enabled_callbacks_.count({CallbackDomain::driver, callback_id_of(driver_function)}) != 0;
 }

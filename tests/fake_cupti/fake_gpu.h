@@ -31,10 +31,10 @@ class FakeGpu {
   // Controls of the program and of faults: see fake_cupti.h.
   std::uint32_t launch(const Launch& launch);
   std::uint32_t launch_graph();
-  void end_running();
-  std::uint64_t capture_node();
-  std::uint64_t clone_node(std::uint64_t original);
-  void hold_records(bool on);
+  void end_running_records();
+  std::uint64_t capture_graph_node();
+  std::uint64_t clone_graph_node(std::uint64_t original);
+  void set_records_held(bool on);
   void release_records(bool reversed);
   void add_unknown_record();
   void set_other_subscriber(bool present);
@@ -43,12 +43,12 @@ class FakeGpu {
   void return_foreign_buffer();
   void finalize();
   void jump_clock(std::int64_t by_ns);
-  void refuse(const char* function, int outcome);
-  void hang_flush(bool on);
-  void damage_record_times(bool on);
+  void set_function_result(const char* function, int outcome);
+  void set_flush_hang(bool on);
+  void set_times_damaged(bool on);
   bool is_subscribed();
-  bool kind_is_on(std::uint32_t kind);
-  bool callback_is_on(const char* driver_function);
+  bool is_kind_enabled(std::uint32_t kind);
+  bool is_callback_enabled(const char* driver_function);
   std::uint64_t call_count() const { return calls_.load(); }
 
   // CUPTI's functions. begin_call() counts the call and returns the outcome that the test has set.
@@ -84,7 +84,7 @@ class FakeGpu {
   std::size_t record_kind(RecordKind kind) const;
   void add(PendingRecord pending);
   void put(const PendingRecord& pending);
-  void deliver(bool with_open, bool forced);
+  void deliver_buffers(bool with_open, bool forced);
 
   std::recursive_mutex lock_;
   std::uint32_t version_ = 130'001;
@@ -99,7 +99,7 @@ class FakeGpu {
   BufferCompleted buffer_completed_ = nullptr;
   TimestampFunction clock_ = nullptr;
   std::int64_t clock_offset_ns_ = 0;
-  bool damaged_times_ = false;
+  bool are_times_damaged_ = false;
 
   std::vector<Buffer> full_buffers_;
   std::vector<Buffer> open_buffers_;  // at most one
@@ -109,18 +109,18 @@ class FakeGpu {
   };
   std::vector<RunningRecord> running_records_;
   std::vector<PendingRecord> held_records_;
-  bool holds_records_ = false;
+  bool are_records_held_ = false;
   std::size_t dropped_records_ = 0;
   std::map<std::uint8_t*, std::size_t> read_offsets_;  // offset of next_record in each buffer
 
   std::uint32_t next_correlation_ = 1;
   std::uint64_t next_node_ = 1;
-  std::map<std::string, int> refusals_;
+  std::map<std::string, int> refusal_results_;
   std::atomic<std::uint64_t> calls_{0};
 
   std::mutex hang_lock_;
-  std::condition_variable hang_ends_;
-  bool flush_hangs_ = false;
+  std::condition_variable hang_end_condition_;
+  bool is_flush_hanging_ = false;
 };
 
 }  // namespace joulemap::fake_cupti

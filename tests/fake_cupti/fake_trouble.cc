@@ -20,17 +20,17 @@ std::vector<std::unique_ptr<std::uint8_t[]>>& foreign_buffers() {
   return buffers;
 }
 
-void foreign_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
+void on_foreign_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
   *buffer = foreign_buffers().emplace_back(std::make_unique<std::uint8_t[]>(kForeignBufferBytes)).get();
   *size = kForeignBufferBytes;
   *most_records = 0;
 }
 
 // The buffer may belong to another tool, so it is not touched.
-void foreign_completed(Context, std::uint32_t, std::uint8_t*, std::size_t, std::size_t) {}
+void on_foreign_buffer_completed(Context, std::uint32_t, std::uint8_t*, std::size_t, std::size_t) {}
 
 // Ticks instead of nanoseconds, as in Kineto.
-std::uint64_t foreign_clock() { return static_cast<std::uint64_t>(monotonic_ns()) * 3; }
+std::uint64_t foreign_clock_ticks() { return static_cast<std::uint64_t>(monotonic_ns()) * 3; }
 
 }  // namespace
 
@@ -95,9 +95,9 @@ std::size_t FakeGpu::take_dropped() {
   return std::exchange(dropped_records_, 0);
 }
 
-void FakeGpu::hold_records(bool on) {
+void FakeGpu::set_records_held(bool on) {
   const std::lock_guard hold(lock_);
-  holds_records_ = on;
+  are_records_held_ = on;
 }
 
 void FakeGpu::release_records(bool reversed) {
@@ -113,14 +113,14 @@ void FakeGpu::set_other_subscriber(bool present) {
 
 void FakeGpu::attach_other_profiler(bool with_clock) {
   const std::lock_guard hold(lock_);
-  register_buffers(foreign_requested, foreign_completed);
-  if (with_clock) clock_ = foreign_clock;
+  register_buffers(on_foreign_buffer_requested, on_foreign_buffer_completed);
+  if (with_clock) clock_ = foreign_clock_ticks;
   enabled_kinds_.insert(RecordKind::concurrent_kernel);
 }
 
 void FakeGpu::detach_other_profiler() {
   const std::lock_guard hold(lock_);
-  deliver(true, true);
+  deliver_buffers(true, true);
   for (const RecordKind kind : {RecordKind::concurrent_kernel, RecordKind::copy, RecordKind::fill})
     enabled_kinds_.erase(kind);
 }
@@ -130,13 +130,13 @@ void FakeGpu::return_foreign_buffer() {
   std::uint8_t* buffer = nullptr;
   std::size_t size = 0;
   std::size_t most_records = 0;
-  foreign_requested(&buffer, &size, &most_records);
+  on_foreign_buffer_requested(&buffer, &size, &most_records);
   if (buffer_completed_ != nullptr) buffer_completed_(nullptr, 0, buffer, size, 216);
 }
 
 void FakeGpu::finalize() {
   const std::lock_guard hold(lock_);
-  deliver(true, true);
+  deliver_buffers(true, true);
   subscribed_ = false;
   enabled_callbacks_.clear();
   enabled_kinds_.clear();
@@ -150,15 +150,15 @@ void FakeGpu::jump_clock(std::int64_t by_ns) {
   clock_offset_ns_ += by_ns;
 }
 
-void FakeGpu::damage_record_times(bool on) {
+void FakeGpu::set_times_damaged(bool on) {
   const std::lock_guard hold(lock_);
-  damaged_times_ = on;
+  are_times_damaged_ = on;
 }
 
-void FakeGpu::hang_flush(bool on) {
+void FakeGpu::set_flush_hang(bool on) {
   const std::lock_guard hold(hang_lock_);
-  flush_hangs_ = on;
-  hang_ends_.notify_all();
+  is_flush_hanging_ = on;
+  hang_end_condition_.notify_all();
 }
 
 bool FakeGpu::is_subscribed() {
@@ -166,7 +166,7 @@ bool FakeGpu::is_subscribed() {
   return subscribed_;
 }
 
-bool FakeGpu::kind_is_on(std::uint32_t kind) {
+bool FakeGpu::is_kind_enabled(std::uint32_t kind) {
   const std::lock_guard hold(lock_);
   return enabled_kinds_.count(static_cast<RecordKind>(kind)) != 0;
 }

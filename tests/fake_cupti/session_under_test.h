@@ -45,7 +45,7 @@ class ReceivedEvents final : public KernelSink {
     devices.emplace_back(ordinal, std::move(uuid));
   }
   void on_records_lost(std::int64_t since_ns, std::int64_t until_ns) override {
-    losses.emplace_back(since_ns, until_ns);
+    loss_spans_ns.emplace_back(since_ns, until_ns);
   }
   void on_kernel(const KernelActivityRecord& facts) override {
     const std::lock_guard hold(lock_);
@@ -58,7 +58,7 @@ class ReceivedEvents final : public KernelSink {
   std::map<std::uint64_t, std::uint64_t> copies;
   std::vector<std::pair<std::uint32_t, std::string>> devices;
   std::vector<KernelRecord> kernels;
-  std::vector<std::pair<std::int64_t, std::int64_t>> losses;
+  std::vector<std::pair<std::int64_t, std::int64_t>> loss_spans_ns;
 
  private:
   std::mutex lock_;
@@ -88,7 +88,7 @@ class SessionUnderTest : public ::testing::Test {
   }
 
   ~SessionUnderTest() override {
-    fake.hang_flush(false);
+    fake.set_flush_hang(false);
     session_.reset();
     fake.reset(kCuda130);  // while the sink still exists
   }
@@ -109,7 +109,7 @@ class SessionUnderTest : public ::testing::Test {
   void poll_for(int seconds) {
     for (int i = 0; i < seconds; ++i) session().poll(now_ns += kNanosecondsPerSecond);
   }
-  std::string message_of(const std::string& code) {
+  std::string find_diagnostic_message(const std::string& code) {
     const Diagnostics all = session().diagnostics();
     for (const Diagnostic& diagnostic : all.list()) {
       if (diagnostic.code == code) return diagnostic.message;

@@ -47,7 +47,7 @@ State& state = *new State;  // never destroyed: threads read it until the proces
 // The real library has locks of its own: a child forked meanwhile inherits them locked, even if it initializes NVML
 // again.
 std::array<std::mutex, 64> device_locks;
-std::atomic<bool> has_thread{false};
+std::atomic<bool> has_signal_thread{false};
 
 double now_s() { return seconds(monotonic_ns() - state.origin_ns); }
 
@@ -70,7 +70,7 @@ PowerCurve curve_of(const ScriptedDevice::Load& load, const fake_cuda::LoadLog& 
   return curve;
 }
 
-ScriptedDevice device_of(Device handle) {
+ScriptedDevice copy_current_device(Device handle) {
   const auto index = static_cast<std::size_t>(handle - state.handles.data());
   ScriptedDevice device = state.script.devices[index];
   if (device.load) device.power = curve_of(*device.load, *state.load_logs[index]);
@@ -96,7 +96,7 @@ NvmlReturn copy_text(const std::string& text, char* out, unsigned size) {
 template <class Value, class Compute>
 NvmlReturn return_value(Device handle, const char* what, Value* out, Compute compute) {
   const NvmlReturn status = status_of(handle, what);
-  if (status == NvmlReturn::success) *out = static_cast<Value>(compute(device_of(handle)));
+  if (status == NvmlReturn::success) *out = static_cast<Value>(compute(copy_current_device(handle)));
   return status;
 }
 
@@ -104,7 +104,7 @@ NvmlReturn return_value(Device handle, const char* what, Value* out, Compute com
 
 EXPORTED NvmlReturn nvmlInit_v2() {
   // The real library has a thread that takes the program's signals, including SIGCHLD, unless the caller blocks them.
-  if (!has_thread.exchange(true)) {
+  if (!has_signal_thread.exchange(true)) {
     std::thread([] {
       while (true) ::pause();
     }).detach();
@@ -142,11 +142,11 @@ EXPORTED NvmlReturn nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device
 }
 
 EXPORTED NvmlReturn nvmlDeviceGetUUID(Device device, char* text, unsigned size) {
-  return copy_text(device_of(device).uuid, text, size);
+  return copy_text(copy_current_device(device).uuid, text, size);
 }
 
 EXPORTED NvmlReturn nvmlDeviceGetName(Device device, char* text, unsigned size) {
-  return copy_text(device_of(device).name, text, size);
+  return copy_text(copy_current_device(device).name, text, size);
 }
 
 EXPORTED NvmlReturn nvmlDeviceGetPowerUsage(Device device, unsigned* power_mw) {
@@ -174,7 +174,7 @@ EXPORTED NvmlReturn nvmlSystemGetDriverVersion(char* text, unsigned size) {
 
 EXPORTED NvmlReturn nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
   *info = {};
-  return copy_text(device_of(device).pci, info->bus_id, sizeof(info->bus_id));
+  return copy_text(copy_current_device(device).pci, info->bus_id, sizeof(info->bus_id));
 }
 
 EXPORTED NvmlReturn nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
@@ -201,12 +201,12 @@ EXPORTED NvmlReturn nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device instance
 }
 
 EXPORTED NvmlReturn nvmlDeviceGetMigMode(Device device, unsigned* current, unsigned* pending) {
-  *current = *pending = device_of(device).mig_uuid.empty() ? 0 : kMigEnabled;
+  *current = *pending = copy_current_device(device).mig_uuid.empty() ? 0 : kMigEnabled;
   return NvmlReturn::success;
 }
 
 EXPORTED NvmlReturn nvmlDeviceGetVirtualizationMode(Device device, unsigned* mode) {
-  *mode = device_of(device).virtualization;
+  *mode = copy_current_device(device).virtualization_mode;
   return NvmlReturn::success;
 }
 
@@ -214,7 +214,7 @@ namespace {
 
 constexpr double kLatchDelay_s = 0.001;  // as on an H200: the value is that of the start of the call
 
-void spin(double duration_s) {
+void busy_wait(double duration_s) {
   const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(duration_s * 1e9);
   while (monotonic_ns() < end_ns) {
   }
@@ -226,12 +226,12 @@ EXPORTED NvmlReturn nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned 
   static thread_local std::minstd_rand random(1);
   const std::lock_guard hold(
       device_locks[static_cast<std::size_t>(device - state.handles.data()) % device_locks.size()]);
-  const ScriptedDevice scripted = device_of(device);
+  const ScriptedDevice scripted = copy_current_device(device);
   const double until_latch_s =
       std::uniform_real_distribution<double>(0, std::min(scripted.counter_spin_s, kLatchDelay_s))(random);
-  spin(until_latch_s);
+  busy_wait(until_latch_s);
   const double latched_s = now_s();
-  spin(scripted.counter_spin_s - until_latch_s);
+  busy_wait(scripted.counter_spin_s - until_latch_s);
   return return_value(device, "energy", energy_mj, [&](const ScriptedDevice& d) { return d.counter_mj(latched_s); });
 }
 
@@ -263,7 +263,7 @@ EXPORTED NvmlReturn nvmlDeviceGetSamples(Device device, unsigned type, unsigned 
   if (status != NvmlReturn::success) return status;
   if (type != kTotalPowerSamples) return NvmlReturn::not_supported;
   *value_type = ValueType::unsigned_int;
-  const ScriptedDevice scripted = device_of(device);
+  const ScriptedDevice scripted = copy_current_device(device);
   const std::int64_t unix_origin_ns = unix_ns() - monotonic_ns() + state.origin_ns;
   const auto newest = static_cast<std::int64_t>(now_s() / kPeriod_s);
   unsigned written = 0;
@@ -304,12 +304,12 @@ EXPORTED NvmlReturn nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
 }
 
 EXPORTED NvmlReturn nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* reasons) {
-  return return_value(device, "throttle", reasons, [](const ScriptedDevice& d) { return d.throttle; });
+  return return_value(device, "throttle", reasons, [](const ScriptedDevice& d) { return d.throttle_reasons; });
 }
 
 namespace {
 
-std::vector<ScriptedDevice::Process> processes_of(const ScriptedDevice& device) {
+std::vector<ScriptedDevice::Process> list_running_processes(const ScriptedDevice& device) {
   std::vector<ScriptedDevice::Process> processes = device.processes;
   if (!device.clients_folder.empty()) add_clients(device.clients_folder, processes);
   std::erase_if(processes, [](const ScriptedDevice::Process& process) { return process.from_s > now_s(); });
@@ -323,9 +323,9 @@ EXPORTED NvmlReturn nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsig
   if (status != NvmlReturn::success) return status;
   const unsigned room = *count;
   *count = 0;
-  const ScriptedDevice scripted = device_of(device);
+  const ScriptedDevice scripted = copy_current_device(device);
   if (!scripted.clients_folder.empty()) std::ofstream(scripted.clients_folder + "/reads", std::ios::app) << '.';
-  for (const ScriptedDevice::Process& process : processes_of(scripted)) {
+  for (const ScriptedDevice::Process& process : list_running_processes(scripted)) {
     if (!process.is_listed) continue;
     if (*count < room) processes[*count] = {process.pid, 1 << 20, ~0U, ~0U};
     ++*count;
@@ -341,7 +341,7 @@ EXPORTED NvmlReturn nvmlDeviceGetProcessUtilization(Device device, ProcessUtiliz
   const auto taken_us = static_cast<unsigned long long>(unix_ns() / 1000 - 400'000);
   const unsigned room = uses == nullptr ? 0 : *count;
   *count = 0;
-  for (const ScriptedDevice::Process& process : processes_of(device_of(device))) {
+  for (const ScriptedDevice::Process& process : list_running_processes(copy_current_device(device))) {
     if (process.sm_percent == 0 || taken_us <= last_seen_us) continue;
     if (*count < room) uses[*count] = {process.pid, taken_us, process.sm_percent, 0, 0, 0};
     ++*count;

@@ -32,9 +32,9 @@ bool parse_power(std::istringstream& words, PowerCurve& curve) {
   curve.points.clear();
   for (std::string word; words >> word;) {
     if (word == "repeat") {
-      double repeat_s = 0;
-      if (!(words >> repeat_s)) return false;
-      curve.repeat_s = repeat_s;
+      double repeat_period_s = 0;
+      if (!(words >> repeat_period_s)) return false;
+      curve.repeat_period_s = repeat_period_s;
       continue;
     }
     PowerCurve::Point point;
@@ -50,7 +50,7 @@ bool read_rest_of_line(std::istringstream& words, std::string& rest) {
   return static_cast<bool>(std::getline(words >> std::ws, rest));
 }
 
-bool read_scaled(std::istringstream& words, double scale, double& value) {
+bool parse_scaled_value(std::istringstream& words, double scale, double& value) {
   if (!(words >> value)) return false;
   value *= scale;
   return true;
@@ -63,12 +63,12 @@ bool read_time_s(std::istringstream& words, std::optional<double>& moment) {
   return true;
 }
 
-bool read_names(std::istringstream& words, std::set<std::string>& names) {
+bool parse_names(std::istringstream& words, std::set<std::string>& names) {
   for (std::string name; words >> name;) names.insert(name);
   return true;
 }
 
-bool read_load(std::istringstream& words, std::optional<ScriptedDevice::Load>& load) {
+bool parse_load(std::istringstream& words, std::optional<ScriptedDevice::Load>& load) {
   ScriptedDevice::Load read;
   if (!(words >> read.log_path >> read.idle_w >> read.context_w >> read.loaded_w)) return false;
   load = read;
@@ -84,11 +84,11 @@ bool read_process(std::istringstream& words, std::vector<ScriptedDevice::Process
 }
 
 bool parse_sensor_model(const std::string& verb, std::istringstream& words, ScriptedDevice& device) {
-  if (verb == "counter_lag_ms") return read_scaled(words, 1e-3, device.counter_lag_s);
-  if (verb == "instant_window_ms") return read_scaled(words, 1e-3, device.instant_window_s);
-  if (verb == "instant_gain") return read_scaled(words, 1, device.instant_gain);
-  if (verb == "history_memory_ms") return read_scaled(words, 1e-3, device.history_time_constant_s.emplace());
-  if (verb == "load") return read_load(words, device.load);
+  if (verb == "counter_lag_ms") return parse_scaled_value(words, 1e-3, device.counter_lag_s);
+  if (verb == "instant_window_ms") return parse_scaled_value(words, 1e-3, device.instant_window_s);
+  if (verb == "instant_gain") return parse_scaled_value(words, 1, device.instant_gain);
+  if (verb == "history_memory_ms") return parse_scaled_value(words, 1e-3, device.history_time_constant_s.emplace());
+  if (verb == "load") return parse_load(words, device.load);
   if (verb == "sleep") return device.load && static_cast<bool>(words >> device.load->sleep_s >> device.load->sleep_w);
   return false;
 }
@@ -97,12 +97,12 @@ bool parse_device_statement(const std::string& verb, std::istringstream& words, 
   if (verb == "name") return read_rest_of_line(words, device.name);
   if (verb == "pci") return read_rest_of_line(words, device.pci);
   if (verb == "power") return parse_power(words, device.power);
-  if (verb == "counter_period_ms") return read_scaled(words, 1e-3, device.counter_period_s);
-  if (verb == "counter_phase_ms") return read_scaled(words, 1e-3, device.counter_phase_s);
-  if (verb == "power_phase_ms") return read_scaled(words, 1e-3, device.power_phase_s);
-  if (verb == "counter_spin_us") return read_scaled(words, 1e-6, device.counter_spin_s);
-  if (verb == "unsupported") return read_names(words, device.unsupported);
-  if (verb == "denied") return read_names(words, device.denied);
+  if (verb == "counter_period_ms") return parse_scaled_value(words, 1e-3, device.counter_period_s);
+  if (verb == "counter_phase_ms") return parse_scaled_value(words, 1e-3, device.counter_phase_s);
+  if (verb == "power_phase_ms") return parse_scaled_value(words, 1e-3, device.power_phase_s);
+  if (verb == "counter_spin_us") return parse_scaled_value(words, 1e-6, device.counter_spin_s);
+  if (verb == "unsupported") return parse_names(words, device.unsupported);
+  if (verb == "denied") return parse_names(words, device.denied);
   if (verb == "lost_when") return read_rest_of_line(words, device.lost_trigger_path);
   if (verb == "lost_at") return read_time_s(words, device.lost_at_s);
   if (verb == "fail_at") return read_time_s(words, device.fail_at_s);
@@ -115,8 +115,8 @@ bool parse_device_statement(const std::string& verb, std::istringstream& words, 
     return is_read;
   }
   if (verb == "clients") return read_rest_of_line(words, device.clients_folder);
-  if (verb == "throttle") return static_cast<bool>(words >> device.throttle);
-  if (verb == "virtualization") return static_cast<bool>(words >> device.virtualization);
+  if (verb == "throttle") return static_cast<bool>(words >> device.throttle_reasons);
+  if (verb == "virtualization") return static_cast<bool>(words >> device.virtualization_mode);
   return parse_sensor_model(verb, words, device);
 }
 
@@ -131,9 +131,10 @@ bool parse_statement(const std::string& verb, std::istringstream& words, Script&
 }  // namespace
 
 double PowerCurve::joules_until(double time_s) const {
-  if (!repeat_s) return time_s < 0 ? time_s * points.front().watts : joules_of_points(points, time_s);
-  const double rounds = std::floor(time_s / *repeat_s);
-  return rounds * joules_of_points(points, *repeat_s) + joules_of_points(points, time_s - rounds * *repeat_s);
+  if (!repeat_period_s) return time_s < 0 ? time_s * points.front().watts : joules_of_points(points, time_s);
+  const double rounds = std::floor(time_s / *repeat_period_s);
+  return rounds * joules_of_points(points, *repeat_period_s) +
+         joules_of_points(points, time_s - rounds * *repeat_period_s);
 }
 
 double PowerCurve::exponential_average_w(double time_s, double time_constant_s) const {

@@ -53,7 +53,7 @@ struct PowerCurve {
     double watts = 0;
   };
   std::vector<Point> points = {{0, 100}};
-  std::optional<double> repeat_s;
+  std::optional<double> repeat_period_s;
 
   double joules_until(double time_s) const;  // J since second 0; negative before it
   // Exponential average with time constant time_constant_s; only for curves that do not repeat.
@@ -100,8 +100,8 @@ struct ScriptedDevice {
   std::optional<double> fail_at_s;
   int absent = 0;
   std::string mig_uuid;
-  unsigned virtualization = 0;
-  unsigned throttle = 0;
+  unsigned virtualization_mode = 0;
+  unsigned throttle_reasons = 0;
 
   // Time of the last update, for the period counter_period_s and this phase.
   double last_update_s(double time_s, double phase_s) const;

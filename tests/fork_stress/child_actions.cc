@@ -24,7 +24,7 @@ extern char** environ;
 namespace {
 
 char program[] = "/bin/true";
-char* const kArguments[] = {program, nullptr};
+char* const kExecArguments[] = {program, nullptr};
 
 // So that whoever notices first that something hangs is the one that can show it.
 constexpr int kGrandchildTimeout_s = kHangTimeout_s / 2;
@@ -84,10 +84,10 @@ bool kill_measuring_child() {
 
 bool spawn_children() {
   pid_t spawned = -1;
-  if (::posix_spawn(&spawned, program, nullptr, nullptr, kArguments, environ) != 0) return false;
+  if (::posix_spawn(&spawned, program, nullptr, nullptr, kExecArguments, environ) != 0) return false;
   const pid_t child = ::vfork();
   if (child == 0) {
-    ::execve(program, kArguments, environ);
+    ::execve(program, kExecArguments, environ);
     ::_exit(127);
   }
   const bool first = wait_for_success(spawned, "spawned");
@@ -105,16 +105,16 @@ bool fork_in_handler() {
   switch (action) {
     case ChildAction::measures:
       std::exit(measure_once() ? 0 : 1);
-    case ChildAction::starts_and_stops:
+    case ChildAction::calls_start_and_stop:
       std::exit(measure_by_steps() ? 0 : 1);
     case ChildAction::measures_on_threads:
       std::exit(measure_on_threads() ? 0 : 1);
     case ChildAction::forks_again:
       std::exit(fork_again() ? 0 : 1);
     case ChildAction::calls_exec:
-      ::execve(program, kArguments, environ);
+      ::execve(program, kExecArguments, environ);
       ::_exit(127);
-    case ChildAction::exits:
+    case ChildAction::calls_exit:
       std::exit(0);
     default:
       ::_exit(0);
@@ -148,7 +148,7 @@ bool measure_once() {
 void handle_fork_signal() {
   const pid_t child = ::fork();
   if (child == 0) {
-    allocate_quickly();
+    disable_allocation_delays();
     ::_exit(measure_once() ? 0 : 1);
   }
   forked_in_handler = child;
@@ -164,7 +164,7 @@ bool fork_child(ChildAction action, bool& ends_thread) {
     jmc_finish();  // does nothing here: no thread of ours is in this process
     ::_exit(0);
   }
-  if (child == 0 && action == ChildAction::ends_only_thread) {
+  if (child == 0 && action == ChildAction::exits_only_thread) {
     ends_thread = true;
     return true;
   }

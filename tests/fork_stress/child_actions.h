@@ -6,14 +6,14 @@
 #include <cstdint>
 
 enum class ChildAction : std::uint8_t {
-  exits,             // with exit(): handlers and destructors of the parent's thread run
-  exits_at_once,     // with _exit()
-  measures,          // a window and a region of its own, then exit()
-  starts_and_stops,  // jm_start and jm_stop, too, and waits for the energy
+  calls_exit,             // with exit(): handlers and destructors of the parent's thread run
+  calls_underscore_exit,  // with _exit()
+  measures,               // a window and a region of its own, then exit()
+  calls_start_and_stop,   // jm_start and jm_stop, too, and waits for the energy
   calls_exec,
   is_killed,            // while it measures
   forks_again,          // its child measures
-  ends_only_thread,     // the only one, which has state of the parent's
+  exits_only_thread,    // the only one, which has state of the parent's
   measures_on_threads,  // that measure
   is_cloned,            // without fork handlers
   is_spawned,           // by vfork and posix_spawn

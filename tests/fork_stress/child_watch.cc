@@ -17,18 +17,18 @@
 
 namespace {
 
-std::string text_of(const std::filesystem::path& path) {
+std::string read_file_text(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-void show_stacks(pid_t child) {
+void print_stacks(pid_t child) {
   std::error_code error;  // it may end meanwhile
   const std::string tasks = "/proc/" + std::to_string(child) + "/task";
   for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
     std::fprintf(stderr, "thread %s: %swaits in %s, system call %s%s", task.path().filename().c_str(),
-                 text_of(task.path() / "comm").c_str(), text_of(task.path() / "wchan").c_str(),
-                 text_of(task.path() / "syscall").c_str(), text_of(task.path() / "stack").c_str());
+                 read_file_text(task.path() / "comm").c_str(), read_file_text(task.path() / "wchan").c_str(),
+                 read_file_text(task.path() / "syscall").c_str(), read_file_text(task.path() / "stack").c_str());
   }
   const std::string debugger = "gdb -p " + std::to_string(child) + " -batch -ex 'thread apply all bt 25' 1>&2";
   if (std::system("command -v gdb >/dev/null") != 0 || std::system(debugger.c_str()) != 0) {
@@ -59,7 +59,7 @@ bool wait_for_success(pid_t child, const char* what, bool is_killed, int limit_s
   const bool hangs = !ends_within(child, limit_s);
   if (hangs) {
     std::fprintf(stderr, "process %d (%s) hangs since %d s:\n", child, what, limit_s);
-    show_stacks(child);
+    print_stacks(child);
     ::kill(child, SIGKILL);
   }
   int status = 0;

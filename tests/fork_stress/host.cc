@@ -37,7 +37,7 @@ struct Forker {
 void* run_forker(void* argument) {
   const Forker& forker = *static_cast<Forker*>(argument);
   Host& host = *forker.host;
-  allocate_quickly();
+  disable_allocation_delays();
   std::minstd_rand random(static_cast<std::minstd_rand::result_type>(forker.seed));
   host.start.arrive_and_wait();
   // Some of them have state of their own in the library; the child's thread inherits it.

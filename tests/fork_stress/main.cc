@@ -28,10 +28,10 @@ constexpr int kForksPerHost = 25;
 // Of all its children one after another, of which each may take as long as it may.
 constexpr int kHostTimeout_s = 5 * kHangTimeout_s;
 
-constexpr std::string_view kGpus = "device GPU-0\n  counter_spin_us 1000\n";
+constexpr std::string_view kNvmlScript = "device GPU-0\n  counter_spin_us 1000\n";
 
 struct StressSettings {
-  int forks = 300;
+  int fork_count = 300;
   std::uint64_t seed = 1;
   bool is_host = false;
 };
@@ -57,11 +57,11 @@ void choose_environment(int host, const fs::path& folder) {
 }
 
 bool run_hosts(const StressSettings& settings, char* self, const fs::path& folder) {
-  std::ofstream(folder / "gpus") << kGpus;
-  for (int done = 0, host = 0; done < settings.forks; done += kForksPerHost, ++host) {
+  std::ofstream(folder / "gpus") << kNvmlScript;
+  for (int done = 0, host = 0; done < settings.fork_count; done += kForksPerHost, ++host) {
     fs::create_directory(folder / "parts");
     choose_environment(host, folder);
-    std::string forks = std::to_string(std::min(kForksPerHost, settings.forks - done));
+    std::string forks = std::to_string(std::min(kForksPerHost, settings.fork_count - done));
     std::string seed = std::to_string(settings.seed + static_cast<std::uint64_t>(host));
     char* const arguments[] = {self,         const_cast<char*>("--host"), const_cast<char*>("--forks"),
                                forks.data(), const_cast<char*>("--seed"), seed.data(),
@@ -83,14 +83,14 @@ bool parse(int count, char** arguments, StressSettings& settings) {
     if (argument == "--host") {
       settings.is_host = true;
     } else if (argument == "--forks" && i + 1 < count) {
-      settings.forks = std::atoi(arguments[++i]);
+      settings.fork_count = std::atoi(arguments[++i]);
     } else if (argument == "--seed" && i + 1 < count) {
       settings.seed = std::strtoull(arguments[++i], nullptr, 10);
     } else {
       return false;
     }
   }
-  return settings.forks > 0;
+  return settings.fork_count > 0;
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "usage: %s [--forks N] [--seed N]\n", arguments[0]);
     return 2;
   }
-  if (settings.is_host) return run_host(settings.forks, settings.seed);
+  if (settings.is_host) return run_host(settings.fork_count, settings.seed);
   const fs::path folder = make_folder();
   if (folder.empty()) {
     std::perror("no folder for the recordings");
@@ -111,7 +111,7 @@ int main(int count, char** arguments) {
   const bool went_well = run_hosts(settings, arguments[0], folder);
   fs::remove_all(folder);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  std::printf("%s: %d forks, seed %llu, %.1f s\n", went_well ? "ok" : "failed", settings.forks,
+  std::printf("%s: %d forks, seed %llu, %.1f s\n", went_well ? "ok" : "failed", settings.fork_count,
               static_cast<unsigned long long>(settings.seed), took.count());
   return went_well ? 0 : 1;
 }

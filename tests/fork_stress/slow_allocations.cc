@@ -10,30 +10,30 @@
 
 namespace {
 
-constexpr std::uint64_t kYieldEvery = 16;
-constexpr std::uint64_t kPauseEvery = 64;
+constexpr std::uint64_t kAllocationsPerYield = 16;
+constexpr std::uint64_t kAllocationsPerPause = 64;
 constexpr long kPause_ns = 100'000;
 
-thread_local constinit bool is_quick = false;
+thread_local constinit bool are_delays_disabled = false;
 thread_local constinit std::uint64_t state = 0;
 
 void yield_or_pause() noexcept {
-  if (is_quick) return;
+  if (are_delays_disabled) return;
   if (state == 0) state = reinterpret_cast<std::uintptr_t>(&state) | 1;
   state ^= state << 13;
   state ^= state >> 7;
   state ^= state << 17;
-  if (state % kPauseEvery == 0) {
+  if (state % kAllocationsPerPause == 0) {
     const timespec pause{0, kPause_ns};
     ::nanosleep(&pause, nullptr);
-  } else if (state % kYieldEvery == 0) {
+  } else if (state % kAllocationsPerYield == 0) {
     ::sched_yield();
   }
 }
 
 }  // namespace
 
-void allocate_quickly() { is_quick = true; }
+void disable_allocation_delays() { are_delays_disabled = true; }
 
 void* operator new(std::size_t size) {
   yield_or_pause();

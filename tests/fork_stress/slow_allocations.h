@@ -5,4 +5,4 @@
 #pragma once
 
 // Of this thread, from now on.
-void allocate_quickly();
+void disable_allocation_delays();

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 PROGRAMS = Path(__file__).parent / "programs"
-NANOSECONDS = 1_000_000_000
+NANOSECONDS_PER_SECOND = 1_000_000_000
 
 
 def run(program: str, *arguments: object) -> str:
@@ -24,7 +24,7 @@ def run(program: str, *arguments: object) -> str:
     return done.stdout.rstrip("\n").split("\n")[-1]
 
 
-class Imported:
+class ImportedTrace:
     """An imported trace, and its reports by level."""
 
     def __init__(self, joulemap, file: Path) -> None:
@@ -45,18 +45,18 @@ class Imported:
 
 @pytest.fixture
 def imported(joulemap, tmp_path):
-    def import_trace(form: str, path: object) -> Imported:
+    def import_trace(form: str, path: object) -> ImportedTrace:
         file = tmp_path / f"{form}.joule"
         outcome = joulemap("import", form, path, "-o", file)
         if outcome.code == 2 and "import" in outcome.err and not file.exists():
             pytest.skip("this build has no import command")
         assert outcome.code == 0, outcome.err
-        return Imported(joulemap, file)
+        return ImportedTrace(joulemap, file)
 
     return import_trace
 
 
-def layers_of(paths: set, *start: str) -> set:
+def layer_names(paths: set, *start: str) -> set:
     return {path[len(start)] for path in paths if path[: len(start)] == start and len(path) > len(start)}
 
 
@@ -65,7 +65,7 @@ def test_a_profile_of_keras_has_its_layers(imported, tmp_path):
     trace = imported("xplane", tmp_path / "log")
     for phase in ("forward", "backward"):
         # TensorFlow renumbers the scopes of layers each time it traces.
-        layers = {layer.rstrip("_0123456789") for layer in layers_of(trace.paths(), "train", phase)}
+        layers = {layer.rstrip("_0123456789") for layer in layer_names(trace.paths(), "train", phase)}
         assert {"conv2d", "dense"} <= layers, phase
     assert trace.time_s("train", "forward") > 0 and trace.time_s("train", "backward") > 0
     assert len(trace.report("step")["rows"]) == 5, "each call of Keras's training function is a step"
@@ -77,7 +77,7 @@ def test_a_trace_of_tensorflow_1_has_its_layers(imported, tmp_path, which):
     run("traced_tensorflow1.py", tmp_path / "timeline.json", tmp_path / "metadata.pb")
     paths = imported("tensorflow", tmp_path / which).paths()
     for phase in ("forward", "backward", "optimizer"):
-        assert {"first", "second"} <= layers_of(paths, "train", phase), phase
+        assert {"first", "second"} <= layer_names(paths, "train", phase), phase
 
 
 def test_both_traces_of_tensorflow_1_give_the_same_result(imported, tmp_path):
@@ -96,15 +96,15 @@ def test_a_profile_of_jax_has_its_layers_and_steps(imported, tmp_path):
     run("traced_jax.py", tmp_path / "log")
     trace = imported("xplane", tmp_path / "log")
     paths = trace.paths()
-    assert {"Conv_0", "hidden", "head"} <= layers_of(paths, "train", "forward")
-    assert {"Conv_0", "hidden", "head"} <= layers_of(paths, "train", "backward")
-    assert "sgd" in layers_of(paths, "train", "optimizer")
+    assert {"Conv_0", "hidden", "head"} <= layer_names(paths, "train", "forward")
+    assert {"Conv_0", "hidden", "head"} <= layer_names(paths, "train", "backward")
+    assert "sgd" in layer_names(paths, "train", "optimizer")
     assert len(trace.report("step")["rows"]) == 5
 
 
 def test_a_profile_of_onnx_runtime_has_its_nodes_and_runs(imported, tmp_path):
     trace = imported("onnxruntime", run("traced_onnx.py", tmp_path))
-    assert layers_of(trace.paths(), "inference", "forward") == {"layers.0.fc", "layers.0.act", "layers.1.fc"}
+    assert layer_names(trace.paths(), "inference", "forward") == {"layers.0.fc", "layers.0.act", "layers.1.fc"}
     assert len(trace.report("step")["rows"]) == 4
 
 
@@ -112,7 +112,7 @@ def test_a_profile_of_onnx_runtime_has_its_nodes_and_runs(imported, tmp_path):
 def test_a_trace_of_pytorch_has_its_phases_and_steps(imported, tmp_path):
     run("traced_torch.py", tmp_path / "trace.json")
     trace = imported("kineto", tmp_path / "trace.json")
-    phases = layers_of(trace.paths("phase"), "train")
+    phases = layer_names(trace.paths("phase"), "train")
     assert {"forward", "backward", "optimizer"} <= phases
     assert len(trace.report("step")["rows"]) == 3
 
@@ -124,4 +124,4 @@ def test_times_are_when_it_ran(tmp_path, binaries):
                              timeout=60, check=True)
     result = json.loads(summary.stdout)
     assert result["unix_time"] and result["events_dropped"] == 0
-    assert before < result["first_ns"] / NANOSECONDS < time.time()
+    assert before < result["first_ns"] / NANOSECONDS_PER_SECOND < time.time()

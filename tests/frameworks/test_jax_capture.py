@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-USES = """
+USES_PROGRAM = """
 import copy, functools, pickle
 import jax, jax.numpy as jnp
 from jax import export
@@ -47,7 +47,7 @@ except TypeError:
 @pytest.mark.parametrize("is_recorded", [False, True])
 def test_the_result_of_jit_can_be_used_unchanged(joulemap, tmp_path, is_recorded):
     program = tmp_path / "uses.py"
-    program.write_text(USES.format(expected="TracedJit" if is_recorded else "PjitFunction"))
+    program.write_text(USES_PROGRAM.format(expected="TracedJit" if is_recorded else "PjitFunction"))
     if is_recorded:
         run = joulemap("record", "-o", tmp_path / "run.joule", "--", sys.executable, program)
         assert run.code == 0, run.err

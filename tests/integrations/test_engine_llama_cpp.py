@@ -120,7 +120,7 @@ def entries(recorded):
     return entries_of(recorded.part)
 
 
-def find(entries, kind: str) -> list[list[Entry]]:
+def find_entries(entries, kind: str) -> list[list[Entry]]:
     return [found for name, found in entries.items() if name.startswith(kind)]
 
 
@@ -132,7 +132,7 @@ def test_results_do_not_change(recorded, model, tmp_path):
 
 
 def test_a_completion_computes_its_prompt_in_chunks_and_a_token_in_each_step(recorded, entries):
-    first = find(entries, "completion")[0]
+    first = find_entries(entries, "completion")[0]
     # 20 bytes, a blank before them and the begin of the text.
     assert [entry.prompt for entry in first if entry.prompt] == [16, 8]
     assert first[1].decoded == 1 and first[0].decoded == 0
@@ -143,35 +143,35 @@ def test_a_completion_computes_its_prompt_in_chunks_and_a_token_in_each_step(rec
 
 
 def test_the_last_chunk_of_a_prompt_may_be_a_single_token(entries):
-    assert [entry[:3] for entry in find(entries, "completion")[5]][:3] == [(16, 0, 0), (1, 0, 1), (0, 0, 1)]
+    assert [entry[:3] for entry in find_entries(entries, "completion")[5]][:3] == [(16, 0, 0), (1, 0, 1), (0, 0, 1)]
 
 
 def test_the_common_prefix_with_the_request_before_is_cached(entries):
-    second = find(entries, "completion")[1]
+    second = find_entries(entries, "completion")[1]
     assert second[0].cached == 16 and sum(entry.prompt for entry in second) == 10
 
 
 def test_a_stream_that_the_program_closes_is_aborted_and_one_that_ends_is_not(entries):
-    closed, ended = find(entries, "completion")[2:4]
+    closed, ended = find_entries(entries, "completion")[2:4]
     assert closed[-1].events == ABORTED
     assert ended[-1].events == FINISHED
 
 
 def test_generate_and_eval_are_requests(entries):
-    (generated,), (evaluated, _) = find(entries, "generate"), find(entries, "eval")
+    (generated,), (evaluated, _) = find_entries(entries, "generate"), find_entries(entries, "eval")
     assert [entry[:3] for entry in generated] == [(4, 0, 1), (0, 0, 1), (0, 0, 1), (0, 0, 0)]
     assert [entry[:3] for entry in evaluated] == [(3, 0, 1), (0, 0, 1), (0, 0, 0)]
     assert generated[-1].events == evaluated[-1].events == FINISHED
 
 
 def test_draft_tokens_that_are_not_accepted_are_rejected(entries):
-    speculative = find(entries, "completion")[4]
+    speculative = find_entries(entries, "completion")[4]
     assert sum(entry.decoded for entry in speculative) == 8
     assert sum(entry.rejected for entry in speculative) > 0
     assert speculative[-1].events == FINISHED
 
 
 def test_each_text_of_an_embedding_is_a_request(entries):
-    embedded = find(entries, "embed")
+    embedded = find_entries(entries, "embed")
     assert len(embedded) == 2
     assert all(len(found) == 1 and found[0].prompt > 0 and found[0].events == FINISHED for found in embedded)

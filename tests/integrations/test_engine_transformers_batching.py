@@ -18,7 +18,7 @@ from engine_entries import ABORTED, FINISHED, PREEMPTED, Entry, entries_of, mode
 from recorded_program import run_without_joulemap, run_recorded  # noqa: E402
 
 BUILD = ROOT / os.environ.get("JOULEMAP_BUILD", "build")
-MODEL = """
+MODEL_PROGRAM = """
 import json, sys, torch, transformers
 from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
@@ -42,7 +42,7 @@ def serve(prompts, tokens=5, **options):
 
 
 def record(folder, program: str):
-    recorded = run_recorded(BUILD, folder, MODEL + program, HF_HUB_OFFLINE="1")
+    recorded = run_recorded(BUILD, folder, MODEL_PROGRAM + program, HF_HUB_OFFLINE="1")
     assert recorded.code == 0, recorded.err
     assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of("diagnostic")
     return recorded
@@ -51,7 +51,7 @@ def record(folder, program: str):
 def test_chunks_of_prompts_share_steps_with_decoding_and_results_do_not_change(tmp_path):
     program = "print(json.dumps(serve([list(range(3, 3 + n)) for n in (4, 40, 9)])))"
     recorded = record(tmp_path / "recorded", program)
-    alone = run_without_joulemap(tmp_path / "alone", MODEL + program)
+    alone = run_without_joulemap(tmp_path / "alone", MODEL_PROGRAM + program)
     assert recorded.out == alone.stdout and len(json.loads(recorded.out)) == 3
     entries = entries_of(recorded.part)
     prompts = {id: [entry.prompt for entry in found if entry.prompt] for id, found in entries.items()}

@@ -21,7 +21,7 @@ class Seen(transformers.TrainerCallback):
         self.logs.append(dict(logs))
 
 
-def trainer(folder, save: str = "no", **options):
+def make_trainer(folder, save: str = "no", **options):
     transformers.set_seed(0)
     config = transformers.BertConfig(
         vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, num_labels=2
@@ -37,7 +37,7 @@ def trainer(folder, save: str = "no", **options):
 
 def test_the_logs_of_the_trainer_contain_the_energy(tmp_path):
     seen = Seen()
-    made = trainer(tmp_path, callbacks=[seen])
+    made = make_trainer(tmp_path, callbacks=[seen])
     energy = joulemap.huggingface.add_to(made)
     made.train()
     for logs in (seen.logs, made.state.log_history):
@@ -50,13 +50,13 @@ def test_the_logs_of_the_trainer_contain_the_energy(tmp_path):
 
 
 def test_as_a_plain_callback_it_is_in_the_trainers_state(tmp_path):
-    made = trainer(tmp_path, callbacks=[joulemap.huggingface.EnergyCallback()])
+    made = make_trainer(tmp_path, callbacks=[joulemap.huggingface.EnergyCallback()])
     made.train()
     assert all("energy/train_estimated_j" in entry for entry in made.state.log_history)
 
 
 def test_a_model_trains_identically_with_and_without_the_callback(tmp_path):
-    with_it, without = trainer(tmp_path / "a"), trainer(tmp_path / "b")
+    with_it, without = make_trainer(tmp_path / "a"), make_trainer(tmp_path / "b")
     joulemap.huggingface.add_to(with_it)
     for made in (with_it, without):
         transformers.set_seed(0)
@@ -65,7 +65,7 @@ def test_a_model_trains_identically_with_and_without_the_callback(tmp_path):
     assert all(torch.equal(one, other) for one, other in pairs)
 
 
-class Fails(transformers.TrainerCallback):
+class FailingCallback(transformers.TrainerCallback):
     def on_step_end(self, args, state, control, **kwargs):
         if state.global_step == 6:
             raise ValueError("of the program's")
@@ -73,11 +73,11 @@ class Fails(transformers.TrainerCallback):
 
 def test_a_training_resumed_from_a_checkpoint_after_a_failure_has_one_total(tmp_path):
     path = tmp_path / "total.json"
-    first = trainer(tmp_path / "run", save="epoch", callbacks=[Fails()])
+    first = make_trainer(tmp_path / "run", save="epoch", callbacks=[FailingCallback()])
     joulemap.huggingface.add_to(first, total_file=path)
     with pytest.raises(ValueError, match="of the program's"):
         first.train()
-    second = trainer(tmp_path / "run", save="epoch")
+    second = make_trainer(tmp_path / "run", save="epoch")
     joulemap.huggingface.add_to(second, total_file=path)
     second.train(resume_from_checkpoint=True)
     assert second.state.global_step == 8
@@ -91,7 +91,7 @@ def test_a_training_resumed_from_a_checkpoint_after_a_failure_has_one_total(tmp_
 
 
 def test_the_callback_predicts_the_whole_training(tmp_path):
-    made = trainer(tmp_path, save="epoch")
+    made = make_trainer(tmp_path, save="epoch")
     energy = joulemap.huggingface.add_to(made)
     made.train()
     total = energy.forecast.total()
@@ -101,7 +101,7 @@ def test_the_callback_predicts_the_whole_training(tmp_path):
 
 
 def test_training_stops_when_the_evaluation_loss_costs_too_much(tmp_path):
-    made = trainer(tmp_path)
+    made = make_trainer(tmp_path)
     made.args.num_train_epochs, made.args.eval_strategy = 12, transformers.IntervalStrategy.EPOCH
     made.eval_dataset = made.train_dataset
     stops = joulemap.huggingface.EarlyStopCallback(joules_per_loss=1e-9, confirmations=1)

@@ -45,7 +45,7 @@ def test_a_model_trains_identically_with_and_without_the_callback():
     assert with_it == fit().history["loss"]
 
 
-class Interrupt(keras.callbacks.Callback):
+class InterruptingCallback(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         raise KeyboardInterrupt
 
@@ -54,7 +54,7 @@ def test_runs_that_were_interrupted_and_resumed_have_one_total(tmp_path):
     path = tmp_path / "total.json"
     first = joulemap.keras.EnergyCallback(total_file=path)
     with pytest.raises(KeyboardInterrupt):
-        fit(first, Interrupt())
+        fit(first, InterruptingCallback())
     second = joulemap.keras.EnergyCallback(total_file=path)
     history = fit(second).history
     runs = json.loads(path.read_text())["runs"]

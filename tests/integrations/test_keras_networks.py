@@ -22,12 +22,12 @@ class AnyBackend:
         return "any"
 
 
-def weighted_layers(model: keras.Model, path: str = "") -> set[str]:
+def weighted_layer_names(model: keras.Model, path: str = "") -> set[str]:
     """Names of layers with weights; layers of nested models have the path of the model as prefix."""
     names = set()
     for layer in model.layers:
         if isinstance(layer, keras.Model):
-            names |= weighted_layers(layer, f"{path}{layer.name}.")
+            names |= weighted_layer_names(layer, f"{path}{layer.name}.")
         elif layer.trainable_weights:
             names.add(path + layer.name)
     return names
@@ -44,4 +44,4 @@ def test_nothing_in_a_network_of_keras_is_unknown(name, joulemap, tmp_path, monk
     assert outcome.code == 0, outcome.err
     prediction = outcome.json
     assert prediction["unknown_ops"] == []
-    assert weighted_layers(model) <= {layer["name"] for layer in prediction["layers"]}
+    assert weighted_layer_names(model) <= {layer["name"] for layer in prediction["layers"]}

@@ -18,7 +18,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 GPU_RECORDING = Path(__file__).resolve().parent.parent.parent / "examples" / "resnet50-h200.joule"
 
-WORK = """
+WORK_PROGRAM = """
 import joulemap as jm
 for number in range(3):
     jm.step(number)
@@ -30,7 +30,18 @@ for number in range(3):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     path = tmp_path_factory.mktemp("recorded") / "run.joule"
-    command = [joulemap_program_path(), "record", "--sensors", "estimate", "-o", str(path), "--", sys.executable, "-c", WORK]
+    command = [
+        joulemap_program_path(),
+        "record",
+        "--sensors",
+        "estimate",
+        "-o",
+        str(path),
+        "--",
+        sys.executable,
+        "-c",
+        WORK_PROGRAM,
+    ]
     subprocess.run(command, check=True, timeout=120)
     return jm.load(path)
 
@@ -54,7 +65,7 @@ def test_steps_come_in_their_order(run, tmp_path):
     assert list(read["energy_j"]) == pytest.approx(list(run.to_pandas(by="step")["energy_j"]))
 
 
-def address(column) -> int:
+def values_address(column) -> int:
     """Memory address of the values of an Arrow column."""
     (chunk,) = column.chunks
     return chunk.buffers()[1].address
@@ -64,7 +75,7 @@ def test_polars_takes_the_table_without_a_copy(run):
     table = run.ledger(by="region").to_arrow()
     frame = polars.from_arrow(table)
     for name in ("energy_j", "time_s"):
-        assert frame[name].to_arrow().buffers()[1].address == address(table[name])
+        assert frame[name].to_arrow().buffers()[1].address == values_address(table[name])
     assert frame["path"].to_list() == table["path"].to_pylist()
 
 
@@ -72,7 +83,7 @@ def test_pandas_takes_the_table_without_a_copy(run):
     table = run.ledger(by="region").to_arrow()
     frame = table.to_pandas(types_mapper=pandas.ArrowDtype)
     for name in ("energy_j", "time_s"):
-        assert address(frame[name].array.__arrow_array__()) == address(table[name])
+        assert values_address(frame[name].array.__arrow_array__()) == values_address(table[name])
 
 
 def test_libraries_with_arrows_c_interface_accept_the_ledger(run):

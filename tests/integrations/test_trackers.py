@@ -25,7 +25,7 @@ def run(tmp_path, monkeypatch):
     return mlflow.start_run
 
 
-def history(run_id: str, name: str) -> list:
+def read_metric_history(run_id: str, name: str) -> list:
     return [(metric.step, metric.value) for metric in mlflow.MlflowClient().get_metric_history(run_id, name)]
 
 
@@ -36,10 +36,10 @@ def test_mlflow_gets_steps_epochs_and_the_run(run):
             for _ in range(3):
                 energy.step()
                 work()
-    result = history(active.info.run_id, "energy/step_estimated_j")
+    result = read_metric_history(active.info.run_id, "energy/step_estimated_j")
     assert [step for step, _ in result] == [0, 1, 2, 3, 4, 5]
-    assert len(history(active.info.run_id, "energy/epoch_estimated_j")) == 2
-    assert history(active.info.run_id, "energy/train_estimated_j") == [(5, pytest.approx(energy.energy.joules))]
+    assert len(read_metric_history(active.info.run_id, "energy/epoch_estimated_j")) == 2
+    assert read_metric_history(active.info.run_id, "energy/train_estimated_j") == [(5, pytest.approx(energy.energy.joules))]
     assert mlflow.get_run(active.info.run_id).data.tags["energy"] == "estimated"
 
 
@@ -48,7 +48,7 @@ def test_mlflow_gets_the_energy_of_a_run_that_fails(run, tmp_path):
     with pytest.raises(ValueError), run() as active, joulemap.mlflow.EnergyLogger(path) as energy:
         energy.step()
         raise ValueError
-    assert len(history(active.info.run_id, "energy/train_estimated_j")) == 1
+    assert len(read_metric_history(active.info.run_id, "energy/train_estimated_j")) == 1
     assert json.loads(path.read_text())["runs"][0]["state"] == "failed"
 
 
@@ -75,20 +75,20 @@ def test_wandb_gets_steps_and_a_summary_offline(tmp_path):
 
 
 @pytest.fixture
-def shell():
+def ipython_shell():
     made = start_ipython() or __import__("IPython").get_ipython()
     made.run_line_magic("load_ext", "joulemap")
     return made
 
 
-def test_a_cell_is_printed_and_stored(shell, capsys):
-    shell.run_cell_magic("joules", "spent", "made_there = sum(range(100000))")
+def test_a_cell_is_printed_and_stored(ipython_shell, capsys):
+    ipython_shell.run_cell_magic("joules", "spent", "made_there = sum(range(100000))")
     assert "estimated" in capsys.readouterr().out
-    assert shell.user_ns["spent"].joules > 0
-    assert shell.user_ns["made_there"] == sum(range(100000))
+    assert ipython_shell.user_ns["spent"].joules > 0
+    assert ipython_shell.user_ns["made_there"] == sum(range(100000))
 
 
-def test_a_wrong_line_is_reported(shell, capsys):
-    shell.run_line_magic("joules", "of_a_line = 7")
+def test_a_wrong_line_is_reported(ipython_shell, capsys):
+    ipython_shell.run_line_magic("joules", "of_a_line = 7")
     assert " J " in capsys.readouterr().out
-    assert shell.user_ns["of_a_line"] == 7
+    assert ipython_shell.user_ns["of_a_line"] == 7

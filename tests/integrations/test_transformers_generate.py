@@ -58,7 +58,7 @@ def recorded(tmp_path_factory):
     return run_recorded(build, tmp_path_factory.mktemp("generate"), PROGRAM, HF_HUB_OFFLINE="1")
 
 
-def entries(recorded, call: int) -> dict[str, list[tuple[int, ...]]]:
+def entries_of_call(recorded, call: int) -> dict[str, list[tuple[int, ...]]]:
     """By request: (prompt, cached, decoded, rejected, context, events) of each step."""
     names = {}
     for line in recorded.part.of("request"):
@@ -81,7 +81,7 @@ def test_results_do_not_change(recorded, tmp_path):
 
 @pytest.mark.parametrize("call", [0, 1], ids=["greedy", "sampling"])
 def test_a_step_decodes_one_token_of_each_sequence(recorded, call):
-    requests = entries(recorded, call)
+    requests = entries_of_call(recorded, call)
     assert list(requests) == [f"generate-{call}-{number}" for number in range(3)]
     for number, steps in enumerate(requests.values()):
         assert [step[0] for step in steps] == [6 if number == 1 else 10, 0, 0, 0, 0, 0]  # padding is no prompt
@@ -91,13 +91,13 @@ def test_a_step_decodes_one_token_of_each_sequence(recorded, call):
 
 
 def test_beams_that_are_not_the_output_are_rejected_tokens(recorded):
-    for steps in entries(recorded, 2).values():
+    for steps in entries_of_call(recorded, 2).values():
         assert [step[2] for step in steps] == [1] * 6
         assert [step[3] for step in steps] == [0] + [3] * 5
 
 
 def test_assisted_decoding_reports_accepted_tokens_once(recorded):
-    (steps,) = entries(recorded, 3).values()
+    (steps,) = entries_of_call(recorded, 3).values()
     assert sum(step[2] for step in steps) >= 6  # the last step may accept more tokens than are returned
     assert len(steps) < 6  # an assistant of equal weights is always right
     assert steps[-1][4] == 10 + sum(step[2] for step in steps) - 1  # the last token is not in the cache
@@ -105,22 +105,22 @@ def test_assisted_decoding_reports_accepted_tokens_once(recorded):
 
 
 def test_a_single_token_is_a_prefill(recorded):
-    (steps,) = entries(recorded, 4).values()
+    (steps,) = entries_of_call(recorded, 4).values()
     assert steps == [(10, 0, 1, 0, 10, 1)]
 
 
 def test_a_chunk_of_a_padded_prompt_counts_its_tokens(recorded):
-    first, second, _ = entries(recorded, 5).values()
+    first, second, _ = entries_of_call(recorded, 5).values()
     assert [step[0] for step in first] == [5, 5, 0, 0, 0, 0, 0]
     assert [step[0] for step in second] == [1, 5, 0, 0, 0, 0, 0]
     assert [step[4] for step in second] == [5, 10, 11, 12, 13, 14, 15]
 
 
 def test_tokens_in_the_cache_of_an_earlier_turn_are_cached(recorded):
-    (steps,) = entries(recorded, 7).values()
+    (steps,) = entries_of_call(recorded, 7).values()
     assert steps == [(11, 13, 1, 0, 24, 0), (0, 0, 1, 0, 25, 1)]  # the last token of the turn was not in the cache
 
 
 def test_a_generate_that_raises_is_aborted(recorded):
-    (steps,) = entries(recorded, 8).values()
+    (steps,) = entries_of_call(recorded, 8).values()
     assert [step[5] for step in steps] == [4]

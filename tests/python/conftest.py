@@ -93,7 +93,7 @@ class Simulation:
     def true_joules(self, window: dict, domain: str) -> float:
         return self.truth.joules(domain, window["begin_ns"], window["end_ns"])
 
-    def holds(self, window: dict) -> bool:
+    def contains_truth(self, window: dict) -> bool:
         """Whether the interval of every domain covers the true energy."""
         return all(
             joules is not None and joules > 0 and abs(joules - self.true_joules(window, name)) <= uncertainty_j

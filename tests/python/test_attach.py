@@ -11,7 +11,7 @@ from torch_version import requires_torch
 
 pytest.importorskip("torch")
 
-NETWORK = """
+NETWORK_PROGRAM = """
 import torch, torch.nn as nn
 
 torch.manual_seed(0)
@@ -53,7 +53,7 @@ FILE = os.environ["RUN"]
 @pytest.fixture
 def run(python, tmp_path):
     def run_program(program: str, **more: str):
-        return python(NETWORK + program, RUN=str(tmp_path / "run.joule"), **more)
+        return python(NETWORK_PROGRAM + program, RUN=str(tmp_path / "run.joule"), **more)
 
     return run_program
 
@@ -148,7 +148,7 @@ def test_the_end_of_the_program_ends_the_recording(run, tmp_path, joulemap):
 
 
 def test_a_program_that_is_killed_leaves_what_it_did(tmp_path, environment, joulemap):
-    program = "import json, os, signal\nimport joulemap as jm\n" + NETWORK
+    program = "import json, os, signal\nimport joulemap as jm\n" + NETWORK_PROGRAM
     program += "jm.attach(net, file=FILE)\ntrain(2)\nos.kill(os.getpid(), signal.SIGKILL)\n"
     path = tmp_path / "run.joule"
     killed = subprocess.run([sys.executable, "-c", program], env={**environment, "RUN": str(path)}, timeout=120)
@@ -307,6 +307,6 @@ def test_load_raises_if_the_recording_does_not_exist(python):
 
 
 def test_under_record_attach_is_part_of_that_recording(record):
-    program = "import os, json\nimport joulemap as jm\nos.environ['RUN'] = ''\n" + NETWORK
+    program = "import os, json\nimport joulemap as jm\nos.environ['RUN'] = ''\n" + NETWORK_PROGRAM
     recorded = record(program + "with jm.attach(net) as attached:\n    train(2)\nprint(attached.files[0])")
     assert not recorded.out.strip().endswith(".d")

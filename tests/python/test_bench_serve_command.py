@@ -8,7 +8,15 @@ import threading
 from pathlib import Path
 
 import pytest
-from fake_endpoint import DONE, GOOD, HEAD, answer_with_models, answer_with_bytes, serving, text_event
+from fake_endpoint import (
+    DONE_EVENT,
+    GOOD_ANSWER,
+    RESPONSE_HEAD,
+    answer_with_models,
+    answer_with_bytes,
+    serving,
+    text_event,
+)
 
 from joulemap._bench_serve import arguments, command, energy, http_stream
 
@@ -16,7 +24,7 @@ SERVING_EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "serving"
 FAST_LOAD_OPTIONS = ["--rate", "100", "--requests", "6", "--warm-up", "0"]
 
 
-def bench(capsys, *words: object) -> dict:
+def run_bench(capsys, *words: object) -> dict:
     """The JSON of a benchmark that succeeds."""
     assert command.main([*map(str, words), "--json"]) == 0, capsys.readouterr().err
     return json.loads(capsys.readouterr().out)
@@ -30,8 +38,8 @@ def refused(capsys, *words: str) -> str:
 
 
 def test_levels_are_reported_in_the_order_of_the_rates(capsys):
-    with serving(answer_with_models(answer_with_bytes(GOOD))) as server:
-        document = bench(capsys, "--endpoint", server.url, "--rate", "50,100", "--requests", 6, "--seed", 3)
+    with serving(answer_with_models(answer_with_bytes(GOOD_ANSWER))) as server:
+        document = run_bench(capsys, "--endpoint", server.url, "--rate", "50,100", "--requests", 6, "--seed", 3)
     assert [level["rate_per_s"] for level in document["levels"]] == [50, 100]
     for level in document["levels"]:
         assert level["requests"]["planned"] == level["requests"]["succeeded"] == 6 and level["failures"] == []
@@ -47,8 +55,8 @@ def test_levels_are_reported_in_the_order_of_the_rates(capsys):
 def test_the_same_seed_sends_the_same_requests(capsys):
     sent = []
     for seed in (5, 5, 6):
-        with serving(answer_with_bytes(GOOD)) as server:
-            bench(capsys, "--endpoint", server.url, "--model", "m", "--seed", seed, *FAST_LOAD_OPTIONS)
+        with serving(answer_with_bytes(GOOD_ANSWER)) as server:
+            run_bench(capsys, "--endpoint", server.url, "--model", "m", "--seed", seed, *FAST_LOAD_OPTIONS)
         sent.append(sorted((request.body["prompt"], request.body["max_tokens"]) for request in server.requests))
     assert sent[0] == sent[1] != sent[2]
 
@@ -56,8 +64,8 @@ def test_the_same_seed_sends_the_same_requests(capsys):
 def test_a_trace_decides_arrivals_and_lengths(capsys, tmp_path):
     trace = tmp_path / "trace.csv"
     trace.write_text("arrival_s,prompt_tokens,output_tokens\n100,4,2\n100.01,5,3\n100.02,6,4\n")
-    with serving(answer_with_bytes(GOOD)) as server:
-        document = bench(
+    with serving(answer_with_bytes(GOOD_ANSWER)) as server:
+        document = run_bench(
             capsys, "--endpoint", server.url, "--model", "m", "--arrivals", "trace", trace, "--warm-up", "0"
         )
     asked = [(len(request.body["prompt"].split()), request.body["max_tokens"]) for request in server.requests]
@@ -68,8 +76,8 @@ def test_a_trace_decides_arrivals_and_lengths(capsys, tmp_path):
 def test_a_server_elsewhere_has_no_energy_and_no_window_is_opened(capsys, monkeypatch):
     monkeypatch.setattr(http_stream.ResolvedHost, "is_loopback", False)
     monkeypatch.setattr(energy.WindowMeter, "begin", lambda self: pytest.fail("measured the wrong machine"))
-    with serving(answer_with_bytes(GOOD)) as server:
-        document = bench(capsys, "--endpoint", server.url, "--model", "m", *FAST_LOAD_OPTIONS)
+    with serving(answer_with_bytes(GOOD_ANSWER)) as server:
+        document = run_bench(capsys, "--endpoint", server.url, "--model", "m", *FAST_LOAD_OPTIONS)
     level = document["levels"][0]
     assert level["energy"]["energy_j"] is None and level["per_output_token"]["energy_j"] is None
     assert level["steady"]["arrivals"] == level["ttft_s"]["count"] > 1
@@ -78,7 +86,7 @@ def test_a_server_elsewhere_has_no_energy_and_no_window_is_opened(capsys, monkey
 
 def test_failures_are_counted_and_a_level_without_success_fails(capsys):
     def fail(connection) -> None:
-        connection.send(HEAD + text_event("a"))
+        connection.send(RESPONSE_HEAD + text_event("a"))
 
     with serving(fail) as server:
         assert command.main(["--endpoint", server.url, "--model", "m", *FAST_LOAD_OPTIONS, "--json"]) == 1
@@ -93,10 +101,10 @@ def test_a_part_of_failures_is_a_result(capsys):
     def fail_every_third(connection) -> None:
         with lock:
             number = next(count)
-        connection.send(GOOD if number % 3 else b"HTTP/1.1 500 Broken\r\n\r\n")
+        connection.send(GOOD_ANSWER if number % 3 else b"HTTP/1.1 500 Broken\r\n\r\n")
 
     with serving(fail_every_third) as server:
-        level = bench(capsys, "--endpoint", server.url, "--model", "m", *FAST_LOAD_OPTIONS)["levels"][0]
+        level = run_bench(capsys, "--endpoint", server.url, "--model", "m", *FAST_LOAD_OPTIONS)["levels"][0]
     assert level["requests"]["succeeded"] == 4
     assert level["failures"] == [{"kind": "status", "status": 500, "count": 2, "example": "500 Broken"}]
 
@@ -114,7 +122,7 @@ def test_the_time_limit_of_the_benchmark_leaves_out_later_levels(capsys):
 
 
 def test_a_server_that_is_not_there_fails_before_the_first_level(capsys):
-    with serving(answer_with_bytes(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD_ANSWER)) as server:
         url = server.url
     for words in (["--model", "m"], []):
         assert command.main(["--endpoint", url, *words]) == 1
@@ -123,7 +131,7 @@ def test_a_server_that_is_not_there_fails_before_the_first_level(capsys):
 
 
 def test_the_report_is_a_file_if_asked_for(capsys, tmp_path):
-    with serving(answer_with_bytes(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD_ANSWER)) as server:
         words = ["--endpoint", server.url, "--model", "m", *FAST_LOAD_OPTIONS]
         assert command.main([*words, "-o", str(tmp_path / "table.txt"), "-q"]) == 0
         assert capsys.readouterr().out == ""
@@ -165,7 +173,16 @@ def test_wrong_usage_is_refused(capsys):
 
 
 def test_numbers_are_finite_and_in_their_range(capsys):
-    for option in ("--rate", "--requests", "--duration", "--seed", "--timeout", "--max-duration", "--ramp", "--warm-up"):
+    for option in (
+        "--rate",
+        "--requests",
+        "--duration",
+        "--seed",
+        "--timeout",
+        "--max-duration",
+        "--ramp",
+        "--warm-up",
+    ):
         for wrong in ("nan", "inf", "-1", "banana", "", "1e999"):
             assert option in refused(capsys, "--endpoint", "http://127.0.0.1:1/v1", f"{option}={wrong}")
 
@@ -178,7 +195,7 @@ def test_shares_and_lists_are_parsed():
 
 
 @pytest.fixture
-def example(monkeypatch):
+def serving_example(monkeypatch):
     """Modules of examples/serving."""
     pytest.importorskip("torch")
     monkeypatch.syspath_prepend(str(SERVING_EXAMPLE))
@@ -187,18 +204,31 @@ def example(monkeypatch):
         sys.modules.pop(name, None)
 
 
-SMALL = ["--rate", "50", "--requests", "5", "--prompt-tokens", "4..20", "--output-tokens", "2..5", "--warm-up", "1"]
+SMALL_BENCH_OPTIONS = [
+    "--rate",
+    "50",
+    "--requests",
+    "5",
+    "--prompt-tokens",
+    "4..20",
+    "--output-tokens",
+    "2..5",
+    "--warm-up",
+    "1",
+]
 
 
-def test_the_example_engine_is_measured_in_this_process(capsys, example):
-    document = bench(capsys, "--engine", f"{SERVING_EXAMPLE}/bench_engine.py:tiny", "--tenant", "chat", *SMALL)
+def test_the_example_engine_is_measured_in_this_process(capsys, serving_example):
+    document = run_bench(
+        capsys, "--engine", f"{SERVING_EXAMPLE}/bench_engine.py:tiny", "--tenant", "chat", *SMALL_BENCH_OPTIONS
+    )
     level = document["levels"][0]
     assert level["requests"]["succeeded"] == 5 and level["tenants"][0]["name"] == "chat"
     assert level["tpot_s"]["count"] > 0 and level["ttft_s"]["p50"] > 0 and document["target"]["kind"] == "engine"
 
 
 @pytest.fixture
-def server(example):
+def server(serving_example):
     import http_server
 
     made = http_server.make_server(0, "tiny", "cpu")
@@ -213,7 +243,7 @@ def server(example):
 @pytest.mark.parametrize("chat", [[], ["--chat"]])
 def test_the_example_engine_is_measured_over_http(capsys, server, chat):
     url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    level = bench(capsys, "--endpoint", url, *chat, *SMALL)["levels"][0]
+    level = run_bench(capsys, "--endpoint", url, *chat, *SMALL_BENCH_OPTIONS)["levels"][0]
     assert level["requests"]["succeeded"] == 5, level["failures"]
     assert level["ttft_s"]["count"] == level["steady"]["arrivals"] > 1
     assert not server.RequestHandlerClass.engine.engine.has_work()
@@ -230,8 +260,10 @@ def test_the_example_server_streams_the_planned_tokens(server):
             return answer.read().decode()
 
     whole = json.loads(post(prompt="a b c", max_tokens=4))
-    events = [line[6:] for line in post(prompt="a b c", max_tokens=4, stream=True).splitlines() if line.startswith("data: ")]
-    assert events[-1] == DONE[6:].decode().strip()
+    events = [
+        line[6:] for line in post(prompt="a b c", max_tokens=4, stream=True).splitlines() if line.startswith("data: ")
+    ]
+    assert events[-1] == DONE_EVENT[6:].decode().strip()
     parts = [json.loads(event) for event in events[:-1]]
     assert "".join(choice["text"] for part in parts for choice in part["choices"]) == whole["choices"][0]["text"]
     assert parts[-1]["usage"] == whole["usage"] == {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}

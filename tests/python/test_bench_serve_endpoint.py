@@ -7,7 +7,17 @@ import socket
 import threading
 
 import pytest
-from fake_endpoint import DONE, GOOD, HEAD, USAGE, event, answer_with_models, answer_with_bytes, serving, text_event
+from fake_endpoint import (
+    DONE_EVENT,
+    GOOD_ANSWER,
+    RESPONSE_HEAD,
+    USAGE_EVENT,
+    event,
+    answer_with_models,
+    answer_with_bytes,
+    serving,
+    text_event,
+)
 
 from joulemap._bench_serve.endpoint import Endpoint, EndpointOptions
 from joulemap._bench_serve.http_stream import ResolvedHost, parse_address, send_http_request
@@ -17,7 +27,7 @@ from joulemap._bench_serve.plan import PlannedRequest
 from joulemap._bench_serve.sse import MAX_EVENT_BYTES, SseParser, parse_chunk
 
 REQUEST = PlannedRequest(0, 0.0, 11, 3, "chat", "prompt")
-CHUNKED = HEAD.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n")
+CHUNKED_HEAD = RESPONSE_HEAD.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n")
 
 
 def send_request(url: str, timeout_s: float = 30, **options) -> RequestOutcome:
@@ -39,7 +49,7 @@ def kind_of(outcome: RequestOutcome) -> object:
 
 
 def test_a_stream_gives_times_and_lengths_of_the_server():
-    with serving(answer_with_bytes(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD_ANSWER)) as server:
         outcome = send_request(server.url)
     assert outcome.is_success and outcome.prompt_tokens == 11 and outcome.output_tokens == 3
     assert (
@@ -49,7 +59,7 @@ def test_a_stream_gives_times_and_lengths_of_the_server():
 
 
 def test_the_request_has_the_planned_prompt_and_lengths():
-    with serving(answer_with_bytes(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD_ANSWER)) as server:
         for _ in range(2):
             send_request(server.url, ignores_eos=True, api_key="secret")
         first, second = server.requests
@@ -65,7 +75,7 @@ def test_the_request_has_the_planned_prompt_and_lengths():
 def test_a_chat_sends_messages_and_reads_deltas():
     first = event(choices=[{"delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
     parts = b"".join(event(choices=[{"delta": {"content": "x"}, "finish_reason": None}]) for _ in range(2))
-    with serving(answer_with_bytes(HEAD + first + parts + DONE)) as server:
+    with serving(answer_with_bytes(RESPONSE_HEAD + first + parts + DONE_EVENT)) as server:
         outcome = send_request(server.url, is_chat=True)
     assert outcome.is_success and len(outcome.chunk_times_s) == 2  # the first event has no text
     assert server.requests[0].path == "/v1/chat/completions"
@@ -76,8 +86,8 @@ def test_a_chat_sends_messages_and_reads_deltas():
 
 def test_a_stream_may_come_in_pieces_of_any_size():
     def by_byte(connection) -> None:
-        body = text_event("ä") + b": a comment\n\n" + text_event("b", "stop") + USAGE + DONE
-        connection.send(CHUNKED)
+        body = text_event("ä") + b": a comment\n\n" + text_event("b", "stop") + USAGE_EVENT + DONE_EVENT
+        connection.send(CHUNKED_HEAD)
         for index in range(len(body)):
             connection.send(b"1;extension\r\n%c\r\n" % body[index])
         connection.send(b"0\r\n\r\n")
@@ -88,35 +98,41 @@ def test_a_stream_may_come_in_pieces_of_any_size():
 
 
 def test_a_stream_without_a_last_event_is_complete_if_it_says_why_it_ended():
-    with serving(answer_with_bytes(HEAD + text_event("a") + text_event("b", "stop"))) as server:
+    with serving(answer_with_bytes(RESPONSE_HEAD + text_event("a") + text_event("b", "stop"))) as server:
         assert send_request(server.url).is_success
 
 
 FAULTS = {
     "closes before an answer": (b"", "closed"),
     "closes in the head": (b"HTTP/1.1 200 OK\r\nContent-", "closed"),
-    "closes in the middle of the stream": (HEAD + text_event("a"), "closed"),
-    "closes in the middle of a chunk": (CHUNKED + b"1000\r\n" + text_event("a"), "closed"),
+    "closes in the middle of the stream": (RESPONSE_HEAD + text_event("a"), "closed"),
+    "closes in the middle of a chunk": (CHUNKED_HEAD + b"1000\r\n" + text_event("a"), "closed"),
     "shorter than its length": (
-        HEAD.replace(b"\r\n\r\n", b"\r\nContent-Length: 999\r\n\r\n") + text_event("a"),
+        RESPONSE_HEAD.replace(b"\r\n\r\n", b"\r\nContent-Length: 999\r\n\r\n") + text_event("a"),
         "closed",
     ),
     "an error": (b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nfull", "status"),
     "an endless error": (b"HTTP/1.1 500 Broken\r\n\r\n" + b"x" * 100_000, "status"),
-    "an error in the stream": (HEAD + text_event("a") + event(error={"message": "out of memory"}), "error_event"),
+    "an error in the stream": (
+        RESPONSE_HEAD + text_event("a") + event(error={"message": "out of memory"}),
+        "error_event",
+    ),
     "no HTTP": (b"SSH-2.0-OpenSSH_9\r\n\r\n", "malformed"),
     "no stream": (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{}", "malformed"),
-    "no JSON": (HEAD + b"data: {\n\n", "malformed"),
-    "no object": (HEAD + b"data: [1]\n\n", "malformed"),
-    "deep JSON": (HEAD + b"data: " + b"[" * 100_000 + b"\n\n", "malformed"),
-    "no choices": (HEAD + event(hello=1), "malformed"),
-    "choices of another type": (HEAD + event(choices="a"), "malformed"),
-    "a wrong chunk size": (CHUNKED + b"zz\r\nabc", "malformed"),
-    "a negative chunk size": (CHUNKED + b"-5\r\nabc", "malformed"),
-    "a wrong length": (HEAD.replace(b"\r\n\r\n", b"\r\nContent-Length: -1\r\n\r\n"), "malformed"),
+    "no JSON": (RESPONSE_HEAD + b"data: {\n\n", "malformed"),
+    "no object": (RESPONSE_HEAD + b"data: [1]\n\n", "malformed"),
+    "deep JSON": (RESPONSE_HEAD + b"data: " + b"[" * 100_000 + b"\n\n", "malformed"),
+    "no choices": (RESPONSE_HEAD + event(hello=1), "malformed"),
+    "choices of another type": (RESPONSE_HEAD + event(choices="a"), "malformed"),
+    "a wrong chunk size": (CHUNKED_HEAD + b"zz\r\nabc", "malformed"),
+    "a negative chunk size": (CHUNKED_HEAD + b"-5\r\nabc", "malformed"),
+    "a wrong length": (RESPONSE_HEAD.replace(b"\r\n\r\n", b"\r\nContent-Length: -1\r\n\r\n"), "malformed"),
     "an endless head": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000, "malformed"),
-    "an endless event": (HEAD + b"data: " + b"x" * (MAX_EVENT_BYTES + 100_000), "malformed"),
-    "a stream without tokens": (HEAD + event(choices=[{"text": "", "finish_reason": "stop"}]) + DONE, "empty"),
+    "an endless event": (RESPONSE_HEAD + b"data: " + b"x" * (MAX_EVENT_BYTES + 100_000), "malformed"),
+    "a stream without tokens": (
+        RESPONSE_HEAD + event(choices=[{"text": "", "finish_reason": "stop"}]) + DONE_EVENT,
+        "empty",
+    ),
 }
 
 
@@ -137,7 +153,9 @@ def test_a_status_is_reported_with_the_explanation_of_the_server():
     assert failure.status == 429 and failure.detail == "429 Slow down [31mtoo many"
 
 
-@pytest.mark.parametrize("before", [b"", HEAD, HEAD + text_event("a"), b"HTTP/1.1 500 Broken\r\n\r\n"])
+@pytest.mark.parametrize(
+    "before", [b"", RESPONSE_HEAD, RESPONSE_HEAD + text_event("a"), b"HTTP/1.1 500 Broken\r\n\r\n"]
+)
 def test_a_server_that_hangs_is_a_timeout(before):
     def hang(connection) -> None:
         connection.send(before)
@@ -169,7 +187,7 @@ def test_the_connection_of_a_timeout_is_closed_while_others_go_on():
 
 def test_a_server_that_sends_a_byte_now_and_then_is_a_timeout():
     def drip(connection) -> None:
-        connection.send(HEAD)
+        connection.send(RESPONSE_HEAD)
         while True:  # until the client closes the connection
             connection.send(b":\n")
 
@@ -191,12 +209,12 @@ def test_an_address_of_the_host_without_a_server_is_tried_once():
             assert response.status == 200
         return host.ips
 
-    with serving(answer_with_bytes(GOOD)) as server:
+    with serving(answer_with_bytes(GOOD_ANSWER)) as server:
         assert asyncio.run(ips_after(server.url)) == ["127.0.0.1", "127.0.0.2"]
 
 
 def test_the_first_model_is_used_if_none_is_named():
-    with serving(answer_with_models(answer_with_bytes(GOOD))) as server:
+    with serving(answer_with_models(answer_with_bytes(GOOD_ANSWER))) as server:
         assert send_request(server.url, model=None).is_success
     assert server.requests[1].body["model"] == "listed"
 

@@ -58,7 +58,7 @@ class NeverGeneratingEngine(Engine):
             super().generate(entry)
 
 
-def request_of(number: int, tenant: str = "chat") -> PlannedRequest:
+def make_request(number: int, tenant: str = "chat") -> PlannedRequest:
     return PlannedRequest(number, 0.0, 20, 3, tenant, f"seed {number}")
 
 
@@ -82,7 +82,7 @@ def serve_requests(engine: Engine, *requests: PlannedRequest, timeouts_s: tuple[
 
 def test_an_engine_receives_prompts_of_its_vocabulary_and_tokens_are_timed():
     engine = Engine()
-    outcomes = serve_requests(engine, request_of(0), request_of(1))
+    outcomes = serve_requests(engine, make_request(0), make_request(1))
     assert all(outcome.is_success and outcome.output_tokens == 3 and outcome.prompt_tokens == 20 for outcome in outcomes)
     assert outcomes[0].due_s <= outcomes[0].chunk_times_s[0] <= outcomes[0].chunk_times_s[2] <= outcomes[0].ended_s
     first = engine.submitted[0]
@@ -93,29 +93,29 @@ def test_an_engine_receives_prompts_of_its_vocabulary_and_tokens_are_timed():
 
 def test_one_thread_calls_the_engine_and_it_is_not_the_one_that_sends():
     engine = Engine()
-    serve_requests(engine, *map(request_of, range(5)))
+    serve_requests(engine, *map(make_request, range(5)))
     assert len(engine.threads) == 1 and threading.get_ident() not in engine.threads
 
 
 def test_a_request_that_times_out_is_aborted_and_others_go_on():
     engine = NeverGeneratingEngine()
-    late, other = serve_requests(engine, request_of(0), request_of(1), timeouts_s=(0.05, 60))
+    late, other = serve_requests(engine, make_request(0), make_request(1), timeouts_s=(0.05, 60))
     assert late.failure.kind == "timeout" and late.chunk_times_s == []
     assert other.is_success and engine.aborted == ["request-1"]
 
 
 def test_a_request_that_the_engine_refuses_fails_alone():
-    refused, served = serve_requests(Engine(), request_of(0, "refused"), request_of(1))
+    refused, served = serve_requests(Engine(), make_request(0, "refused"), make_request(1))
     assert refused.failure.kind == "engine" and "the prompt is too long" in refused.failure.detail
     assert served.is_success
 
 
 def test_an_engine_that_raises_fails_all_requests_at_once():
-    class Broken(Engine):
+    class RaisingEngine(Engine):
         def step(self) -> None:
             raise RuntimeError("CUDA out of memory")
 
-    outcomes = serve_requests(Broken(), request_of(0), request_of(1))
+    outcomes = serve_requests(RaisingEngine(), make_request(0), make_request(1))
     assert [one.failure.kind for one in outcomes] == ["engine"] * 2
     assert outcomes[0].failure.detail == "RuntimeError: CUDA out of memory"
 

@@ -19,7 +19,7 @@ BEGIN_S = 1000.0 + LEVEL_START_DELAY_S  # of a level, in virtual time
 WORKLOAD = Workload(1, parse_lengths("4"), parse_lengths("3"), requests=20)
 
 
-class Target:
+class ScriptedServer:
     """A server that does what a test says."""
 
     url, model, is_local, counts_tokens_itself = "fake", None, True, False
@@ -58,13 +58,13 @@ class Meter:
     def read(self) -> None: ...
 
 
-def level_of(rate: float = 2, workload: Workload = WORKLOAD):
+def plan_test_level(rate: float = 2, workload: Workload = WORKLOAD):
     return plan_level(workload, rate, 0, 0.2)
 
 
-def run_with(answer, level=None, timeout_s: float = 30, deadline_s: float = 1e6, meter: Optional[Meter] = None):
-    target = Target(answer)
-    run_of_level = run(run_level(level or level_of(), target, meter or Meter(), timeout_s, deadline_s))
+def run_level_with(answer, level=None, timeout_s: float = 30, deadline_s: float = 1e6, meter: Optional[Meter] = None):
+    target = ScriptedServer(answer)
+    run_of_level = run(run_level(level or plan_test_level(), target, meter or Meter(), timeout_s, deadline_s))
     return target, run_of_level
 
 
@@ -81,12 +81,12 @@ async def answer_after_1_s(request, outcome) -> None:
 
 
 def test_requests_are_sent_when_they_are_due_although_none_is_answered():
-    target, _ = run_with(hang)
-    assert target.sent_s == pytest.approx([BEGIN_S + r.arrival_s for r in level_of().requests])
+    target, _ = run_level_with(hang)
+    assert target.sent_s == pytest.approx([BEGIN_S + r.arrival_s for r in plan_test_level().requests])
 
 
 def test_latencies_are_those_of_the_server():
-    _, done = run_with(answer_after_1_s)
+    _, done = run_level_with(answer_after_1_s)
     result = summarize_load_level(done, None, False)
     assert result.succeeded == 20 and result.late == 0
     assert result.latencies.ttft_s.p99 == pytest.approx(1.0)
@@ -100,9 +100,9 @@ def test_a_busy_machine_sends_late_which_is_counted_and_part_of_the_latency():
             asyncio.get_running_loop().pass_time(3.0)  # no other task runs meanwhile
         await answer_after_1_s(request, outcome)
 
-    _, done = run_with(answer)
+    _, done = run_level_with(answer)
     result = summarize_load_level(done, None, False)
-    due_s = [r.arrival_s for r in level_of().requests]
+    due_s = [r.arrival_s for r in plan_test_level().requests]
     blocked = [time_s for time_s in due_s if due_s[5] < time_s < due_s[5] + 3 - MIN_LATENESS_S]
     assert result.late == len(blocked) > 1
     assert result.late_max_s == pytest.approx(due_s[5] + 3 - blocked[0])
@@ -113,24 +113,24 @@ def test_a_busy_machine_sends_late_which_is_counted_and_part_of_the_latency():
 def test_prompts_are_made_before_the_level_begins_as_far_as_memory_allows(monkeypatch, most_ahead):
     if most_ahead is not None:
         monkeypatch.setattr(load, "MAX_TOKENS_AHEAD", most_ahead)  # ten prompts
-    target = Target(answer_after_1_s)
+    target = ScriptedServer(answer_after_1_s)
     target.prepare_s = 2.0
-    done = run(run_level(level_of(), target, Meter(), 30, 1e6))
+    done = run(run_level(plan_test_level(), target, Meter(), 30, 1e6))
     late = [outcome.lateness_s > 1 for outcome in done.outcomes]
     assert not any(late[:9]) and any(late[9:]) == (most_ahead is not None)
     assert sorted(target.sent_s) == target.sent_s and all(outcome.is_success for outcome in done.outcomes)
 
 
 def test_a_server_that_hangs_ends_each_request_at_its_time_limit():
-    _, done = run_with(hang, timeout_s=7)
+    _, done = run_level_with(hang, timeout_s=7)
     assert [outcome.failure.kind for outcome in done.outcomes] == ["timeout"] * 20
     assert [outcome.ended_s - outcome.due_s for outcome in done.outcomes] == pytest.approx([7.0] * 20)
     assert not done.was_cut_off
 
 
 def test_the_time_limit_of_the_benchmark_ends_requests_and_sends_no_more():
-    deadline_s = BEGIN_S + level_of().requests[9].arrival_s + 0.01
-    _, done = run_with(hang, deadline_s=deadline_s)
+    deadline_s = BEGIN_S + plan_test_level().requests[9].arrival_s + 0.01
+    _, done = run_level_with(hang, deadline_s=deadline_s)
     kinds = [outcome.failure.kind if outcome.failure else None for outcome in done.outcomes]
     assert kinds == ["cut"] * 10 + [None] * 10
     assert [outcome.sent_s is None for outcome in done.outcomes] == [False] * 10 + [True] * 10
@@ -140,8 +140,8 @@ def test_the_time_limit_of_the_benchmark_ends_requests_and_sends_no_more():
 
 
 def test_energy_is_measured_from_the_end_of_the_ramp_to_the_last_arrival():
-    meter, level = Meter(), level_of()
-    _, done = run_with(answer_after_1_s, level, meter=meter)
+    meter, level = Meter(), plan_test_level()
+    _, done = run_level_with(answer_after_1_s, level, meter=meter)
     expected = [BEGIN_S + 0.2 * level.span_s, BEGIN_S + level.span_s]
     assert meter.times_s == pytest.approx(expected)
     assert done.steady_s == pytest.approx(tuple(expected))
@@ -149,7 +149,9 @@ def test_energy_is_measured_from_the_end_of_the_ramp_to_the_last_arrival():
 
 def test_a_level_with_one_request_is_not_measured():
     meter = Meter()
-    _, done = run_with(answer_after_1_s, level_of(workload=Workload(1, *[parse_lengths("1")] * 2, requests=1)), meter=meter)
+    _, done = run_level_with(
+        answer_after_1_s, plan_test_level(workload=Workload(1, *[parse_lengths("1")] * 2, requests=1)), meter=meter
+    )
     assert meter.times_s == [] and done.steady_s is None and done.outcomes[0].is_success
 
 
@@ -159,7 +161,7 @@ def test_failures_of_requests_do_not_stop_the_others():
             raise RequestFailure("status", "503 busy", 503)
         await answer_after_1_s(request, outcome)
 
-    _, done = run_with(answer)
+    _, done = run_level_with(answer)
     result = summarize_load_level(done, None, False)
     assert (result.succeeded, result.failed) == (10, 10)
     assert [(one.kind, one.status, one.count) for one in result.failures] == [("status", 503, 10)]
@@ -167,12 +169,16 @@ def test_failures_of_requests_do_not_stop_the_others():
 
 def test_progress_counts_requests_that_were_sent_and_that_ended():
     seen = []
-    run(run_level(level_of(), Target(answer_after_1_s), Meter(), 30, 1e6, lambda *counts: seen.append(counts)))
+    run(
+        run_level(
+            plan_test_level(), ScriptedServer(answer_after_1_s), Meter(), 30, 1e6, lambda *counts: seen.append(counts)
+        )
+    )
     assert seen[-1] == (20, 20) and all(ended <= sent for sent, ended in seen) and (20, 20) not in seen[:-1]
 
 
 def test_requests_before_the_first_level_come_one_after_another():
-    target = Target(answer_after_1_s)
+    target = ScriptedServer(answer_after_1_s)
     run(warm_up(plan_warm_up(WORKLOAD, 3), target, 30))
     assert target.sent_s == pytest.approx([1000.0, 1001.4, 1002.8])
 
@@ -181,7 +187,7 @@ def test_a_failure_before_the_first_level_ends_the_benchmark():
     async def refuse(request, outcome) -> None:
         raise RequestFailure("refused", "Connection refused")
 
-    target = Target(refuse)
+    target = ScriptedServer(refuse)
     with pytest.raises(BenchError, match="no connection") as raised:
         run(warm_up(plan_warm_up(WORKLOAD, 3), target, 30))
     assert len(target.sent_s) == 1 and "start the server" in raised.value.remedy

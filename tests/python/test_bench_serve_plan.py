@@ -26,7 +26,7 @@ def trace_workload(**options) -> Workload:
     return Workload(1, anything, anything, trace=tuple(parse_arrival_trace(TRACE.splitlines(True))), **options)
 
 
-def facts(level) -> list:
+def request_facts(level) -> list:
     return [[r.arrival_s.hex(), r.prompt_tokens, r.output_tokens, r.tenant, r.prompt()] for r in level.requests]
 
 
@@ -45,7 +45,7 @@ print(json.dumps([[r.arrival_s.hex(), r.prompt_tokens, r.output_tokens, r.tenant
     printed = subprocess.run(
         [sys.executable, "-c", code, package], capture_output=True, env=environment, check=True
     ).stdout
-    assert json.loads(printed) == facts(plan_level(UNIFORM_WORKLOAD, 3.7, 1, 0.2))
+    assert json.loads(printed) == request_facts(plan_level(UNIFORM_WORKLOAD, 3.7, 1, 0.2))
 
 
 def test_another_seed_gives_other_arrivals_lengths_and_prompts():

@@ -20,7 +20,7 @@ SETTINGS = ReportedSettings(
 KNOWN_ENERGY = Energy(100.0, 10.0, 8.0, 12.5, "measured", "")
 
 
-def outcome(
+def make_outcome(
     number: int, arrival_s: float, chunks: list[float], tokens: Optional[int] = None, **options
 ) -> RequestOutcome:
     """A successful request; times of chunks are after its arrival."""
@@ -30,13 +30,15 @@ def outcome(
     return RequestOutcome(request, arrival_s, arrival_s, times, ended_s, 10, tokens, **options)
 
 
-def run_of(outcomes: list[RequestOutcome], steady_s: Optional[tuple[float, float]] = (2.0, 10.0)) -> LoadLevelRun:
+def make_level_run(
+    outcomes: list[RequestOutcome], steady_s: Optional[tuple[float, float]] = (2.0, 10.0)
+) -> LoadLevelRun:
     level = LoadLevel(1.0, tuple(outcome.request for outcome in outcomes), 0.2)
     return LoadLevelRun(level, outcomes, steady_s)
 
 
 # Ten seconds at one request per second, each answered with four tokens within half a second.
-EVENLY_SPACED_OUTCOMES = [outcome(second, float(second), [0.2, 0.3, 0.4, 0.5], 4) for second in range(11)]
+EVENLY_SPACED_OUTCOMES = [make_outcome(second, float(second), [0.2, 0.3, 0.4, 0.5], 4) for second in range(11)]
 
 
 def codes(result, is_local: bool = True) -> list[str]:
@@ -52,7 +54,7 @@ def test_quantiles_are_those_of_numpy():
 
 
 def test_rates_and_energies_are_of_the_steady_part():
-    result = summarize_load_level(run_of(EVENLY_SPACED_OUTCOMES), KNOWN_ENERGY, False)
+    result = summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), KNOWN_ENERGY, False)
     # Arrivals from 2 s on; the one at 10 s arrives as the part ends, and is not answered within it.
     assert result.steady.arrivals == 9 and result.steady.completed == 8
     assert result.steady.output_tokens == 32 and result.steady.prompt_tokens == 80
@@ -66,12 +68,12 @@ def test_rates_and_energies_are_of_the_steady_part():
 
 def test_tokens_at_the_edges_count_only_inside():
     edges = [
-        outcome(0, 0.0, [1.5, 2.5], 2),
-        outcome(1, 3.0, [1], 1),
-        outcome(2, 9.0, [0.5, 2], 2),
-        outcome(3, 10.0, [1], 1),
+        make_outcome(0, 0.0, [1.5, 2.5], 2),
+        make_outcome(1, 3.0, [1], 1),
+        make_outcome(2, 9.0, [0.5, 2], 2),
+        make_outcome(3, 10.0, [1], 1),
     ]
-    steady = summarize_load_level(run_of(edges), KNOWN_ENERGY, False).steady
+    steady = summarize_load_level(make_level_run(edges), KNOWN_ENERGY, False).steady
     assert steady.output_tokens == 3
     assert steady.prompt_tokens == 20  # the first token of request 0 was before, that of request 3 after
     assert steady.completed == 2
@@ -79,25 +81,25 @@ def test_tokens_at_the_edges_count_only_inside():
 
 
 def test_the_tokens_of_a_chunk_are_counted_as_the_server_reports_them():
-    speculative = [outcome(number, 3.0 + number, [0.1, 0.2, 0.3], 9) for number in range(5)]
-    result = summarize_load_level(run_of(speculative), KNOWN_ENERGY, False)
+    speculative = [make_outcome(number, 3.0 + number, [0.1, 0.2, 0.3], 9) for number in range(5)]
+    result = summarize_load_level(make_level_run(speculative), KNOWN_ENERGY, False)
     assert result.steady.output_tokens == pytest.approx(45)
     assert result.latencies.tpot_s.p50 == pytest.approx(0.2 / 8)
     assert "tokens_by_chunk" not in codes(result)
 
 
 def test_without_a_count_of_the_server_chunks_are_tokens_and_a_note_says_so():
-    uncounted = [outcome(number, 3.0 + number, [0.1, 0.2, 0.3]) for number in range(5)]
-    result = summarize_load_level(run_of(uncounted), KNOWN_ENERGY, False)
+    uncounted = [make_outcome(number, 3.0 + number, [0.1, 0.2, 0.3]) for number in range(5)]
+    result = summarize_load_level(make_level_run(uncounted), KNOWN_ENERGY, False)
     assert result.steady.output_tokens == 15 and result.counts_by_chunk == 5
     assert "tokens_by_chunk" in codes(result)
-    assert "tokens_by_chunk" not in codes(summarize_load_level(run_of(uncounted), KNOWN_ENERGY, True))
+    assert "tokens_by_chunk" not in codes(summarize_load_level(make_level_run(uncounted), KNOWN_ENERGY, True))
 
 
 def test_failed_requests_have_no_tokens_and_no_latency():
-    failed = [outcome(11, 5.0, [0.1, 0.2], None, failure=RequestFailure("closed", "after 2 chunks"))]
+    failed = [make_outcome(11, 5.0, [0.1, 0.2], None, failure=RequestFailure("closed", "after 2 chunks"))]
     result = summarize_load_level(
-        run_of([*EVENLY_SPACED_OUTCOMES[:6], *failed, *EVENLY_SPACED_OUTCOMES[6:]]), KNOWN_ENERGY, False
+        make_level_run([*EVENLY_SPACED_OUTCOMES[:6], *failed, *EVENLY_SPACED_OUTCOMES[6:]]), KNOWN_ENERGY, False
     )
     assert result.steady.output_tokens == 32 and result.latencies.ttft_s.count == 9
     assert (result.succeeded, result.failed) == (11, 1)
@@ -106,14 +108,14 @@ def test_failed_requests_have_no_tokens_and_no_latency():
 
 
 def test_one_token_has_no_time_per_token():
-    single = [outcome(number, 3.0 + number, [0.1], 1) for number in range(5)]
-    result = summarize_load_level(run_of(single), KNOWN_ENERGY, False)
+    single = [make_outcome(number, 3.0 + number, [0.1], 1) for number in range(5)]
+    result = summarize_load_level(make_level_run(single), KNOWN_ENERGY, False)
     assert result.latencies.tpot_s.count == 0 and result.latencies.tpot_s.p50 is None
 
 
 def test_an_unknown_energy_is_null_and_has_a_cause():
     unknown = Energy(None, None, 8.0, None, None, "no sensor")
-    result = summarize_load_level(run_of(EVENLY_SPACED_OUTCOMES), unknown, False)
+    result = summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), unknown, False)
     assert result.per_output_token.energy_j is None
     note = next(n for n in diagnose_levels([result], "", True) if n.code == "bench_energy_unknown")
     assert "no sensor" in note.message
@@ -126,54 +128,60 @@ def test_estimates_are_marked():
     estimated = Energy(
         100.0, 60.0, 8.0, 12.5, "estimated", "", diagnostics=[Diagnostic("counter_reset", 1, "fell", "")]
     )
-    result = summarize_load_level(run_of(EVENLY_SPACED_OUTCOMES), estimated, False)
+    result = summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), estimated, False)
     assert {"only_estimated", "counter_reset"} <= set(codes(result))
     assert "estimated" in to_text(SETTINGS, [result], [])
 
 
 def test_a_server_elsewhere_has_no_energy():
-    result = summarize_load_level(run_of(EVENLY_SPACED_OUTCOMES), None, False)
+    result = summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), None, False)
     assert "server_elsewhere" in codes(result, is_local=False) and "server_elsewhere" not in codes(result)
     assert result.per_output_token.energy_j is None and "unknown" in to_text(SETTINGS, [result], [])
 
 
 def test_without_tokens_there_is_no_energy_per_token():
-    silent = [outcome(number, float(number), [], None, failure=RequestFailure("empty", "")) for number in range(11)]
-    result = summarize_load_level(run_of(silent), KNOWN_ENERGY, False)
+    silent = [
+        make_outcome(number, float(number), [], None, failure=RequestFailure("empty", "")) for number in range(11)
+    ]
+    result = summarize_load_level(make_level_run(silent), KNOWN_ENERGY, False)
     assert result.per_output_token.energy_j is None and result.energy.joules == 100
     assert "bench_no_tokens" in codes(result)
 
 
 def test_without_a_steady_part_rates_are_unknown_and_latencies_of_all_requests():
-    result = summarize_load_level(run_of([outcome(0, 1.0, [0.5, 0.6], 2)], None), None, False)
+    result = summarize_load_level(make_level_run([make_outcome(0, 1.0, [0.5, 0.6], 2)], None), None, False)
     assert result.steady is None and result.latencies.ttft_s.count == 1
     assert "no_steady_part" in codes(result)
     assert json.loads(to_json(SETTINGS, [result], []))["levels"][0]["steady"] is None
 
 
 def test_a_growing_queue_is_an_overload():
-    queued = [outcome(number, number / 10, [2 + number / 20, 2.1 + number / 20], 2) for number in range(101)]
-    assert "server_overloaded" in codes(summarize_load_level(run_of(queued), KNOWN_ENERGY, False))
-    assert "server_overloaded" not in codes(summarize_load_level(run_of(EVENLY_SPACED_OUTCOMES), KNOWN_ENERGY, False))
+    queued = [make_outcome(number, number / 10, [2 + number / 20, 2.1 + number / 20], 2) for number in range(101)]
+    assert "server_overloaded" in codes(summarize_load_level(make_level_run(queued), KNOWN_ENERGY, False))
+    assert "server_overloaded" not in codes(
+        summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), KNOWN_ENERGY, False)
+    )
 
 
 def test_requests_longer_than_the_ramp_are_noted():
-    long = [outcome(number, float(number), [1.0, 3.0], 2) for number in range(11)]
-    assert "ramp_too_short" in codes(summarize_load_level(run_of(long), KNOWN_ENERGY, False))
-    assert "ramp_too_short" not in codes(summarize_load_level(run_of(EVENLY_SPACED_OUTCOMES), KNOWN_ENERGY, False))
+    long = [make_outcome(number, float(number), [1.0, 3.0], 2) for number in range(11)]
+    assert "ramp_too_short" in codes(summarize_load_level(make_level_run(long), KNOWN_ENERGY, False))
+    assert "ramp_too_short" not in codes(
+        summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), KNOWN_ENERGY, False)
+    )
 
 
 def test_percentiles_of_few_requests_are_noted():
-    many = [outcome(number, number / 20, [0.01, 0.02], 2) for number in range(201)]
-    assert "few_requests" in codes(summarize_load_level(run_of(EVENLY_SPACED_OUTCOMES), KNOWN_ENERGY, False))
-    assert "few_requests" not in codes(summarize_load_level(run_of(many), KNOWN_ENERGY, False))
+    many = [make_outcome(number, number / 20, [0.01, 0.02], 2) for number in range(201)]
+    assert "few_requests" in codes(summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), KNOWN_ENERGY, False))
+    assert "few_requests" not in codes(summarize_load_level(make_level_run(many), KNOWN_ENERGY, False))
 
 
 def test_late_and_unsent_requests_are_noted():
-    late = [outcome(number, float(number), [0.2], 1) for number in range(11)]
+    late = [make_outcome(number, float(number), [0.2], 1) for number in range(11)]
     late[4].sent_s = late[4].due_s + 0.3
     late[9].sent_s = late[9].ended_s = None
-    run = run_of(late)
+    run = make_level_run(late)
     run.was_cut_off = True
     result = summarize_load_level(run, KNOWN_ENERGY, False)
     assert (result.sent, result.late, result.late_max_s) == (10, 1, pytest.approx(0.3))
@@ -182,9 +190,11 @@ def test_late_and_unsent_requests_are_noted():
 
 
 def test_tenants_have_their_own_latencies():
-    mixed = [outcome(n, float(n), [0.2 + n % 2, 0.3 + n % 2], 2, tenant=("chat", "search")[n % 2]) for n in range(11)]
+    mixed = [
+        make_outcome(n, float(n), [0.2 + n % 2, 0.3 + n % 2], 2, tenant=("chat", "search")[n % 2]) for n in range(11)
+    ]
     mixed[4].failure = RequestFailure("closed", "")
-    result = summarize_load_level(run_of(mixed), KNOWN_ENERGY, False)
+    result = summarize_load_level(make_level_run(mixed), KNOWN_ENERGY, False)
     assert [(one.name, one.requests, one.output_tokens) for one in result.tenants] == [
         ("chat", 6, 10),
         ("search", 5, 10),
@@ -195,7 +205,7 @@ def test_tenants_have_their_own_latencies():
 
 
 def test_the_table_fits_a_terminal_and_shows_notes():
-    results = [summarize_load_level(run_of(EVENLY_SPACED_OUTCOMES), KNOWN_ENERGY, False)]
+    results = [summarize_load_level(make_level_run(EVENLY_SPACED_OUTCOMES), KNOWN_ENERGY, False)]
     notes = diagnose_levels(results, "", True)
     text = to_text(SETTINGS, results, notes)
     assert max(map(len, text.splitlines())) <= 80

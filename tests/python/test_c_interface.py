@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 STRICT_WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
-HOSTILE = r"""
+HOSTILE_PROGRAM = r"""
 #include <joulemap/joulemap.h>
 #include <assert.h>
 #include <math.h>
@@ -91,7 +91,7 @@ def examples_of(document: str, language: str) -> list[str]:
 
 def test_misuse_is_an_error_and_never_a_crash(compile_and_run, tmp_path):
     source = tmp_path / "hostile.c"
-    source.write_text(HOSTILE)
+    source.write_text(HOSTILE_PROGRAM)
     assert compile_and_run(source, "-std=c99", "-Wno-missing-field-initializers") == "done\n"
 
 

@@ -181,7 +181,7 @@ def test_whole_counter_periods_give_the_power_however_late_an_update_is_noticed(
     assert counter.mean_power_w(reads, 200_000_000, 500_000_000) is None
 
 
-READ_A_GPU = """
+READ_GPU_PROGRAM = """
 import json, sys, time
 sys.path.insert(0, sys.argv[1])
 from _collect import power
@@ -198,7 +198,7 @@ print(json.dumps([estimate, gpu.read_state(), gpu.power_limit_w(), gpu.driver_ve
 def test_a_gpu_reports_power_clocks_and_limit_reasons(binaries, tmp_path):
     fake = FakeGpu(power=[(0.0, 250.0)], statements=["throttle 4"])
     machine = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", fake)
-    command = [sys.executable, "-c", READ_A_GPU, str(ROOT / "python" / "joulemap"), fake.uuid]
+    command = [sys.executable, "-c", READ_GPU_PROGRAM, str(ROOT / "python" / "joulemap"), fake.uuid]
     environment = {**os.environ, **machine.environment}
     process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
     (watts, _, samples), state, limit_w, versions = json.loads(process.stdout)

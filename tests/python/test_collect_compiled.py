@@ -15,14 +15,14 @@ sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
 from _collect import command, compiled, networks, rows, summary, tables  # noqa: E402
 
-SMALL = compiled.CompiledNetwork("mlp", "mlp-2x512", 1, "default", (1, 4), 2)
+SMALL_NETWORK = compiled.CompiledNetwork("mlp", "mlp-2x512", 1, "default", (1, 4), 2)
 
 
 @pytest.fixture
 def collect(tmp_path, monkeypatch):
     """Runs the command with one small network, captured by the "eager" backend to save compile time; returns rows."""
     pytest.importorskip("torch")
-    monkeypatch.setattr(compiled, "COMPILED_NETWORKS", (SMALL,))
+    monkeypatch.setattr(compiled, "COMPILED_NETWORKS", (SMALL_NETWORK,))
     monkeypatch.setattr(compiled, "COMPILE_BACKEND", "eager")
     monkeypatch.setattr(command.gc, "disable", lambda: None)
     options = ["--kinds", "compiled", "--simulated", "--active", "0.02", "--network-active", "0.12"]

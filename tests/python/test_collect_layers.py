@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
 from _collect import layer_rows, layer_tables, layers, tables  # noqa: E402
 
-CONVOLUTION = {
+CONVOLUTION_ARGUMENTS = {
     "Input Dims": [[8, 64, 56, 56], [128, 64, 3, 3], [], [], [], [], [], [], []],
     "Input type": ["float", "float", "", "ScalarList", "ScalarList", "ScalarList", "Scalar", "ScalarList", "Scalar"],
     "Input Strides": [[200704, 3136, 56, 1]],
@@ -32,7 +32,7 @@ def kernel(begin, length, number):
 # A convolution inside its wrapper, its gradient on another thread with the same sequence number, an optimizer step.
 TRACE = [
     call("aten::conv2d", 0, 20, 1, **{"Sequence number": 5}),
-    call("aten::convolution", 1, 18, 2, **{"Sequence number": 5}, **CONVOLUTION),
+    call("aten::convolution", 1, 18, 2, **{"Sequence number": 5}, **CONVOLUTION_ARGUMENTS),
     call("aten::cudnn_convolution", 2, 10, 3),
     call("autograd::engine::evaluate_function: ConvolutionBackward0", 50, 30, 4, thread=2, **{"Sequence number": 5}),
     call("aten::convolution_backward", 52, 20, 5, thread=2),

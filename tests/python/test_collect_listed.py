@@ -42,11 +42,11 @@ def test_each_operation_that_a_forward_pass_launches_is_measured_once_network_af
 
 
 def test_a_listed_row_has_the_key_of_its_line(plan):
-    lines = {" ".join((line["kind"], line["parameters"], line["dtype"], line["pass"])) for line in seed_lines()}
+    lines = {" ".join((line["kind"], line["parameters"], line["dtype"], line["pass"])) for line in read_seed_rows()}
     assert {row.key for row in plan} == lines
 
 
-def seed_lines() -> list[dict]:
+def read_seed_rows() -> list[dict]:
     return list(read_csv_records(SEED / "operations.csv.gz"))
 
 

@@ -19,7 +19,7 @@ import _validate_statistics as numbers  # noqa: E402  as the benchmark reads it:
 BLOCK_ENERGY_J = {"a": 0.4, "b": 0.25, "c": 0.05}
 REMAINING_ENERGY_J = 0.1
 WATTS = 500.0
-LOOP_NS = 800_000_000
+LOOP_LENGTH_NS = 800_000_000
 
 
 def measured(pass_j: float, extra: numbers.ExtraBlockEnergy) -> numbers.MeasuredBlocks:
@@ -33,7 +33,7 @@ def simulate_loops(rounds: int = 3, drift: float = 0.0, noise: float = 0.0, seed
     def run_rounds(block, is_control, number):
         extra_j = 0.0 if block is None else control_j + (0.0 if is_control else BLOCK_ENERGY_J[block])
         pass_s = (plain_j + extra_j) / WATTS
-        passes = round(LOOP_NS * 1e-9 / pass_s)
+        passes = round(LOOP_LENGTH_NS * 1e-9 / pass_s)
         begin_ns = loops[-1].end_ns if loops else 0
         power = 1 + drift * len(loops) + chance.gauss(0, noise)
         joules = passes * (plain_j + extra_j) * power
@@ -163,7 +163,7 @@ def test_nested_blocks_do_not_add_up():
     assert not numbers.has_shared_modules({"a": ["layer1"], "b": ["layer10"]})
 
 
-FAKE = """#!/bin/sh
+FAKE_JOULEMAP_SCRIPT = """#!/bin/sh
 # joulemap report: probing tells more of a (20 to 30 s), a library nothing but the truth.
 case "$*" in
 *--help*) echo "{flags}" ;;
@@ -175,7 +175,7 @@ esac
 
 
 @pytest.fixture
-def collected(tmp_path: Path):
+def doubling_folder(tmp_path: Path):
     """A folder as doubling_load.py writes it, and a fake joulemap that returns prepared reports."""
     joules = {"time": (30, 30, 10), "regression": (42, 25, 5), "probe": (40, 25, 5)}  # of a, b, c and a rest
     for name, (a, b, c) in joules.items():
@@ -188,7 +188,7 @@ def collected(tmp_path: Path):
     (tmp_path / "net-train.json").write_text(json.dumps(entry))
     (tmp_path / "net.joule").write_text("")
     program = tmp_path / "joulemap"
-    program.write_text(FAKE.replace("{flags}", "--by --time"))
+    program.write_text(FAKE_JOULEMAP_SCRIPT.replace("{flags}", "--by --time"))
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     return tmp_path
 
@@ -199,8 +199,8 @@ def analyse(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_the_benchmark_compares_each_attribution_mode_with_the_truth(collected):
-    ran = analyse(collected)
+def test_the_benchmark_compares_each_attribution_mode_with_the_truth(doubling_folder):
+    ran = analyse(doubling_folder)
     lines = ran.stdout.splitlines()
     assert ran.returncode == 0, ran.stderr
     assert "| a | 0.4000 +- 0.0000 J | 50.0% | 0.4000 J | -25.0% | +5.0% | -0.0% | regressed |" in lines
@@ -210,17 +210,17 @@ def test_the_benchmark_compares_each_attribution_mode_with_the_truth(collected):
     assert any("<= 7%: yes" in line and "<= 3%: yes" in line for line in lines)
 
 
-def test_the_benchmark_omits_the_library_if_the_program_has_none(collected):
-    ran = analyse(collected, "--library", "powers.json")
+def test_the_benchmark_omits_the_library_if_the_program_has_none(doubling_folder):
+    ran = analyse(doubling_folder, "--library", "powers.json")
     assert "no --library" in ran.stdout and "| library |" not in ran.stdout
-    (collected / "joulemap").write_text(FAKE.replace("{flags}", "--by --library FILE"))
-    ran = analyse(collected, "--library", "powers.json")
+    (doubling_folder / "joulemap").write_text(FAKE_JOULEMAP_SCRIPT.replace("{flags}", "--by --library FILE"))
+    ran = analyse(doubling_folder, "--library", "powers.json")
     assert "| time | library | regression | probe |" in ran.stdout
 
 
-def test_the_benchmark_continues_after_an_unreadable_network(collected):
-    (collected / "bad-train.json").write_text(json.dumps({"network": "bad", "mode": "train"}))
-    ran = analyse(collected)
+def test_the_benchmark_continues_after_an_unreadable_network(doubling_folder):
+    (doubling_folder / "bad-train.json").write_text(json.dumps({"network": "bad", "mode": "train"}))
+    ran = analyse(doubling_folder)
     assert ran.returncode == 1
     assert "bad-train.json: **not analysed**" in ran.stdout
     assert "| net, train | 3 | " in ran.stdout

@@ -48,7 +48,7 @@ def first_unprofitable_step(slope_at, price: float) -> int:
     return next(number for number in range(1, 1000) if slope_at(10.0 * number) * price < 1)
 
 
-CURVES = {
+LOSS_CURVES = {
     "power": (lambda joules: 1 + 20 / joules, lambda joules: 20 / joules**2),
     "root": (lambda joules: 1 + 5 / joules**0.5, lambda joules: 2.5 / joules**1.5),
     "exponential": (lambda joules: 0.3 + 2 * math.exp(-joules / 150), lambda joules: 2 / 150 * math.exp(-joules / 150)),
@@ -61,14 +61,14 @@ def test_while_it_waits_for_confirmation_the_reason_counts_the_updates_that_agre
     reasons = []
     while not stop.stopped:
         machine.joules += 10
-        stop.update(CURVES["power"][0](machine.joules))
+        stop.update(LOSS_CURVES["power"][0](machine.joules))
         reasons.append(stop.reason.split(":")[0])
     assert reasons[-4:-1] == ["continues", "continues until confirmed (1 of 3)", "continues until confirmed (2 of 3)"]
 
 
-@pytest.mark.parametrize("name", CURVES)
+@pytest.mark.parametrize("name", LOSS_CURVES)
 def test_it_stops_where_a_unit_of_loss_begins_to_cost_more_than_the_price(machine, name):
-    loss_at, slope_at = CURVES[name]
+    loss_at, slope_at = LOSS_CURVES[name]
     ideal = first_unprofitable_step(slope_at, 2000)
     stop = jm.EarlyStop(joules_per_loss=2000)
     assert ideal <= updates_until_stop(machine, stop, loss_at) <= 1.2 * ideal + 2
@@ -76,9 +76,9 @@ def test_it_stops_where_a_unit_of_loss_begins_to_cost_more_than_the_price(machin
     assert 1 / stop.slope.high > 2000
 
 
-@pytest.mark.parametrize("name", CURVES)
+@pytest.mark.parametrize("name", LOSS_CURVES)
 def test_noise_delays_the_stop_rather_than_bringing_it_forward(machine, name):
-    loss_at, slope_at = CURVES[name]
+    loss_at, slope_at = LOSS_CURVES[name]
     ideal = first_unprofitable_step(slope_at, 2000)
     early, stops = 0, []
     for seed in range(8):
@@ -90,7 +90,7 @@ def test_noise_delays_the_stop_rather_than_bringing_it_forward(machine, name):
 
 
 def test_a_higher_price_trains_longer(machine):
-    stops = [updates_until_stop(machine, jm.EarlyStop(price), CURVES["power"][0]) for price in (500, 2000, 8000)]
+    stops = [updates_until_stop(machine, jm.EarlyStop(price), LOSS_CURVES["power"][0]) for price in (500, 2000, 8000)]
     assert stops == sorted(stops) and stops[0] < stops[1] < stops[2]
 
 
@@ -115,7 +115,7 @@ def test_it_never_stops_before_the_warm_up_and_the_least_number_of_evaluations(m
 
 def test_updates_must_agree_in_a_row(machine):
     once, thrice = jm.EarlyStop(2000, confirmations=1), jm.EarlyStop(2000, confirmations=3)
-    loss_at = CURVES["power"][0]
+    loss_at = LOSS_CURVES["power"][0]
     assert updates_until_stop(machine, thrice, loss_at) == updates_until_stop(machine, once, loss_at) + 2
 
 
@@ -153,10 +153,10 @@ def test_many_updates_are_a_bounded_number_of_points(machine):
 
 def test_begin_forgets_the_training_before(machine):
     stop = jm.EarlyStop(2000)
-    first = updates_until_stop(machine, stop, CURVES["power"][0])
+    first = updates_until_stop(machine, stop, LOSS_CURVES["power"][0])
     stop.begin()
     assert not stop.stopped and stop.points == []
-    assert updates_until_stop(machine, stop, CURVES["power"][0]) == first
+    assert updates_until_stop(machine, stop, LOSS_CURVES["power"][0]) == first
 
 
 def test_wrong_arguments_are_rejected(machine):

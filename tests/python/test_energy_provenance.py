@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-MADE = """
+MADE_PRELUDE = """
 from joulemap import _training_meter
 from joulemap._energy import Domain, Energy
 
@@ -29,7 +29,7 @@ class Run:
 @pytest.fixture
 def printed(environment):
     def run(program: str) -> str:
-        command = [sys.executable, "-c", MADE + program]
+        command = [sys.executable, "-c", MADE_PRELUDE + program]
         return subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=60).stdout
 
     return run

@@ -16,9 +16,9 @@ sys.path.append(str(ROOT / "tools"))
 import make_wheel  # noqa: E402
 
 ENGINES = ROOT / "tests" / "support" / "engines"
-PACKAGES = ROOT / os.environ.get("JOULEMAP_BUILD", "build") / "python"
+PACKAGES_FOLDER = ROOT / os.environ.get("JOULEMAP_BUILD", "build") / "python"
 
-VLLM = f"""
+VLLM_PROGRAM = f"""
 import sys
 sys.path.insert(0, {str(ENGINES)!r})
 from vllm.v1.core.sched.output import ModelRunnerOutput
@@ -45,7 +45,7 @@ def serve(scheduler, accepted=0):
         step(scheduler, accepted)
 """
 
-SGLANG = f"""
+SGLANG_PROGRAM = f"""
 import sys
 from types import SimpleNamespace
 sys.path.insert(0, {str(ENGINES)!r})
@@ -56,7 +56,7 @@ def step(scheduler, batch):
     scheduler.process_batch_result(batch, scheduler.run_batch(batch))
 """
 
-GENERATE = f"""
+GENERATE_PROGRAM = f"""
 import sys, threading
 sys.path.insert(0, {str(ENGINES)!r})
 import torch
@@ -71,7 +71,7 @@ def prompts(length, sequences=1):
     return torch.zeros(sequences, length, dtype=torch.int64)
 """
 
-BATCHING = f"""
+BATCHING_PROGRAM = f"""
 import sys, time
 sys.path.insert(0, {str(ENGINES)!r})
 from transformers.generation.continuous_batching.continuous_api import ContinuousBatchProcessor, make_state
@@ -90,7 +90,7 @@ def step(update=True):
     return True
 """
 
-LLAMA = f"""
+LLAMA_PROGRAM = f"""
 import sys
 sys.path.insert(0, {str(ENGINES)!r})
 from llama_cpp.llama import Llama
@@ -98,7 +98,7 @@ from llama_cpp.llama import Llama
 llama = Llama(n_batch=16)
 """
 
-GENAI = f"""
+GENAI_PROGRAM = f"""
 import sys
 sys.path.insert(0, {str(ENGINES)!r})
 import onnxruntime_genai as og
@@ -110,7 +110,7 @@ def generator():
 """
 
 
-def captured(recorded, engine: str) -> dict[str, list[Entry]]:
+def captured_entries(recorded, engine: str) -> dict[str, list[Entry]]:
     assert "engine_not_captured" not in recorded.part.diagnostics, recorded.part.of("diagnostic")
     assert any(line.split(" ", 1)[1].startswith(engine) for line in recorded.part.of("fact"))
     return entries_of(recorded.part)
@@ -118,9 +118,10 @@ def captured(recorded, engine: str) -> dict[str, list[Entry]]:
 
 def test_vllm_chunked_prefill_and_decode(record):
     recorded = record(
-        VLLM + "s = Scheduler(budget=16)\ns.add_request(Request('a', 20, 3))\ns.add_request(Request('b', 4, 2))\nserve(s)"
+        VLLM_PROGRAM
+        + "s = Scheduler(budget=16)\ns.add_request(Request('a', 20, 3))\ns.add_request(Request('b', 4, 2))\nserve(s)"
     )
-    entries = captured(recorded, "vLLM")
+    entries = captured_entries(recorded, "vLLM")
     assert entries["a"] == [
         Entry(16, 0, 0, 0, 16, 0), Entry(4, 0, 1, 0, 20, 0), Entry(0, 0, 1, 0, 21, 0), Entry(0, 0, 1, 0, 22, FINISHED),
     ]  # fmt: skip
@@ -130,20 +131,27 @@ def test_vllm_chunked_prefill_and_decode(record):
 
 
 def test_vllm_prefix_cache_counts_in_the_first_step_only(record):
-    program = VLLM + "s = Scheduler(budget=8)\ns.prefix_hits['a'] = 16\ns.add_request(Request('a', 30, 1))\nserve(s)"
-    assert captured(record(program), "vLLM")["a"] == [Entry(8, 16, 0, 0, 24, 0), Entry(6, 0, 1, 0, 30, FINISHED)]
+    program = (
+        VLLM_PROGRAM + "s = Scheduler(budget=8)\ns.prefix_hits['a'] = 16\ns.add_request(Request('a', 30, 1))\nserve(s)"
+    )
+    assert captured_entries(record(program), "vLLM")["a"] == [
+        Entry(8, 16, 0, 0, 24, 0),
+        Entry(6, 0, 1, 0, 30, FINISHED),
+    ]
 
 
 def test_vllm_rejected_speculation(record):
-    program = VLLM + "s = Scheduler(draft_tokens=3)\ns.add_request(Request('a', 5, 5))\nserve(s, accepted=1)"
-    assert captured(record(program), "vLLM")["a"] == [
+    program = VLLM_PROGRAM + "s = Scheduler(draft_tokens=3)\ns.add_request(Request('a', 5, 5))\nserve(s, accepted=1)"
+    assert captured_entries(record(program), "vLLM")["a"] == [
         Entry(5, 0, 1, 0, 5, 0), Entry(0, 0, 2, 2, 7, 0), Entry(0, 0, 2, 2, 9, FINISHED),
     ]  # fmt: skip
 
 
 def test_vllm_a_preempted_request_computes_its_tokens_again(record):
-    program = VLLM + "s = Scheduler(cache_tokens=14)\nfor id in 'ab':\n    s.add_request(Request(id, 6, 4))\nserve(s)"
-    entries = captured(record(program), "vLLM")["b"]
+    program = (
+        VLLM_PROGRAM + "s = Scheduler(cache_tokens=14)\nfor id in 'ab':\n    s.add_request(Request(id, 6, 4))\nserve(s)"
+    )
+    entries = captured_entries(record(program), "vLLM")["b"]
     events = [entry for entry in entries if entry.events & PREEMPTED]
     assert len(events) == 1 and events[0].prompt == events[0].decoded == 0
     again = entries[entries.index(events[0]) + 1]
@@ -154,7 +162,7 @@ def test_vllm_a_preempted_request_computes_its_tokens_again(record):
 
 def test_vllm_asynchronous_steps_do_not_overlap_and_end_requests_once(record):
     program = (
-        VLLM
+        VLLM_PROGRAM
         + """
 s = AsyncScheduler()
 s.add_request(Request('a', 5, 3))
@@ -170,7 +178,7 @@ while s.requests or queue:
 """
     )
     recorded = record(program)
-    entries = captured(recorded, "vLLM")
+    entries = captured_entries(recorded, "vLLM")
     assert sum(entry.decoded for entry in entries["a"]) == 3
     assert [entry.events for entry in entries["a"]].count(FINISHED) == 1
     assert entries["a"][-1] == Entry(0, 0, 0, 1, 7, FINISHED)  # scheduled before its end was known
@@ -180,7 +188,7 @@ while s.requests or queue:
 
 def test_vllm_aborts_between_and_during_steps(record):
     program = (
-        VLLM
+        VLLM_PROGRAM
         + """
 s = Scheduler()
 for id in 'abcd':
@@ -197,7 +205,7 @@ s.finish_requests(None, RequestStatus.FINISHED_ABORTED)
 """
     )
     recorded = record(program)
-    entries = captured(recorded, "vLLM")
+    entries = captured_entries(recorded, "vLLM")
     assert [entry.events for entry in entries["a"]] == [0, ABORTED]
     assert [entry.events for entry in entries["c"]] == [0, FINISHED]  # how vLLM ends a request at a stop string
     assert entries["b"][-1] == Entry(0, 0, 0, 1, 3, ABORTED)
@@ -207,20 +215,22 @@ s.finish_requests(None, RequestStatus.FINISHED_ABORTED)
 
 
 def test_vllm_an_id_may_be_used_again_after_its_request_has_ended(record):
-    program = VLLM + "s = Scheduler()\nfor _ in range(3):\n    s.add_request(Request('a', 4, 2))\n    serve(s)"
+    program = VLLM_PROGRAM + "s = Scheduler()\nfor _ in range(3):\n    s.add_request(Request('a', 4, 2))\n    serve(s)"
     recorded = record(program)
     assert len(recorded.part.of("request")) == 3
-    assert captured(recorded, "vLLM")["a"] == [Entry(4, 0, 1, 0, 4, 0), Entry(0, 0, 1, 0, 5, FINISHED)] * 3
+    assert captured_entries(recorded, "vLLM")["a"] == [Entry(4, 0, 1, 0, 4, 0), Entry(0, 0, 1, 0, 5, FINISHED)] * 3
 
 
 def test_vllm_an_engine_that_dies_leaves_the_steps_before(record):
-    program = VLLM + "s = Scheduler()\ns.add_request(Request('a', 4, 9))\nstep(s)\ns.schedule()\nraise SystemExit(3)"
-    assert captured(record(program, code=3), "vLLM")["a"] == [Entry(4, 0, 1, 0, 4, 0)]
+    program = (
+        VLLM_PROGRAM + "s = Scheduler()\ns.add_request(Request('a', 4, 9))\nstep(s)\ns.schedule()\nraise SystemExit(3)"
+    )
+    assert captured_entries(record(program, code=3), "vLLM")["a"] == [Entry(4, 0, 1, 0, 4, 0)]
 
 
 def test_vllm_steps_that_complete_out_of_order_or_twice_or_never(record):
     program = (
-        VLLM
+        VLLM_PROGRAM
         + """
 s = AsyncScheduler()
 s.add_request(Request('a', 4, 40))
@@ -233,19 +243,21 @@ print('done')
 """
     )
     recorded = record(program)
-    entries = captured(recorded, "vLLM")["a"]
+    entries = captured_entries(recorded, "vLLM")["a"]
     assert recorded.out == "done\n"
     assert sorted(entry.prompt for entry in entries) == [0, 4]
 
 
 def test_two_vllm_schedulers_in_a_process_do_not_share_requests(record):
-    program = VLLM + "for _ in range(2):\n    s = Scheduler()\n    s.add_request(Request('0', 4, 9))\n    step(s)"
-    assert list(captured(record(program), "vLLM")) == ["0", "engine1-0"]
+    program = (
+        VLLM_PROGRAM + "for _ in range(2):\n    s = Scheduler()\n    s.add_request(Request('0', 4, 9))\n    step(s)"
+    )
+    assert list(captured_entries(record(program), "vLLM")) == ["0", "engine1-0"]
 
 
 def test_an_unknown_shape_of_vllm_switches_the_adapter_off_once(record):
     program = (
-        VLLM
+        VLLM_PROGRAM
         + """
 import vllm.v1.core.sched.scheduler as module
 module.NewRequestData = lambda id, start: SimpleNamespace(req_id=id)
@@ -264,7 +276,7 @@ print(len(s.requests))
 
 def test_a_scheduler_that_does_not_schedule_with_vllms_is_reported(record):
     program = (
-        VLLM
+        VLLM_PROGRAM
         + """
 class Own(Scheduler):
     schedule = Scheduler.schedule.__wrapped__
@@ -292,14 +304,14 @@ def test_a_vllm_without_the_wrapped_functions_runs_on(record, tmp_path):
 def test_the_plugin_of_vllm_installs_the_adapter_where_sitecustomize_does_not_run(record):
     program = (
         "import sys; sys.meta_path.pop(0)  # the finder of sitecustomize\n"
-        + VLLM
+        + VLLM_PROGRAM
         + "import types, os\nsys.modules['vllm.v1.engine.core'] = types.ModuleType('core')\n"
         + "sys.path.append(os.environ['TEST_PACKAGES'])\n"
         + "from joulemap._engine_plugin import install_vllm_adapter\ninstall_vllm_adapter()\ninstall_vllm_adapter()\n"
         + "s = Scheduler()\ns.add_request(Request('a', 4, 1))\nserve(s)"
     )
-    recorded = record(program, TEST_PACKAGES=str(PACKAGES))
-    assert captured(recorded, "vLLM")["a"] == [Entry(4, 0, 1, 0, 4, FINISHED)]
+    recorded = record(program, TEST_PACKAGES=str(PACKAGES_FOLDER))
+    assert captured_entries(recorded, "vLLM")["a"] == [Entry(4, 0, 1, 0, 4, FINISHED)]
 
 
 def test_the_wheel_declares_the_plugins():
@@ -325,7 +337,7 @@ print(json.dumps([name for name in sys.modules if name.startswith("joulemap._") 
 
 def test_sglang_chunked_prefill_radix_cache_and_mixed_batches(record):
     program = (
-        SGLANG
+        SGLANG_PROGRAM
         + """
 s = Scheduler()
 a, b = Req('a', 20, 4), Req('b', 12, 2)
@@ -339,7 +351,7 @@ step(s, s.decode(a))
 """
     )
     recorded = record(program)
-    entries = captured(recorded, "SGLang")
+    entries = captured_entries(recorded, "SGLang")
     assert entries["a"] == [
         Entry(16, 0, 0, 0, 16, 0), Entry(4, 0, 1, 0, 20, 0), Entry(0, 0, 1, 0, 21, 0), Entry(0, 0, 1, 0, 22, 0),
         Entry(0, 0, 1, 0, 23, FINISHED),
@@ -351,7 +363,7 @@ step(s, s.decode(a))
 
 def test_sglang_overlapped_steps_speculation_and_ends(record):
     program = (
-        SGLANG
+        SGLANG_PROGRAM
         + """
 s = Scheduler(accepted=1, draft_tokens=4)
 a = Req('a', 6, 5)
@@ -365,14 +377,14 @@ s.process_batch_result(*queue.pop(0))
 """
     )
     recorded = record(program)
-    assert captured(recorded, "SGLang")["a"] == [
+    assert captured_entries(recorded, "SGLang")["a"] == [
         Entry(6, 0, 1, 0, 6, 0), Entry(0, 0, 2, 2, 8, 0), Entry(0, 0, 2, 2, 10, 0), Entry(0, 0, 0, 4, 10, FINISHED),
     ]  # fmt: skip
 
 
 def test_sglang_retraction_and_aborts(record):
     program = (
-        SGLANG
+        SGLANG_PROGRAM
         + """
 s = Scheduler()
 a, b, c = Req('a', 6, 9), Req('b', 6, 9), Req('c', 6, 9)
@@ -387,14 +399,16 @@ s.abort_request(SimpleNamespace(rid='a', abort_all=False, running=[a]))
 step(s, s.decode(a))
 """
     )
-    entries = captured(record(program), "SGLang")
+    entries = captured_entries(record(program), "SGLang")
     assert [entry.events for entry in entries["c"]] == [0, 0, ABORTED]
     assert entries["b"][2:] == [Entry(0, 0, 0, 0, 7, PREEMPTED), Entry(8, 0, 1, 0, 8, 0)]
     assert entries["a"][-1] == Entry(0, 0, 1, 0, 8, ABORTED)
 
 
 def test_sglang_other_ranks_of_tensor_parallelism_report_nothing(record):
-    program = SGLANG + "s = Scheduler(rank=1)\na = Req('a', 4, 1)\nstep(s, s.extend((a, 4)))\nprint(a.finished())"
+    program = (
+        SGLANG_PROGRAM + "s = Scheduler(rank=1)\na = Req('a', 4, 1)\nstep(s, s.extend((a, 4)))\nprint(a.finished())"
+    )
     recorded = record(program)
     assert recorded.out == "True\n"
     assert entries_of(recorded.part) == {}
@@ -402,7 +416,7 @@ def test_sglang_other_ranks_of_tensor_parallelism_report_nothing(record):
 
 def test_sglang_a_failed_forward_is_no_step(record):
     program = (
-        SGLANG
+        SGLANG_PROGRAM
         + """
 s = Scheduler()
 a = Req('a', 4, 2)
@@ -416,12 +430,12 @@ step(s, s.decode(a))
     )
     recorded = record(program)
     assert recorded.out == "failed\n"
-    assert captured(recorded, "SGLang")["a"] == [Entry(4, 0, 1, 0, 4, 0), Entry(0, 0, 1, 0, 5, FINISHED)]
+    assert captured_entries(recorded, "SGLang")["a"] == [Entry(4, 0, 1, 0, 4, 0), Entry(0, 0, 1, 0, 5, FINISHED)]
 
 
 def test_generate_calls_of_two_threads_with_one_model_do_not_mix(record):
     program = (
-        GENERATE
+        GENERATE_PROGRAM
         + """
 import pickle
 a_began, b_began, a_ended = threading.Event(), threading.Event(), threading.Event()
@@ -455,7 +469,7 @@ print(vars(model), type(pickle.loads(pickle.dumps(model))).__name__)
     )
     recorded = record(program)
     assert recorded.out == "{} Model\n"
-    entries = captured(recorded, "transformers generate")
+    entries = captured_entries(recorded, "transformers generate")
     assert {id: [entry.context for entry in found] for id, found in entries.items()} == {
         "generate-0-0": [5, 6, 7], "generate-1-0": [7, 8, 9], "generate-2-0": [9, 10, 11],
     }  # fmt: skip
@@ -464,7 +478,7 @@ print(vars(model), type(pickle.loads(pickle.dumps(model))).__name__)
 
 def test_generate_reports_the_forward_passes_of_a_subclass_and_of_a_model_with_its_own_function_once(record):
     program = (
-        GENERATE
+        GENERATE_PROGRAM
         + """
 class Derived(Model):
     def prepare_inputs_for_generation(self, input_ids, **kwargs):
@@ -486,7 +500,7 @@ print("__wrapped__" in vars(derived.prepare_inputs_for_generation))
     )
     recorded = record(program)
     assert recorded.out == "True ['prepare_inputs_for_generation']\nFalse\n"
-    entries = captured(recorded, "transformers generate")
+    entries = captured_entries(recorded, "transformers generate")
     assert {id: [entry.prompt for entry in found] for id, found in entries.items() if id != "generate-2-0"} == {
         "generate-0-0": [4, 0, 0], "generate-1-0": [5, 0, 0], "generate-3-0": [7],
     }  # fmt: skip
@@ -494,7 +508,7 @@ print("__wrapped__" in vars(derived.prepare_inputs_for_generation))
 
 def test_a_generate_that_raises_aborts_its_requests(record):
     program = (
-        GENERATE
+        GENERATE_PROGRAM
         + """
 def fail(index):
     if index == 1:
@@ -509,7 +523,7 @@ model.generate(prompts(5), steps=1)
     )
     recorded = record(program)
     assert recorded.out == "stop\n"
-    entries = captured(recorded, "transformers generate")
+    entries = captured_entries(recorded, "transformers generate")
     for number in (0, 1):
         assert [entry.events for entry in entries[f"generate-0-{number}"]] == [0, ABORTED]
     assert [entry.events for entry in entries["generate-1-0"]] == [FINISHED]
@@ -517,14 +531,14 @@ model.generate(prompts(5), steps=1)
 
 def test_a_float_mask_of_generate_is_read_and_padding_is_not_part_of_chunks(record):
     program = (
-        GENERATE
+        GENERATE_PROGRAM
         + """
 mask = torch.ones(2, 10)
 mask[1, :4] = 0
 model.generate(prompts(10, sequences=2), attention_mask=mask, chunk=4, steps=2)
 """
     )
-    entries = captured(record(program), "transformers generate")
+    entries = captured_entries(record(program), "transformers generate")
     assert [entry.prompt for entry in entries["generate-0-0"]] == [4, 4, 2, 0]
     # The first chunk of the second sequence is padding only.
     assert [entry.prompt for entry in entries["generate-0-1"]] == [4, 2, 0]
@@ -533,7 +547,7 @@ model.generate(prompts(10, sequences=2), attention_mask=mask, chunk=4, steps=2)
 
 def test_tokens_in_a_cache_that_generate_receives_are_cached(record):
     program = (
-        GENERATE
+        GENERATE_PROGRAM
         + """
 mask = torch.ones(1, 10, dtype=torch.int64)
 mask[0, :2] = 0
@@ -542,7 +556,7 @@ model.generate(prompts(4), attention_mask=mask, past_key_values=Cache(6), steps=
 model.generate(prompts(10), past_key_values=Cache(6), steps=1)
 """
     )
-    entries = captured(record(program), "transformers generate")
+    entries = captured_entries(record(program), "transformers generate")
     assert entries["generate-0-0"] == [Entry(4, 4, 1, 0, 10, 0), Entry(0, 0, 1, 0, 11, FINISHED)]
     assert entries["generate-1-0"] == [Entry(4, 4, 1, 0, 10, FINISHED)]
     assert entries["generate-2-0"] == [Entry(4, 6, 1, 0, 10, FINISHED)]
@@ -550,7 +564,7 @@ model.generate(prompts(10), past_key_values=Cache(6), steps=1)
 
 def test_a_fault_in_the_hooks_of_generate_switches_only_them_off(record):
     program = (
-        GENERATE
+        GENERATE_PROGRAM
         + """
 class Broken:
     length = 0
@@ -570,7 +584,7 @@ net(torch.ones(1, 4)).sum().backward()
 
 def test_an_asynchronous_step_whose_requests_have_ended_ends_before_the_next_request_arrives(record):
     program = (
-        BATCHING
+        BATCHING_PROGRAM
         + """
 add("a", 5, 2)
 step(update=False)
@@ -585,7 +599,7 @@ processor.update_batch()
 """
     )
     recorded = record(program)
-    entries = captured(recorded, "transformers continuous batching")
+    entries = captured_entries(recorded, "transformers continuous batching")
     assert entries["batch-0-a"] == [
         Entry(5, 0, 1, 0, 5, 0), Entry(0, 0, 1, 0, 6, 0), Entry(0, 0, 0, 1, 6, FINISHED),
     ]  # fmt: skip
@@ -599,7 +613,7 @@ processor.update_batch()
 
 def test_an_asynchronous_step_in_flight_of_a_request_that_is_cancelled_or_has_not_ended(record):
     program = (
-        BATCHING
+        BATCHING_PROGRAM
         + """
 add("a", 5, 9)
 step(update=False)
@@ -614,14 +628,14 @@ print(step())
     )
     recorded = record(program)
     assert recorded.out == "False\nFalse\n"
-    entries = captured(recorded, "transformers continuous batching")
+    entries = captured_entries(recorded, "transformers continuous batching")
     assert [entry.decoded for entry in entries["batch-0-a"]] == [1, 1, 0]
     assert [entry.events for entry in entries["batch-0-a"]] == [0, 0, ABORTED]
 
 
 def test_the_last_chunk_of_a_prompt_may_have_one_token_in_llama_cpp(record):
     program = (
-        LLAMA
+        LLAMA_PROGRAM
         + """
 llama.create_completion(list(range(17)), max_tokens=2)
 llama.create_completion(list(range(33)), max_tokens=1)
@@ -632,7 +646,7 @@ llama.eval([7])
 llama.reset()
 """
     )
-    entries = captured(record(program), "llama-cpp-python")
+    entries = captured_entries(record(program), "llama-cpp-python")
     assert entries["completion-0"][:2] == [Entry(16, 0, 0, 0, 16, 0), Entry(1, 0, 1, 0, 17, 0)]
     assert [entry.prompt for entry in entries["completion-1"]][:3] == [16, 16, 1]
     assert [entry[:3] for entry in entries["eval-2"]] == [(16, 0, 0), (1, 0, 0), (0, 0, 1), (0, 0, 1)]
@@ -640,7 +654,7 @@ llama.reset()
 
 def test_a_genai_generator_that_dies_unrecorded_leaves_nothing_to_a_later_one(record):
     program = (
-        GENAI
+        GENAI_PROGRAM
         + """
 from joulemap import _hot
 from joulemap._onnxruntime_genai_capture import GeneratorRegistry, weakref
@@ -661,4 +675,4 @@ second.generate_next_token()
     )
     recorded = record(program)
     assert recorded.out == "{}\n"
-    assert captured(recorded, "ONNX Runtime GenAI")["generator-1-0"] == [Entry(2, 0, 1, 0, 2, 0)]
+    assert captured_entries(recorded, "ONNX Runtime GenAI")["generator-1-0"] == [Entry(2, 0, 1, 0, 2, 0)]

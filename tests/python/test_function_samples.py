@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BUSY = """
+BUSY_PROGRAM = """
 import random, threading, time
 import torch
 
@@ -18,7 +18,7 @@ print(random.random(), [thread.name for thread in threading.enumerate()])
 
 
 def test_samples_of_a_busy_function_are_proportional_to_its_time(record):
-    part = record(BUSY).part
+    part = record(BUSY_PROGRAM).part
     seen = {}
     for line in part.of("share"):
         _, coarse, place, count, time_ns = map(int, line.split())
@@ -31,4 +31,4 @@ def test_the_sampling_thread_is_invisible_to_the_program(record):
     import random
 
     random.seed(3)
-    assert record(BUSY).out.strip() == f"{random.random()} ['MainThread']"
+    assert record(BUSY_PROGRAM).out.strip() == f"{random.random()} ['MainThread']"

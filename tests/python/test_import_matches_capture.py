@@ -11,26 +11,26 @@ from pathlib import Path
 import pytest
 import training_programs
 
-PROFILED = """
+PROFILE_BEGIN = """
 import joulemap as jm
 profiler = torch.profiler.profile(
     activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True, record_shapes=True)
 profiler.start()
 """
-SAVED = """
+PROFILE_END = """
 profiler.stop()
 profiler.export_chrome_trace("trace.json")
 jm.save_module_names(net, "modules.json")
 """
 
 
-def profiled(network: str) -> str:
+def make_profiled_program(network: str) -> str:
     """Batches are large: a pause of the process between the hooks of capture and of the profiler is short against them."""
-    program = training_programs.program(network).replace("torch.randn(128,", "torch.randn(512,")
+    program = training_programs.make_training_program(network).replace("torch.randn(128,", "torch.randn(512,")
     program = program.replace("batch_size=32,", "batch_size=128,")
     assert "randn(512," in program and "batch_size=128," in program
     begin, end = "for epoch in range(epochs):", "if epochs >= 5:\n    print(time"
-    return program.replace(begin, PROFILED + begin).replace(end, SAVED + end)
+    return program.replace(begin, PROFILE_BEGIN + begin).replace(end, PROFILE_END + end)
 
 
 class CapturedAndImported:
@@ -55,8 +55,8 @@ class CapturedAndImported:
 
 
 @pytest.fixture(scope="module", params=["convnet", "transformer"])
-def both(request, binaries: Path, tmp_path_factory) -> CapturedAndImported:
-    return CapturedAndImported(binaries, tmp_path_factory.mktemp(request.param), profiled(request.param))
+def captured_and_imported(request, binaries: Path, tmp_path_factory) -> CapturedAndImported:
+    return CapturedAndImported(binaries, tmp_path_factory.mktemp(request.param), make_profiled_program(request.param))
 
 
 def rows_comparable_between_both(rows: dict[tuple, dict]) -> dict[tuple, dict]:
@@ -65,25 +65,31 @@ def rows_comparable_between_both(rows: dict[tuple, dict]) -> dict[tuple, dict]:
     return {path: row for path, row in rows.items() if path[0] == "train" and len(path) > 1 and path[1] in phases}
 
 
-def test_layers_are_the_same_and_are_called_as_often(both):
-    live, imported = (rows_comparable_between_both(both.rows(file, "layer")) for file in ("live", "imported"))
+def test_layers_are_the_same_and_are_called_as_often(captured_and_imported):
+    live, imported = (
+        rows_comparable_between_both(captured_and_imported.rows(file, "layer")) for file in ("live", "imported")
+    )
     assert set(live) == set(imported)
     layers = [path for path in live if len(path) > 2]
     assert len(layers) > 20
     assert {path: live[path]["count"] for path in layers} == {path: imported[path]["count"] for path in layers}
 
 
-def test_times_of_phases_are_the_same(both):
+def test_times_of_phases_are_the_same(captured_and_imported):
     """Both clocks ran in the same process, so both contain other load, except for what falls between two hooks."""
-    live, imported = (both.rows(file, "phase") for file in ("live", "imported"))
+    live, imported = (captured_and_imported.rows(file, "phase") for file in ("live", "imported"))
     for phase in ("forward", "backward"):
         result = imported[("train", phase)]["time_s"]
         assert result == pytest.approx(live[("train", phase)]["time_s"], rel=0.35), phase
 
 
-def test_operations_of_backward_passes_have_the_same_names_and_calls(both):
+def test_operations_of_backward_passes_have_the_same_names_and_calls(captured_and_imported):
     def operations(file: str) -> dict[tuple, int]:
-        rows = {path: row for path, row in both.rows(file, "op").items() if path[:2] == ("train", "backward")}
+        rows = {
+            path: row
+            for path, row in captured_and_imported.rows(file, "op").items()
+            if path[:2] == ("train", "backward")
+        }
         return {path: row["count"] for path, row in rows.items() if path[-1].endswith("Backward0")}
 
     live, imported = operations("live"), operations("imported")
@@ -114,7 +120,10 @@ jm.save_module_names(net, "modules.json", torch.randn(2, 4))
 assert jm.module_names(net) == {"Net": ["Net"], "Linear": ["last", "first", "held.0"]}
 """
     result = CapturedAndImported(binaries, tmp_path, program)
-    assert json.loads((tmp_path / "modules.json").read_text()) == {"Net": ["Net"], "Linear": ["first", "held.0", "last"]}
+    assert json.loads((tmp_path / "modules.json").read_text()) == {
+        "Net": ["Net"],
+        "Linear": ["first", "held.0", "last"],
+    }
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     calls = sorted((e["ts"], e["name"]) for e in events if e["name"].startswith("nn.Module: Linear"))
     assert [name for _, name in calls] == [f"nn.Module: Linear_{k}" for k in range(3)]

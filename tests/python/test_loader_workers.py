@@ -46,7 +46,7 @@ KINDS = {
     "two of a fork server": 'num_workers=2, multiprocessing_context="forkserver"',
     "persistent": 'num_workers=1, multiprocessing_context="fork", persistent_workers=True',
 }
-WORKER = ("train", "dataloader", "worker.preprocessing")
+WORKER_PATH = ("train", "dataloader", "worker.preprocessing")
 
 
 class Recorded:
@@ -80,7 +80,7 @@ def recorded(joulemap, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_costly_item_is_work_of_its_dataset_and_not_of_an_operation_of_the_loader(recorded, kind):
     run = recorded(KINDS[kind])
-    place = ("train", "dataloader") if kind == "in the program" else WORKER
+    place = ("train", "dataloader") if kind == "in the program" else WORKER_PATH
     operations = run.times(*place)
     assert operations["__main__.Images.__getitem__"] > 0.1 * run.truth_s
     assert {"torch.randn", "torch.tanh", "torch.stack"} <= set(operations)
@@ -90,4 +90,4 @@ def test_a_costly_item_is_work_of_its_dataset_and_not_of_an_operation_of_the_loa
     if kind != "in the program":
         assert ("train", "dataloader") in run.rows  # the program waits for its workers
         assert ("train", "dataloader", "worker") in run.rows  # a worker waits in its loop
-        assert WORKER not in run.rows  # operations and the dataset account for the whole batch
+        assert WORKER_PATH not in run.rows  # operations and the dataset account for the whole batch

@@ -18,8 +18,8 @@ from joulemap import JoulemapError, _machine_settings  # noqa: E402
 from joulemap._machine_settings import MachineSettings  # noqa: E402
 
 POWER_LIMIT_FILE = "sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw"
-CLOCK = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_max_freq"
-GOVERNOR = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
+CLOCK_FILE = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_max_freq"
+GOVERNOR_FILE = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def root(tmp_path) -> Path:
     }  # fmt: skip
     for cpu in (0, 1):
         folder = f"sys/devices/system/cpu/cpu{cpu}/cpufreq"
-        files.update({CLOCK.format(cpu): "3000000", f"{folder}/cpuinfo_min_freq": "800000",
-                      f"{folder}/cpuinfo_max_freq": "3500000", GOVERNOR.format(cpu): "performance",
+        files.update({CLOCK_FILE.format(cpu): "3000000", f"{folder}/cpuinfo_min_freq": "800000",
+                      f"{folder}/cpuinfo_max_freq": "3500000", GOVERNOR_FILE.format(cpu): "performance",
                       f"{folder}/scaling_available_governors": "performance powersave"})  # fmt: skip
     for name, text in files.items():
         (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def root(tmp_path) -> Path:
 
 
 @pytest.fixture
-def backup(tmp_path) -> Path:
+def backup_file(tmp_path) -> Path:
     return tmp_path / "data" / "machine-settings.csv"
 
 
@@ -51,33 +51,33 @@ def read(root: Path, name: str) -> str:
 
 
 REQUESTED_SETTINGS = {"cpu_power_limit_w": 150, "cpu_max_mhz": 2000, "cpu_governor": "powersave"}
-VALUES_BEFORE = {POWER_LIMIT_FILE: "200000000", CLOCK.format(1): "3000000", GOVERNOR.format(0): "performance"}
-VALUES_DURING = {POWER_LIMIT_FILE: "150000000", CLOCK.format(1): "2000000", GOVERNOR.format(0): "powersave"}
+VALUES_BEFORE = {POWER_LIMIT_FILE: "200000000", CLOCK_FILE.format(1): "3000000", GOVERNOR_FILE.format(0): "performance"}
+VALUES_DURING = {POWER_LIMIT_FILE: "150000000", CLOCK_FILE.format(1): "2000000", GOVERNOR_FILE.format(0): "powersave"}
 
 
-def test_settings_are_changed_inside_the_block_and_restored_after_it(root, backup):
-    with MachineSettings(str(root), str(backup)) as settings:
+def test_settings_are_changed_inside_the_block_and_restored_after_it(root, backup_file):
+    with MachineSettings(str(root), str(backup_file)) as settings:
         settings.apply(REQUESTED_SETTINGS)
         assert {name: read(root, name) for name in VALUES_DURING} == VALUES_DURING
         # DRAM is not a package.
         assert read(root, "sys/class/powercap/intel-rapl:0:0/constraint_0_power_limit_uw") == "40000000"
         settings.apply({"cpu_power_limit_w": 100})
         # The format of experiments: path, before, after.
-        assert f"{root}/{POWER_LIMIT_FILE},200000000,100000000" in backup.read_text()
+        assert f"{root}/{POWER_LIMIT_FILE},200000000,100000000" in backup_file.read_text()
         settings.apply({"cpu_power_limit_w": None})
         assert read(root, POWER_LIMIT_FILE) == "200000000"
     assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
-    assert not backup.exists() and settings.notes == []
+    assert not backup_file.exists() and settings.notes == []
 
 
-def test_an_exception_restores_settings(root, backup):
-    with pytest.raises(KeyboardInterrupt), MachineSettings(str(root), str(backup)) as settings:
+def test_an_exception_restores_settings(root, backup_file):
+    with pytest.raises(KeyboardInterrupt), MachineSettings(str(root), str(backup_file)) as settings:
         settings.apply(REQUESTED_SETTINGS)
         raise KeyboardInterrupt
     assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
-KILLED = """
+KILLED_PROGRAM = """
 import os, sys
 from joulemap._machine_settings import MachineSettings
 with MachineSettings(sys.argv[1], sys.argv[2]) as settings:
@@ -87,7 +87,7 @@ with MachineSettings(sys.argv[1], sys.argv[2]) as settings:
 """
 
 
-def start_program(root: Path, backup: Path, environment: dict, text: str = KILLED, **more) -> tuple:
+def start_program(root: Path, backup: Path, environment: dict, text: str = KILLED_PROGRAM, **more) -> tuple:
     """A program that has changed settings and waits; and the pidfd of its watcher."""
     command = [sys.executable, *(["-c", text] if "\n" in text else [text]), str(root), str(backup)]
     program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, **more)
@@ -102,30 +102,30 @@ def wait_for_end(descriptor: int) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_program_leaves_no_setting_changed(root, backup, environment, number):
-    program, watcher = start_program(root, backup, environment)
+def test_a_killed_program_leaves_no_setting_changed(root, backup_file, environment, number):
+    program, watcher = start_program(root, backup_file, environment)
     assert {name: read(root, name) for name in VALUES_DURING} == VALUES_DURING
     program.send_signal(number)
     program.communicate()
     wait_for_end(watcher)
     assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
-    assert not backup.exists()
+    assert not backup_file.exists()
 
 
-def test_if_the_watcher_is_killed_too_the_next_program_restores(root, backup, environment):
-    program, watcher = start_program(root, backup, environment)
+def test_if_the_watcher_is_killed_too_the_next_program_restores(root, backup_file, environment):
+    program, watcher = start_program(root, backup_file, environment)
     signal.pidfd_send_signal(watcher, signal.SIGKILL)
     wait_for_end(watcher)
     program.kill()
     program.communicate()
     assert read(root, POWER_LIMIT_FILE) == "150000000"
-    with MachineSettings(str(root), str(backup)) as settings:
+    with MachineSettings(str(root), str(backup_file)) as settings:
         assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
-    assert settings.notes == [] and not backup.exists()
+    assert settings.notes == [] and not backup_file.exists()
 
 
 @pytest.fixture
-def no_wait(monkeypatch) -> None:
+def no_lock_wait(monkeypatch) -> None:
     monkeypatch.setattr(_machine_settings, "LOCK_WAIT_S", 0.0)
 
 
@@ -147,9 +147,9 @@ def restore(root: Path, backup: Path) -> list:
         return settings.notes
 
 
-def test_what_cannot_be_restored_stays_in_the_file_for_a_later_program(root, backup, environment, monkeypatch):
-    leave_settings_changed(root, backup, environment)
-    lines = {line.split(",")[0]: line for line in backup.read_text().splitlines()}
+def test_what_cannot_be_restored_stays_in_the_file_for_a_later_program(root, backup_file, environment, monkeypatch):
+    leave_settings_changed(root, backup_file, environment)
+    lines = {line.split(",")[0]: line for line in backup_file.read_text().splitlines()}
     with monkeypatch.context() as patch:
         write = _machine_settings._SettingStore.write
 
@@ -159,78 +159,86 @@ def test_what_cannot_be_restored_stays_in_the_file_for_a_later_program(root, bac
             write(self, path, value)
 
         patch.setattr(_machine_settings._SettingStore, "write", fail)
-        notes = restore(root, backup)
+        notes = restore(root, backup_file)
         assert len(notes) == 1 and f"{root}/{POWER_LIMIT_FILE}' should be '200000000' (" in notes[0]
-        assert backup.read_text().splitlines() == [lines[f"{root}/{POWER_LIMIT_FILE}"]]  # the others are restored
-        assert read(root, CLOCK.format(1)) == "3000000"
-    assert restore(root, backup) == [] and not backup.exists()
+        assert backup_file.read_text().splitlines() == [lines[f"{root}/{POWER_LIMIT_FILE}"]]  # the others are restored
+        assert read(root, CLOCK_FILE.format(1)) == "3000000"
+    assert restore(root, backup_file) == [] and not backup_file.exists()
     assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
-def test_a_value_that_was_not_restored_is_the_previous_value_of_the_next_change(root, backup, environment, monkeypatch):
-    leave_settings_changed(root, backup, environment)
+def test_a_value_that_was_not_restored_is_the_previous_value_of_the_next_change(
+    root, backup_file, environment, monkeypatch
+):
+    leave_settings_changed(root, backup_file, environment)
     with monkeypatch.context() as patch:
-        patch.setattr(_machine_settings._SettingStore, "restore_value", lambda *_: (_ for _ in ()).throw(OSError(5, "EIO")))
-        settings = MachineSettings(str(root), str(backup)).__enter__()
+        patch.setattr(
+            _machine_settings._SettingStore, "restore_value", lambda *_: (_ for _ in ()).throw(OSError(5, "EIO"))
+        )
+        settings = MachineSettings(str(root), str(backup_file)).__enter__()
         settings.apply({"cpu_power_limit_w": 100})
-        assert f"{root}/{POWER_LIMIT_FILE},200000000,100000000" in backup.read_text()  # not the 150 W of the killed program
-        assert len(backup.read_text().splitlines()) == 5
+        assert (
+            f"{root}/{POWER_LIMIT_FILE},200000000,100000000" in backup_file.read_text()
+        )  # not the 150 W of the killed program
+        assert len(backup_file.read_text().splitlines()) == 5
         settings.__exit__(None, None, None)
-    assert read(root, POWER_LIMIT_FILE) == "200000000" and read(root, CLOCK.format(1)) == "2000000"
-    assert restore(root, backup) == [] and not backup.exists()
+    assert read(root, POWER_LIMIT_FILE) == "200000000" and read(root, CLOCK_FILE.format(1)) == "2000000"
+    assert restore(root, backup_file) == [] and not backup_file.exists()
     assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
-def test_a_write_that_fails_at_the_end_keeps_only_its_line(root, backup, monkeypatch, capsys):
-    with pytest.raises(KeyboardInterrupt), MachineSettings(str(root), str(backup)) as settings:
+def test_a_write_that_fails_at_the_end_keeps_only_its_line(root, backup_file, monkeypatch, capsys):
+    with pytest.raises(KeyboardInterrupt), MachineSettings(str(root), str(backup_file)) as settings:
         settings.apply(REQUESTED_SETTINGS)
-        (root / GOVERNOR.format(0)).unlink()  # the CPU is switched off
+        (root / GOVERNOR_FILE.format(0)).unlink()  # the CPU is switched off
         raise KeyboardInterrupt
-    assert backup.read_text() == f"{root}/{GOVERNOR.format(0)},performance,powersave\n"
+    assert backup_file.read_text() == f"{root}/{GOVERNOR_FILE.format(0)},performance,powersave\n"
     assert "should be 'performance'" in capsys.readouterr().err  # an exception has no result with notes
     assert read(root, POWER_LIMIT_FILE) == "200000000"
 
 
-def test_the_watcher_prints_what_it_could_not_restore(root, backup, environment):
-    program, watcher = start_program(root, backup, environment, stderr=subprocess.PIPE)
-    (root / GOVERNOR.format(0)).unlink()
+def test_the_watcher_prints_what_it_could_not_restore(root, backup_file, environment):
+    program, watcher = start_program(root, backup_file, environment, stderr=subprocess.PIPE)
+    (root / GOVERNOR_FILE.format(0)).unlink()
     program.kill()
     _, errors = program.communicate()
     wait_for_end(watcher)
     assert b"should be 'performance'" in errors
-    assert backup.read_text() == f"{root}/{GOVERNOR.format(0)},performance,powersave\n"
+    assert backup_file.read_text() == f"{root}/{GOVERNOR_FILE.format(0)},performance,powersave\n"
 
 
-def test_the_watcher_loads_nothing_from_the_current_folder(root, backup, environment, tmp_path):
+def test_the_watcher_loads_nothing_from_the_current_folder(root, backup_file, environment, tmp_path):
     folder = tmp_path / "planted"
     folder.mkdir()
     (folder / "csv.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')\n")
-    (tmp_path / "program.py").write_text(KILLED)
+    (tmp_path / "program.py").write_text(KILLED_PROGRAM)
     relative = os.path.relpath(environment["PYTHONPATH"], folder)
     environment = {**environment, "PYTHONPATH": os.pathsep.join([relative, environment["PYTHONPATH"]])}
-    arguments = (os.path.relpath(root, folder), os.path.relpath(backup, folder))
+    arguments = (os.path.relpath(root, folder), os.path.relpath(backup_file, folder))
     program, watcher = start_program(*arguments, environment, str(tmp_path / "program.py"), cwd=folder)
     program.kill()
     program.communicate()
     wait_for_end(watcher)
     assert not (tmp_path / "executed").exists()
-    assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE and not backup.exists()
+    assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE and not backup_file.exists()
 
 
-def test_a_previous_limit_above_the_reported_maximum_is_restored(root, backup, environment):
+def test_a_previous_limit_above_the_reported_maximum_is_restored(root, backup_file, environment):
     (root / POWER_LIMIT_FILE).write_text("253000000\n")
-    (root / CLOCK.format(1)).write_text("3600000\n")  # boost
-    leave_settings_changed(root, backup, environment)
-    assert restore(root, backup) == [] and not backup.exists()
-    assert (read(root, POWER_LIMIT_FILE), read(root, CLOCK.format(1))) == ("253000000", "3600000")
+    (root / CLOCK_FILE.format(1)).write_text("3600000\n")  # boost
+    leave_settings_changed(root, backup_file, environment)
+    assert restore(root, backup_file) == [] and not backup_file.exists()
+    assert (read(root, POWER_LIMIT_FILE), read(root, CLOCK_FILE.format(1))) == ("253000000", "3600000")
 
 
-def test_the_next_program_waits_until_the_watcher_has_restored(root, backup, environment, no_wait, monkeypatch):
-    program, watcher = start_program(root, backup, environment)
+def test_the_next_program_waits_until_the_watcher_has_restored(
+    root, backup_file, environment, no_lock_wait, monkeypatch
+):
+    program, watcher = start_program(root, backup_file, environment)
     signal.pidfd_send_signal(watcher, signal.SIGSTOP)
     program.kill()
     program.communicate()
-    next_program = MachineSettings(str(root), str(backup))
+    next_program = MachineSettings(str(root), str(backup_file))
     try:
         with pytest.raises(JoulemapError, match="another program"):
             next_program.__enter__()
@@ -252,20 +260,20 @@ def test_the_next_program_waits_until_the_watcher_has_restored(root, backup, env
         assert attempts[0] is False and {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
         wait_for_end(watcher)
         settings.apply({"cpu_power_limit_w": 100})
-        assert read(root, POWER_LIMIT_FILE) == "100000000" and backup.exists()
+        assert read(root, POWER_LIMIT_FILE) == "100000000" and backup_file.exists()
     assert read(root, POWER_LIMIT_FILE) == "200000000" and settings.notes == []
 
 
-def test_a_file_that_disappears_is_no_error(root, backup, environment, monkeypatch):
-    leave_settings_changed(root, backup, environment)
+def test_a_file_that_disappears_is_no_error(root, backup_file, environment, monkeypatch):
+    leave_settings_changed(root, backup_file, environment)
     write = _machine_settings._SettingStore.write
     monkeypatch.setattr(_machine_settings._SettingStore, "write",
-                        lambda *arguments: (backup.unlink(missing_ok=True), write(*arguments)))  # fmt: skip
-    assert restore(root, backup) == []
+                        lambda *arguments: (backup_file.unlink(missing_ok=True), write(*arguments)))  # fmt: skip
+    assert restore(root, backup_file) == []
     assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
-def test_programs_with_different_data_folders_share_the_lock_of_the_machine(root, tmp_path, no_wait):
+def test_programs_with_different_data_folders_share_the_lock_of_the_machine(root, tmp_path, no_lock_wait):
     (root / "run/lock").mkdir(parents=True)
     first, second = (str(tmp_path / name / "backup.csv") for name in ("a", "b"))
     with MachineSettings(str(root), first), pytest.raises(JoulemapError, match="joulemap-settings.lock"):
@@ -289,8 +297,8 @@ def test_another_machine_that_shares_the_data_folder_restores_nothing(root, tmp_
     assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
-def test_a_forked_child_does_not_keep_the_lock(root, backup, no_wait):
-    with MachineSettings(str(root), str(backup)):
+def test_a_forked_child_does_not_keep_the_lock(root, backup_file, no_lock_wait):
+    with MachineSettings(str(root), str(backup_file)):
         read_end, write_end = os.pipe()
         child = os.fork()
         if child == 0:
@@ -298,24 +306,26 @@ def test_a_forked_child_does_not_keep_the_lock(root, backup, no_wait):
             os.read(read_end, 1)  # until the test has ended
             os._exit(0)
     try:
-        assert restore(root, backup) == []
+        assert restore(root, backup_file) == []
     finally:
         os.close(write_end)
         os.close(read_end)
         os.waitpid(child, 0)
 
 
-def test_a_forked_child_of_a_killed_program_does_not_keep_the_lock(root, backup, environment):
-    text = KILLED.replace("    print", "    os.fork() or os.read(int(sys.argv[3]), 1) or os._exit(0)\n    print")
+def test_a_forked_child_of_a_killed_program_does_not_keep_the_lock(root, backup_file, environment):
+    text = KILLED_PROGRAM.replace(
+        "    print", "    os.fork() or os.read(int(sys.argv[3]), 1) or os._exit(0)\n    print"
+    )
     read_end, write_end = os.pipe()
-    command = [sys.executable, "-c", text, str(root), str(backup), str(read_end)]
+    command = [sys.executable, "-c", text, str(root), str(backup_file), str(read_end)]
     program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
                                pass_fds=(read_end,))  # fmt: skip
     watcher = os.pidfd_open(int(program.stdout.readline()))
     program.kill()
     program.wait()
     wait_for_end(watcher)
-    assert restore(root, backup) == []
+    assert restore(root, backup_file) == []
     assert read(root, POWER_LIMIT_FILE) == "200000000"
     os.close(write_end)
     os.close(read_end)
@@ -323,8 +333,8 @@ def test_a_forked_child_of_a_killed_program_does_not_keep_the_lock(root, backup,
     program.stdout.close()
 
 
-def test_a_forked_child_neither_restores_nor_changes_settings(root, backup):
-    with MachineSettings(str(root), str(backup)) as settings:
+def test_a_forked_child_neither_restores_nor_changes_settings(root, backup_file):
+    with MachineSettings(str(root), str(backup_file)) as settings:
         settings.apply(REQUESTED_SETTINGS)
         child = os.fork()
         if child == 0:
@@ -339,27 +349,27 @@ def test_a_forked_child_neither_restores_nor_changes_settings(root, backup):
                 os._exit(code)
         assert os.waitpid(child, 0)[1] == 0
         assert {name: read(root, name) for name in VALUES_DURING} == VALUES_DURING
-        assert backup.exists() and settings._watcher.poll() is None
+        assert backup_file.exists() and settings._watcher.poll() is None
     assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
-def test_two_programs_do_not_change_settings_at_once(root, backup, no_wait):
-    with MachineSettings(str(root), str(backup)), pytest.raises(JoulemapError, match="another program"):
-        MachineSettings(str(root), str(backup)).__enter__()
+def test_two_programs_do_not_change_settings_at_once(root, backup_file, no_lock_wait):
+    with MachineSettings(str(root), str(backup_file)), pytest.raises(JoulemapError, match="another program"):
+        MachineSettings(str(root), str(backup_file)).__enter__()
 
 
 @pytest.mark.parametrize("wanted", [{"cpu_power_limit_w": 400}, {"cpu_max_mhz": 100}, {"cpu_governor": "fast"},
                                     {"cpu_power_limit_w": -5}, {"cpu_power_limit_w": "much"},
                                     {"cpu_max_mhz": float("nan")}, {"cpu_max_mhz": float("inf")}])  # fmt: skip
-def test_a_value_that_the_machine_does_not_offer_changes_nothing(root, backup, wanted):
-    with MachineSettings(str(root), str(backup)) as settings, pytest.raises(JoulemapError):
+def test_a_value_that_the_machine_does_not_offer_changes_nothing(root, backup_file, wanted):
+    with MachineSettings(str(root), str(backup_file)) as settings, pytest.raises(JoulemapError):
         settings.apply(wanted)
     assert {name: read(root, name) for name in VALUES_BEFORE} == VALUES_BEFORE
 
 
-def test_a_machine_without_the_setting_says_so(tmp_path, backup, monkeypatch):
+def test_a_machine_without_the_setting_says_so(tmp_path, backup_file, monkeypatch):
     monkeypatch.setenv("JOULEMAP_NVML", str(tmp_path / "none.so"))
-    with MachineSettings(str(tmp_path), str(backup)) as settings:
+    with MachineSettings(str(tmp_path), str(backup_file)) as settings:
         with pytest.raises(JoulemapError, match="no setting for cpu_max_mhz"):
             settings.apply({"cpu_max_mhz": 2000})
         with pytest.raises(JoulemapError, match="no NVIDIA driver"):
@@ -368,34 +378,34 @@ def test_a_machine_without_the_setting_says_so(tmp_path, backup, monkeypatch):
 
 @pytest.mark.parametrize("line", ["/etc/passwd,root,x", "{limit},rm -rf,1", "{limit},\u00b2,1", "{limit},-5,1",
                                   "{governor},fast,1", "nvml:GPU-1/limit,5,1", "nvml:/clock_mhz,5,1"])  # fmt: skip
-def test_lines_that_joulemap_cannot_have_written_are_refused(root, backup, line):
-    backup.parent.mkdir()
-    text = line.format(limit=root / POWER_LIMIT_FILE, governor=root / GOVERNOR.format(0)) + "\n"
-    backup.write_text(f"{text}{root / CLOCK.format(1)},2500000,1\n")
-    backup.chmod(0o600)
-    notes = restore(root, backup)
+def test_lines_that_joulemap_cannot_have_written_are_refused(root, backup_file, line):
+    backup_file.parent.mkdir()
+    text = line.format(limit=root / POWER_LIMIT_FILE, governor=root / GOVERNOR_FILE.format(0)) + "\n"
+    backup_file.write_text(f"{text}{root / CLOCK_FILE.format(1)},2500000,1\n")
+    backup_file.chmod(0o600)
+    notes = restore(root, backup_file)
     assert len(notes) == 1 and read(root, POWER_LIMIT_FILE) == "200000000"
-    assert read(root, CLOCK.format(1)) == "2500000" and backup.read_text() == text  # for its owner to decide
+    assert read(root, CLOCK_FILE.format(1)) == "2500000" and backup_file.read_text() == text  # for its owner to decide
 
 
 @pytest.mark.parametrize("text", ["{limit},1\n", "\0,1,2\n", "{limit},\udcff,1\n"])
-def test_a_file_that_joulemap_cannot_have_written_is_renamed(root, backup, text):
-    backup.parent.mkdir()
-    backup.write_bytes(text.format(limit=root / POWER_LIMIT_FILE).encode(errors="surrogateescape"))
-    backup.chmod(0o600)
-    before = backup.read_bytes()
-    notes = restore(root, backup)
+def test_a_file_that_joulemap_cannot_have_written_is_renamed(root, backup_file, text):
+    backup_file.parent.mkdir()
+    backup_file.write_bytes(text.format(limit=root / POWER_LIMIT_FILE).encode(errors="surrogateescape"))
+    backup_file.chmod(0o600)
+    before = backup_file.read_bytes()
+    notes = restore(root, backup_file)
     assert len(notes) == 1 and read(root, POWER_LIMIT_FILE) == "200000000"
     # Python 3.11 reads NUL as a character: the line is then refused, and the file keeps its name.
-    assert (backup if backup.exists() else Path(f"{backup}.refused")).read_bytes() == before
+    assert (backup_file if backup_file.exists() else Path(f"{backup_file}.refused")).read_bytes() == before
 
 
-def test_a_file_that_others_can_write_is_refused(root, backup):
-    backup.parent.mkdir()
-    backup.write_text(f"{root / POWER_LIMIT_FILE},1000000,2\n")
-    backup.chmod(0o666)
-    assert "other users can write" in restore(root, backup)[0]
-    assert read(root, POWER_LIMIT_FILE) == "200000000" and not backup.exists()
+def test_a_file_that_others_can_write_is_refused(root, backup_file):
+    backup_file.parent.mkdir()
+    backup_file.write_text(f"{root / POWER_LIMIT_FILE},1000000,2\n")
+    backup_file.chmod(0o666)
+    assert "other users can write" in restore(root, backup_file)[0]
+    assert read(root, POWER_LIMIT_FILE) == "200000000" and not backup_file.exists()
 
 
 class Gpu:
@@ -438,24 +448,24 @@ class Gpu:
         return 0
 
 
-def test_limits_and_clocks_of_gpus_are_restored(root, backup, monkeypatch):
+def test_limits_and_clocks_of_gpus_are_restored(root, backup_file, monkeypatch):
     gpu = Gpu()
     monkeypatch.setattr(_machine_settings.ctypes, "CDLL", lambda name: gpu)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    with MachineSettings(str(root), str(backup)) as settings:
+    with MachineSettings(str(root), str(backup_file)) as settings:
         settings.apply({"gpu_power_limit_w": 250, "gpu_clock_mhz": 1500})
         assert (gpu.limit_mw, gpu.clock_mhz) == (250_000, 1500)
-        assert "nvml:GPU-1/power_limit_mw,300000,250000" in backup.read_text()
+        assert "nvml:GPU-1/power_limit_mw,300000,250000" in backup_file.read_text()
         with pytest.raises(JoulemapError, match="100000 to 400000"):
             settings.apply({"gpu_power_limit_w": 500})
     assert (gpu.limit_mw, gpu.clock_mhz) == (300_000, None)
 
 
-def test_gpus_that_the_process_may_not_use_are_not_changed(root, backup, monkeypatch):
+def test_gpus_that_the_process_may_not_use_are_not_changed(root, backup_file, monkeypatch):
     gpu = Gpu()
     monkeypatch.setattr(_machine_settings.ctypes, "CDLL", lambda name: gpu)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    with MachineSettings(str(root), str(backup)) as settings, pytest.raises(JoulemapError, match="no setting"):
+    with MachineSettings(str(root), str(backup_file)) as settings, pytest.raises(JoulemapError, match="no setting"):
         settings.apply({"gpu_power_limit_w": 250})
     assert gpu.limit_mw == 300_000
 
@@ -468,37 +478,37 @@ def leave_gpu_settings_changed(gpu: Gpu, root: Path, backup: Path) -> None:
     (root / POWER_LIMIT_FILE).write_text("150000000\n")
 
 
-def test_gpus_are_restored_that_the_next_program_may_not_use(root, backup, monkeypatch):
+def test_gpus_are_restored_that_the_next_program_may_not_use(root, backup_file, monkeypatch):
     gpu = Gpu()
-    leave_gpu_settings_changed(gpu, root, backup)
+    leave_gpu_settings_changed(gpu, root, backup_file)
     monkeypatch.setattr(_machine_settings.ctypes, "CDLL", lambda name: gpu)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    assert restore(root, backup) == [] and not backup.exists()
+    assert restore(root, backup_file) == [] and not backup_file.exists()
     assert gpu.limit_mw == 300_000
 
 
 @pytest.mark.parametrize("failing", ["nvmlInit_v2", "nvmlDeviceGetHandleByUUID"])
-def test_a_gpu_that_does_not_answer_keeps_its_line_and_stops_no_other(root, backup, monkeypatch, failing):
+def test_a_gpu_that_does_not_answer_keeps_its_line_and_stops_no_other(root, backup_file, monkeypatch, failing):
     gpu, broken = Gpu(), Gpu()
     setattr(broken, failing, lambda *_: 15)  # the GPU is lost
-    leave_gpu_settings_changed(gpu, root, backup)
+    leave_gpu_settings_changed(gpu, root, backup_file)
     monkeypatch.setattr(_machine_settings.ctypes, "CDLL", lambda name: broken)
-    notes = restore(root, backup)
+    notes = restore(root, backup_file)
     assert len(notes) == 1 and "GPU-1/power_limit_mw' should be '300000'" in notes[0]
     assert read(root, POWER_LIMIT_FILE) == "200000000"
     monkeypatch.setattr(_machine_settings.ctypes, "CDLL", lambda name: gpu)
-    assert restore(root, backup) == [] and gpu.limit_mw == 300_000 and not backup.exists()
+    assert restore(root, backup_file) == [] and gpu.limit_mw == 300_000 and not backup_file.exists()
 
 
-def test_a_machine_without_driver_keeps_the_line_of_its_gpu(root, backup, monkeypatch, tmp_path):
-    leave_gpu_settings_changed(Gpu(), root, backup)
+def test_a_machine_without_driver_keeps_the_line_of_its_gpu(root, backup_file, monkeypatch, tmp_path):
+    leave_gpu_settings_changed(Gpu(), root, backup_file)
     monkeypatch.setenv("JOULEMAP_NVML", str(tmp_path / "none.so"))
-    notes = restore(root, backup)
+    notes = restore(root, backup_file)
     assert len(notes) == 1 and "no NVIDIA driver" in notes[0] and "remove the factor" not in notes[0]
-    assert backup.read_text() == "nvml:GPU-1/power_limit_mw,300000,250000\n"
+    assert backup_file.read_text() == "nvml:GPU-1/power_limit_mw,300000,250000\n"
 
 
-def test_tune_applies_the_setting_of_each_trial_and_restores(root, backup, monkeypatch):
+def test_tune_applies_the_setting_of_each_trial_and_restores(root, backup_file, monkeypatch):
     pytest.importorskip("optuna")
     from joulemap import _tune
 
@@ -518,7 +528,7 @@ def test_tune_applies_the_setting_of_each_trial_and_restores(root, backup, monke
         wait = peek
 
     monkeypatch.setattr(_tune, "begin", Window)
-    monkeypatch.setattr(_tune, "MachineSettings", lambda: MachineSettings(str(root), str(backup)))
+    monkeypatch.setattr(_tune, "MachineSettings", lambda: MachineSettings(str(root), str(backup_file)))
     seen = []
 
     def train(config, trial):
@@ -530,4 +540,4 @@ def test_tune_applies_the_setting_of_each_trial_and_restores(root, backup, monke
     result = jm.tune(train, space, at_least={"accuracy": 0.9}, runs_planned=100, set_machine=True)
     assert sorted(seen) == [100, 150, 200] and seen[0] == 200
     assert result.best == {"cpu_power_limit_w": 150}
-    assert read(root, POWER_LIMIT_FILE) == "200000000" and not backup.exists()
+    assert read(root, POWER_LIMIT_FILE) == "200000000" and not backup_file.exists()

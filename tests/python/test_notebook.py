@@ -10,7 +10,7 @@ from pathlib import Path
 GPU_RECORDING = Path(__file__).resolve().parent.parent.parent / "examples" / "resnet50-h200.joule"
 
 
-def html_of(binaries: Path, code: str) -> str:
+def render_html(binaries: Path, code: str) -> str:
     begin = f"import dataclasses\nimport joulemap as jm\nrun = jm.load({str(GPU_RECORDING)!r})\n"
     program = f"{begin}{code}\nprint(shown._repr_html_())"
     environment = {**os.environ, "PYTHONPATH": str(binaries.parent / "python")}
@@ -19,7 +19,7 @@ def html_of(binaries: Path, code: str) -> str:
 
 
 def test_a_run_shows_its_total_and_the_tree_of_its_layers(binaries):
-    shown = html_of(binaries, "shown = run")
+    shown = render_html(binaries, "shown = run")
     assert "J (" in shown and "measured in" in shown and shown.count("<tr>") > 10
     assert 'title="train backward"' in shown and ">gpu0<" in shown
 
@@ -29,6 +29,6 @@ def test_names_are_escaped_and_long_tables_say_what_they_leave_out(binaries):
         'shown = run.ledger("kernel", mode="integral")\n'
         'shown.rows[0] = dataclasses.replace(shown.rows[0], path=("<b>name</b>",), energy_j=1e9)'
     )
-    shown = html_of(binaries, code)
+    shown = render_html(binaries, code)
     assert "&lt;b&gt;name" in shown and "<b>" not in shown
     assert "more rows" in shown

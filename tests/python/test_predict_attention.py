@@ -32,7 +32,7 @@ def test_attention_without_a_fused_kernel_is_decomposed_as_in_pytorch():
 
 
 def test_such_attention_with_a_mask_has_gradients_of_its_products_and_softmax():
-    class Masked(nn.Module):
+    class MaskedAttentionNetwork(nn.Module):
         def __init__(self):
             super().__init__()
             self.to_all = nn.Linear(16, 16)
@@ -42,7 +42,7 @@ def test_such_attention_with_a_mask_has_gradients_of_its_products_and_softmax():
             x = self.to_all(x)
             return nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=self.mask)
 
-    model = Masked()
+    model = MaskedAttentionNetwork()
     listed = list_operations(model, (torch.empty(2, 3, 4, 8, 16, device="meta"),), {}, training=True)
     counted = Counter((one["kind"], one["form"], one["pass"]) for one in listed["operations"])
     assert counted[("bmm", "", "backward")] == 2 and counted[("activation", "softmax", "backward")] == 1

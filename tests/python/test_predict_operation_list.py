@@ -31,7 +31,7 @@ def result(operation: dict) -> tuple:
     return operation["layer"], operation["kind"], operation["form"], operation["pass"]
 
 
-def work(listed: dict, phase: str) -> list[tuple]:
+def select_phase_operations(listed: dict, phase: str) -> list[tuple]:
     """Operations of a phase, without views, which launch nothing, and without the fill of the first gradient."""
     found = [one for one in listed["operations"] if one["phase"] == phase and one["kind"] != "view"]
     return [result(one) for one in found if one["form"] != "fill"]
@@ -43,7 +43,7 @@ def only_operation(listed: dict, **wanted) -> dict:
     return found[0]
 
 
-def flops(operation: dict) -> int:
+def count_flops(operation: dict) -> int:
     p, kind = operation["parameters"], operation["kind"]
     if kind == "dense":
         counted = 2 * p["rows"] * p["in"] * p["out"]
@@ -62,7 +62,7 @@ def flops(operation: dict) -> int:
 
 def test_inference_of_a_small_network_is_its_layers_in_order():
     listed = list_operations(small_cnn(), (image(),))
-    assert work(listed, "forward") == [
+    assert select_phase_operations(listed, "forward") == [
         ("0", "convolution", "", "forward"),
         ("1", "normalization", "batch-inference", "forward"),
         ("2", "activation", "relu", "forward"),
@@ -86,7 +86,7 @@ def test_a_trace_is_ready_for_json():
 
 def test_gradients_are_one_operation_of_the_layer_that_they_belong_to():
     listed = list_operations(small_cnn(), (image(),), training=True, optimizer="momentum")
-    assert work(listed, "backward") == [
+    assert select_phase_operations(listed, "backward") == [
         ("", "loss", "", "backward"),
         ("5", "dense", "", "backward"),
         ("3", "pooling", "max", "backward"),
@@ -157,7 +157,7 @@ def test_in_place_operations_have_gradients(make):
 
 
 def test_a_module_that_is_called_twice_counts_twice():
-    class Twice(nn.Module):
+    class ReusedLayerNetwork(nn.Module):
         def __init__(self):
             super().__init__()
             self.inner = nn.Linear(8, 8)
@@ -165,7 +165,7 @@ def test_a_module_that_is_called_twice_counts_twice():
         def forward(self, x):
             return self.inner(self.inner(x))
 
-    listed = list_operations(Twice(), (torch.empty(2, 8, device="meta"),), training=True)
+    listed = list_operations(ReusedLayerNetwork(), (torch.empty(2, 8, device="meta"),), training=True)
     found = [result(one) for one in listed["operations"] if one["kind"] == "dense"]
     assert found == [
         ("inner", "dense", "", "forward"),
@@ -210,11 +210,11 @@ def test_operations_of_others_are_listed_and_bounded():
     library.impl("mystery", lambda x: torch.empty(*x.shape, 2), "CPU")
     library.impl("mystery", lambda x: x.new_empty(*x.shape, 2), "Meta")
 
-    class Other(nn.Module):
+    class UnknownOperationNetwork(nn.Module):
         def forward(self, x):
             return torch.ops.acme.mystery(x)
 
-    listed = list_operations(Other(), (torch.empty(3, 5, device="meta"),))
+    listed = list_operations(UnknownOperationNetwork(), (torch.empty(3, 5, device="meta"),))
     reason = "an operation of the library acme"
     assert listed["unknown"] == [{"layer": "", "source": "acme.mystery", "reason": reason, "bounded": True}]
     size = only_operation(listed, kind="unknown")["parameters"]
@@ -233,7 +233,7 @@ def test_products_are_computed_in_what_was_asked_for(dtype, convolution, product
 
 
 def test_autocast_uses_the_rules_of_a_gpu():
-    class Mixed(nn.Module):
+    class MixedPrecisionNetwork(nn.Module):
         def __init__(self):
             super().__init__()
             self.first, self.norm, self.last = nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 4)
@@ -241,7 +241,7 @@ def test_autocast_uses_the_rules_of_a_gpu():
         def forward(self, x):
             return torch.softmax(self.last(self.norm(self.first(x))), -1)
 
-    listed = list_operations(Mixed(), (torch.empty(2, 8, device="meta"),), autocast=torch.bfloat16)
+    listed = list_operations(MixedPrecisionNetwork(), (torch.empty(2, 8, device="meta"),), autocast=torch.bfloat16)
     assert {one["dtype"] for one in listed["operations"] if one["kind"] == "dense"} == {"bf16"}
     assert only_operation(listed, kind="normalization")["dtype"] == "fp32"
     # Autocast casts the norm's input; the softmax casts internally.
@@ -279,7 +279,7 @@ def test_products_and_convolutions_have_the_arithmetic_that_pytorch_counts(train
         if training:
             output.sum().backward()
     listed = list_operations(model, (x,), training=training, loss=lambda output: output.sum())
-    assert sum(map(flops, listed["operations"])) == pytest.approx(counter.get_total_flops(), rel=0.01)
+    assert sum(map(count_flops, listed["operations"])) == pytest.approx(counter.get_total_flops(), rel=0.01)
 
 
 class ModelWithCachedPositions(nn.Module):
@@ -301,5 +301,5 @@ class ModelWithCachedPositions(nn.Module):
 def test_cached_state_of_a_module_is_not_part_of_a_pass(training):
     model = ModelWithCachedPositions()
     listed = list_operations(model, [torch.empty(4, 8, device="meta")], training=training)
-    assert [kind for _, kind, _, _ in work(listed, "forward")][:2] == ["add", "dense"]
+    assert [kind for _, kind, _, _ in select_phase_operations(listed, "forward")][:2] == ["add", "dense"]
     assert model.positions is None

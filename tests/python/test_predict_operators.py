@@ -35,10 +35,18 @@ COMPUTING_NAMES = re.compile(
     r"|dropout)"
 )
 # Exceptions, which match but only move or fill data: random distributions, a view of a diagonal, scatter and slice.
-MOVES_DESPITE_NAME = {"normal", "randn", "randn_like", "exponential", "linalg_diagonal", "scatter_reduce", "slice_inverse"}
+MOVES_DESPITE_NAME = {
+    "normal",
+    "randn",
+    "randn_like",
+    "exponential",
+    "linalg_diagonal",
+    "scatter_reduce",
+    "slice_inverse",
+}
 
 
-def registered() -> list:
+def list_registered_operators() -> list:
     found = []
     for qualified in torch._C._dispatch_get_all_op_names():
         namespace, _, name = qualified.partition("::")
@@ -63,7 +71,11 @@ def is_decomposed(func) -> bool:
 
 def is_move(func) -> bool:
     name = plain_name(func)
-    if name in recorder.OPERATIONS_WITHOUT_LAUNCH or name in recorder.UNMARKED_VIEW_OPERATIONS or recorder.is_view(func):
+    if (
+        name in recorder.OPERATIONS_WITHOUT_LAUNCH
+        or name in recorder.UNMARKED_VIEW_OPERATIONS
+        or recorder.is_view(func)
+    ):
         return True
     return layers.OPERATION_HANDLERS.get(name) in MOVE_HANDLERS or (
         name.endswith("_copy") and name not in layers.OPERATION_HANDLERS
@@ -71,7 +83,7 @@ def is_move(func) -> bool:
 
 
 def test_no_computing_operator_is_classified_as_a_copy():
-    operators = registered()
+    operators = list_registered_operators()
     assert len(operators) > 1500
     wrong = {plain_name(func) for func in operators if is_move(func) and COMPUTING_NAMES.search(plain_name(func))}
     wrong -= {plain_name(func) for func in operators if is_decomposed(func)}
@@ -80,7 +92,7 @@ def test_no_computing_operator_is_classified_as_a_copy():
 
 def test_every_name_that_is_known_is_registered():
     """A misspelled name would never match an operator."""
-    names = {plain_name(func) for func in registered()}
+    names = {plain_name(func) for func in list_registered_operators()}
     of_other_versions = {"_cat"}
     assert {name for name in layers.OPERATION_HANDLERS if name not in names} - of_other_versions == set()
 
@@ -101,45 +113,57 @@ def fast(x: torch.Tensor) -> torch.Tensor:
 
 fast.register_fake(torch.empty_like)
 
-IMAGE, GRID, MATRIX = torch.empty(1, 3, 8, 8), torch.empty(1, 4, 4, 2), torch.empty(8, 8)
-VOLUME = torch.empty(1, 2, 4, 4, 4)
-KNOWN = {
+IMAGE_TENSOR, GRID_TENSOR, MATRIX_TENSOR = torch.empty(1, 3, 8, 8), torch.empty(1, 4, 4, 2), torch.empty(8, 8)
+VOLUME_TENSOR = torch.empty(1, 2, 4, 4, 4)
+KNOWN_OPERATORS = {
     "attention": (lambda q: functional.scaled_dot_product_attention(q, q, q), (torch.empty(1, 2, 16, 8),), "attention"),
-    "grid_sample": (lambda x, g: functional.grid_sample(x, g, align_corners=False), (IMAGE, GRID), "resize"),
-    "embedding_bag": (lambda w: functional.embedding_bag(torch.zeros(4, 5, dtype=torch.int64), w), (MATRIX,), "embedding"),
-    "conv_transpose": (lambda x, w: functional.conv_transpose2d(x, w), (IMAGE, torch.empty(3, 4, 2, 2)), "convolution"),
+    "grid_sample": (
+        lambda x, g: functional.grid_sample(x, g, align_corners=False),
+        (IMAGE_TENSOR, GRID_TENSOR),
+        "resize",
+    ),
+    "embedding_bag": (
+        lambda w: functional.embedding_bag(torch.zeros(4, 5, dtype=torch.int64), w),
+        (MATRIX_TENSOR,),
+        "embedding",
+    ),
+    "conv_transpose": (
+        lambda x, w: functional.conv_transpose2d(x, w),
+        (IMAGE_TENSOR, torch.empty(3, 4, 2, 2)),
+        "convolution",
+    ),
     "einsum": (lambda x: torch.einsum("bij,bjk->bik", x, x), (torch.empty(2, 4, 4),), "bmm"),
     "bmm": (lambda x: torch.bmm(x, x), (torch.empty(2, 4, 4),), "bmm"),
     "int_mm": (lambda x: torch._int_mm(x, x), (torch.empty(32, 32, dtype=torch.int8),), "dense"),
     "weight_norm": (lambda v, g: torch._weight_norm(v, g), (torch.empty(5, 4), torch.empty(5, 1)), "activation"),
-    "foreach_add": (lambda x: torch._foreach_add([x, x], [x, x]), (MATRIX,), "add"),
-    "foreach_norm": (lambda x: torch._foreach_norm([x, x]), (MATRIX,), "reduce"),
-    "mse_loss": (lambda x: functional.mse_loss(x, x), (MATRIX,), "reduce"),
-    "trilinear": (lambda x: functional.interpolate(x, scale_factor=2, mode="trilinear"), (VOLUME,), "resize"),
+    "foreach_add": (lambda x: torch._foreach_add([x, x], [x, x]), (MATRIX_TENSOR,), "add"),
+    "foreach_norm": (lambda x: torch._foreach_norm([x, x]), (MATRIX_TENSOR,), "reduce"),
+    "mse_loss": (lambda x: functional.mse_loss(x, x), (MATRIX_TENSOR,), "reduce"),
+    "trilinear": (lambda x: functional.interpolate(x, scale_factor=2, mode="trilinear"), (VOLUME_TENSOR,), "resize"),
     "lstm_cell": (lambda x, w: torch.lstm_cell(x, (x, x), w, w), (torch.empty(2, 4), torch.empty(16, 4)), "dense"),
 }
-UNKNOWN = {
-    "fft": (lambda x: torch.fft.rfft(x).abs(), (MATRIX,), "aten._fft_r2c"),
+UNKNOWN_OPERATORS = {
+    "fft": (lambda x: torch.fft.rfft(x).abs(), (MATRIX_TENSOR,), "aten._fft_r2c"),
     "cdist": (lambda x: torch.cdist(x, x), (torch.empty(40, 64),), "aten._euclidean_dist"),
-    "svd": (lambda x: torch.linalg.svdvals(x), (MATRIX,), "aten._linalg_svd"),
-    "sort": (lambda x: x.sort()[0], (MATRIX,), "aten.sort"),
-    "topk": (lambda x: x.topk(2)[0], (MATRIX,), "aten.topk"),
-    "sparse": (lambda x: torch.sparse.mm(x.to_sparse(), x), (MATRIX,), "aten._sparse_addmm"),
-    "quantize": (lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, 0, 255), (MATRIX,), None),
-    "custom": (lambda x: fast(x), (MATRIX,), "acme.fast"),
+    "svd": (lambda x: torch.linalg.svdvals(x), (MATRIX_TENSOR,), "aten._linalg_svd"),
+    "sort": (lambda x: x.sort()[0], (MATRIX_TENSOR,), "aten.sort"),
+    "topk": (lambda x: x.topk(2)[0], (MATRIX_TENSOR,), "aten.topk"),
+    "sparse": (lambda x: torch.sparse.mm(x.to_sparse(), x), (MATRIX_TENSOR,), "aten._sparse_addmm"),
+    "quantize": (lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, 0, 255), (MATRIX_TENSOR,), None),
+    "custom": (lambda x: fast(x), (MATRIX_TENSOR,), "acme.fast"),
 }
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", KNOWN_OPERATORS)
 def test_computing_operators_are_classified_by_their_computation(name):
-    compute, inputs, kind = KNOWN[name]
+    compute, inputs, kind = KNOWN_OPERATORS[name]
     kinds, unknown = listed(compute, *inputs)
     assert kind in kinds and unknown == []
 
 
-@pytest.mark.parametrize("name", UNKNOWN)
+@pytest.mark.parametrize("name", UNKNOWN_OPERATORS)
 def test_unknown_operations_are_listed(name):
-    compute, inputs, source = UNKNOWN[name]
+    compute, inputs, source = UNKNOWN_OPERATORS[name]
     _, unknown = listed(compute, *inputs)
     assert unknown and (source is None or source in unknown)
 

@@ -18,13 +18,13 @@ from _predict.operation_list import list_operations  # noqa: E402
 nn = torch.nn
 
 
-def recurrent_of(listed: dict) -> list[dict]:
+def select_recurrent(listed: dict) -> list[dict]:
     return [one for one in listed["operations"] if one["kind"] == "recurrent"]
 
 
 def test_a_stack_of_layers_is_one_operation_with_its_sizes():
     listed = list_operations(nn.LSTM(24, 32, 2), [torch.empty(10, 4, 24)])
-    (one,) = recurrent_of(listed)
+    (one,) = select_recurrent(listed)
     sizes = {"batch": 4, "steps": 10, "in": 24, "hidden": 32, "layers": 2, "directions": 1, "bias": 1}
     assert (one["form"], one["parameters"], one["dtype"]) == ("lstm", sizes, "tf32")
     assert listed["unknown"] == []
@@ -37,25 +37,25 @@ FORMS = {"gru": (nn.GRU, {}), "rnn_tanh": (nn.RNN, {}), "rnn_relu": (nn.RNN, {"n
 def test_every_form_in_both_directions_and_with_the_batch_first(form):
     module, more = FORMS[form]
     layer = module(24, 32, bidirectional=True, batch_first=True, **more)
-    (one,) = recurrent_of(list_operations(layer, [torch.empty(4, 10, 24)]))
+    (one,) = select_recurrent(list_operations(layer, [torch.empty(4, 10, 24)]))
     assert one["form"] == form
     assert (one["parameters"]["batch"], one["parameters"]["steps"], one["parameters"]["directions"]) == (4, 10, 2)
 
 
 def test_a_sequence_without_a_batch_and_a_projection():
-    (one,) = recurrent_of(list_operations(nn.LSTM(24, 32, proj_size=8), [torch.empty(10, 24)], precision="fp32"))
+    (one,) = select_recurrent(list_operations(nn.LSTM(24, 32, proj_size=8), [torch.empty(10, 24)], precision="fp32"))
     assert one["parameters"]["batch"] == 1 and one["parameters"]["projection"] == 8 and one["dtype"] == "fp32"
 
 
 def test_a_training_step_has_one_gradient_for_the_stack():
     listed = list_operations(nn.LSTM(24, 32, 2), [torch.empty(10, 4, 24)], training=True, optimizer="adamw")
-    assert [one["pass"] for one in recurrent_of(listed)] == ["forward", "backward"]
+    assert [one["pass"] for one in select_recurrent(listed)] == ["forward", "backward"]
     assert listed["weight_tensors"] == 8 and listed["unknown"] == []
 
 
 def test_autocast_runs_recurrent_layers_in_fp16_whatever_its_type():
     listed = list_operations(nn.GRU(24, 32), [torch.empty(10, 4, 24)], autocast=torch.bfloat16)
-    assert [one["dtype"] for one in recurrent_of(listed)] == ["fp16"]
+    assert [one["dtype"] for one in select_recurrent(listed)] == ["fp16"]
     assert sum(one["kind"] == "cast" for one in listed["operations"]) >= 5  # input, state, weights
 
 
@@ -89,7 +89,7 @@ def test_a_plain_cell_is_products_a_sum_and_an_activation():
 
 
 def test_packed_sequences_count_as_the_longest_and_report_it():
-    class Packed(nn.Module):
+    class PackedLstmNetwork(nn.Module):
         def __init__(self):
             super().__init__()
             self.layers = nn.LSTM(16, 32, batch_first=True)
@@ -98,9 +98,9 @@ def test_packed_sequences_count_as_the_longest_and_report_it():
             packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 4, 2]), batch_first=True)
             return nn.utils.rnn.pad_packed_sequence(self.layers(packed)[0], batch_first=True)[0]
 
-    listed = list_operations(Packed(), [torch.empty(3, 5, 16)], training=True)
-    assert [one["parameters"]["steps"] for one in recurrent_of(listed)] == [5, 5]
-    assert [one["parameters"]["batch"] for one in recurrent_of(listed)] == [3, 3]
+    listed = list_operations(PackedLstmNetwork(), [torch.empty(3, 5, 16)], training=True)
+    assert [one["parameters"]["steps"] for one in select_recurrent(listed)] == [5, 5]
+    assert [one["parameters"]["batch"] for one in select_recurrent(listed)] == [3, 3]
     assert any("longest" in note for note in listed["notes"])
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from support.onnx_bytes import integer, ints, model, node, value, weight, integer_tensor
+from support.onnx_bytes import integer_attribute, integers_attribute, model, node, value, weight_tensor, integer_tensor
 
 ROOT = Path(__file__).resolve().parents[2]
-ONNX = ROOT / "tests" / "data" / "onnx" / "resnet18.onnx"
+ONNX_FILE = ROOT / "tests" / "data" / "onnx" / "resnet18.onnx"
 
-NETWORK = """
+NETWORK_PROGRAM = """
 torch = __import__("torch")
 nn = torch.nn
 model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10)).to("meta")
@@ -23,7 +23,7 @@ image = torch.empty(4, 3, 8, 8, device="meta")
 def test_a_module_without_data_is_predicted_layer_by_layer(python):
     pytest.importorskip("torch")
     one = python(
-        NETWORK
+        NETWORK_PROGRAM
         + """
 one = jm.predict(model, [image])
 step = jm.predict(model, [image], training=True, optimizer="sgd")
@@ -43,7 +43,7 @@ print(json.dumps({"j": one.energy_j, "low": one.low_j, "high": one.high_j, "name
 def test_inputs_may_be_a_tensor_a_sequence_or_keyword_arguments(python):
     pytest.importorskip("torch")
     found = python(
-        NETWORK + "print(json.dumps([jm.predict(model, given).energy_j for given in (image, [image], (image,), "
+        NETWORK_PROGRAM + "print(json.dumps([jm.predict(model, given).energy_j for given in (image, [image], (image,), "
         '{"input": image})]))'
     )
     assert found[0] > 0 and len(set(found)) == 1
@@ -51,7 +51,7 @@ def test_inputs_may_be_a_tensor_a_sequence_or_keyword_arguments(python):
 
 def test_a_trace_is_plain_data(python):
     pytest.importorskip("torch")
-    listed = python(NETWORK + "print(json.dumps(jm.list_operations(model, [image])))")
+    listed = python(NETWORK_PROGRAM + "print(json.dumps(jm.list_operations(model, [image])))")
     assert listed["schema"] == "joulemap.operations/1"
     assert "convolution" in {operation["kind"] for operation in listed["operations"]}
 
@@ -59,7 +59,7 @@ def test_a_trace_is_plain_data(python):
 def test_a_file_is_predicted_without_any_framework(python):
     one = python(
         f"""
-one = jm.predict({str(ONNX)!r}, batch=8, precision="bf16")
+one = jm.predict({str(ONNX_FILE)!r}, batch=8, precision="bf16")
 assert "torch" not in sys.modules
 print(json.dumps({{"j": one.energy_j, "layers": len(one.layers), "batch": one.document["batch"]}}))
 """
@@ -73,7 +73,7 @@ def test_unpredictable_input_is_rejected_with_a_remedy(python, tmp_path):
     said = python(
         f"""
 said = []
-for model, device in (({str(broken)!r}, None), (3, None), ({str(ONNX)!r}, "abacus")):
+for model, device in (({str(broken)!r}, None), (3, None), ({str(ONNX_FILE)!r}, "abacus")):
     try:
         jm.predict(model, device=device)
     except (jm.JoulemapError, TypeError) as error:
@@ -85,37 +85,39 @@ print(json.dumps(said))
     assert "to_json" in said[0] and "int" in said[1] and "abacus" in said[2]
 
 
-def keras_of(shape: list, *layers: dict) -> str:
+def make_keras_model(shape: list, *layers: dict) -> str:
     inputs = {"class_name": "InputLayer", "config": {"name": "x", "batch_shape": shape}}
     return json.dumps({"class_name": "Sequential", "config": {"name": "m", "layers": [inputs, *layers]}})
 
 
-def onnx_of(kind: str, gates: int, directions: int, steps: int, batch: int, width: int, hidden: int, layers: int) -> bytes:
+def make_onnx_stack(
+    kind: str, gates: int, directions: int, steps: int, batch: int, width: int, hidden: int, layers: int
+) -> bytes:
     """A recurrent stack as PyTorch exports it: one node per layer, followed by the concatenation of both directions."""
     nodes, weights, read = [], [integer_tensor("side", [0, 0, -1])], "x"
     for layer in range(layers):
         into = width if layer == 0 else directions * hidden
         sizes = ((f"w{layer}", into), (f"r{layer}", hidden))
-        weights += [weight(name, [directions, gates * hidden, size]) for name, size in sizes]
-        weights.append(weight(f"b{layer}", [directions, 2 * gates * hidden]))
+        weights += [weight_tensor(name, [directions, gates * hidden, size]) for name, size in sizes]
+        weights.append(weight_tensor(f"b{layer}", [directions, 2 * gates * hidden]))
         given = [read, f"w{layer}", f"r{layer}", f"b{layer}"]
-        nodes.append(node(kind, given, [f"y{layer}"], integer("hidden_size", hidden)))
-        nodes.append(node("Transpose", [f"y{layer}"], [f"t{layer}"], ints("perm", [0, 2, 1, 3])))
+        nodes.append(node(kind, given, [f"y{layer}"], integer_attribute("hidden_size", hidden)))
+        nodes.append(node("Transpose", [f"y{layer}"], [f"t{layer}"], integers_attribute("perm", [0, 2, 1, 3])))
         nodes.append(node("Reshape", [f"t{layer}", "side"], [f"s{layer}"]))
         read = f"s{layer}"
     out = value(read, [steps, batch, directions * hidden])
     return model(nodes, [value("x", [steps, batch, width])], [out], weights)
 
 
-RECURRENT = {
+RECURRENT_MODELS = {
     "a stack of LSTMs": (
         "nn.LSTM(256, 256, 2)",
-        onnx_of("LSTM", 4, 1, 128, 32, 256, 256, 2),
+        make_onnx_stack("LSTM", 4, 1, 128, 32, 256, 256, 2),
         [{"class_name": "LSTM", "config": {"name": f"l{i}", "units": 256, "return_sequences": True}} for i in range(2)],
     ),
     "GRUs in both directions": (
         "nn.GRU(256, 320, 2, bidirectional=True)",
-        onnx_of("GRU", 3, 2, 128, 32, 256, 320, 2),
+        make_onnx_stack("GRU", 3, 2, 128, 32, 256, 320, 2),
         [
             {"class_name": "Bidirectional", "config": {"name": f"b{i}", "merge_mode": "concat", "layer": {
                 "class_name": "GRU", "config": {"name": f"g{i}", "units": 320, "return_sequences": True}}}}
@@ -124,19 +126,19 @@ RECURRENT = {
     ),
     "a plain layer": (
         "nn.RNN(256, 256)",
-        onnx_of("RNN", 1, 1, 128, 32, 256, 256, 1),
+        make_onnx_stack("RNN", 1, 1, 128, 32, 256, 256, 1),
         [{"class_name": "SimpleRNN", "config": {"name": "l", "units": 256, "return_sequences": True}}],
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("name", RECURRENT)
+@pytest.mark.parametrize("name", RECURRENT_MODELS)
 def test_a_recurrent_network_takes_the_same_from_pytorch_onnx_and_keras(python, tmp_path, name, training):
     pytest.importorskip("torch")
-    module, onnx, layers = RECURRENT[name]
+    module, onnx, layers = RECURRENT_MODELS[name]
     (tmp_path / "m.onnx").write_bytes(onnx)
-    (tmp_path / "m.json").write_text(keras_of([32, 128, 256], *layers))
+    (tmp_path / "m.json").write_text(make_keras_model([32, 128, 256], *layers))
     joules = python(
         f"""
 torch = __import__("torch")

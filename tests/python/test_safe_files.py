@@ -15,7 +15,7 @@ from small_disk import fill, small_disk  # noqa: E402
 
 EXAMPLE_RECORDING = ROOT / "tests" / "data" / "recordings" / "v1.2.joule"
 
-REFUSED = """
+REFUSED_PROGRAM = """
 from joulemap._recorder import Recorder
 first = Recorder.begin(os.environ["RUN"], trace="off")
 refused = []
@@ -32,13 +32,13 @@ print(json.dumps([first._process is None, refused, summary["file_bytes"]]))
 
 def test_a_file_that_is_being_recorded_is_refused_with_its_process(python, tmp_path):
     (tmp_path / "link.joule").symlink_to("run.joule")
-    _, refused, size = python(REFUSED, RUN=str(tmp_path / "run.joule"), LINK=str(tmp_path / "link.joule"))
+    _, refused, size = python(REFUSED_PROGRAM, RUN=str(tmp_path / "run.joule"), LINK=str(tmp_path / "link.joule"))
     assert all("being recorded by process" in reason for reason in refused), refused
     assert size > 0 and (tmp_path / "run.joule").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.joule", "run.joule"]
 
 
-WRITTEN = """
+WRITTEN_PROGRAM = """
 run = jm.load(os.environ["RUN"])
 try:
     run.ledger("domain").to_csv(os.environ["OUT"])
@@ -54,7 +54,7 @@ def test_a_recording_is_not_overwritten_by_a_table_of_it(python, tmp_path, name)
     shutil.copy(EXAMPLE_RECORDING, file)
     (tmp_path / "link").symlink_to(file)
     (tmp_path / "hard").hardlink_to(file)
-    assert "is a recording" in python(WRITTEN, RUN=str(file), OUT=str(tmp_path / name))
+    assert "is a recording" in python(WRITTEN_PROGRAM, RUN=str(file), OUT=str(tmp_path / name))
     assert file.read_bytes() == EXAMPLE_RECORDING.read_bytes()
 
 
@@ -64,15 +64,15 @@ def test_a_full_disk_leaves_the_older_table(python, tmp_path):
         older.write_text("older")
         older.chmod(0o640)
         fill(disk)
-        assert "No space left" in python(WRITTEN, RUN=str(EXAMPLE_RECORDING), OUT=str(older))
+        assert "No space left" in python(WRITTEN_PROGRAM, RUN=str(EXAMPLE_RECORDING), OUT=str(older))
         assert older.read_text() == "older" and len(list(disk.iterdir())) == 2
         (disk / "filler").unlink()
-        assert python(WRITTEN, RUN=str(EXAMPLE_RECORDING), OUT=str(older)) == "written"
+        assert python(WRITTEN_PROGRAM, RUN=str(EXAMPLE_RECORDING), OUT=str(older)) == "written"
         assert older.stat().st_mode & 0o777 == 0o640 and "," in older.read_text()
-    assert python(WRITTEN, RUN=str(EXAMPLE_RECORDING), OUT="/dev/null") == "written"
+    assert python(WRITTEN_PROGRAM, RUN=str(EXAMPLE_RECORDING), OUT="/dev/null") == "written"
 
 
-CELLS = """
+CELLS_PROGRAM = """
 from joulemap._output import escape_csv_cell
 names = ["=1+2", "@SUM(1)", "-m", "-1.5", "a\\x1b[2J", "\\u202egpj", "plain", 3]
 print(json.dumps([escape_csv_cell(name) for name in names]))
@@ -80,10 +80,10 @@ print(json.dumps([escape_csv_cell(name) for name in names]))
 
 
 def test_cells_are_shown_as_text_and_not_evaluated(python):
-    assert python(CELLS) == ["'=1+2", "'@SUM(1)", "'-m", "-1.5", "a?[2J", "?gpj", "plain", 3]
+    assert python(CELLS_PROGRAM) == ["'=1+2", "'@SUM(1)", "'-m", "-1.5", "a?[2J", "?gpj", "plain", 3]
 
 
 def test_a_new_table_is_only_for_its_owner(python, tmp_path):
     table = tmp_path / "table.csv"
-    assert python(WRITTEN, RUN=str(EXAMPLE_RECORDING), OUT=str(table)) == "written"
+    assert python(WRITTEN_PROGRAM, RUN=str(EXAMPLE_RECORDING), OUT=str(table)) == "written"
     assert table.stat().st_mode & 0o777 == 0o600

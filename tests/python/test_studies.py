@@ -26,21 +26,21 @@ from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval  # noqa: E4
 @pytest.mark.parametrize(
     "path, part",
     [
-        ("train forward bert.encoder.layer.0.attention.self.query", parts.ATTENTION),
-        ("train backward bert.encoder.layer.11.attention.output.LayerNorm", parts.ATTENTION),
-        ("train forward bert.encoder.layer.3.intermediate.dense", parts.FEED_FORWARD),
-        ("train forward bert.encoder.layer.3.output.dropout", parts.FEED_FORWARD),
-        ("train forward albert.encoder.albert_layer_groups.0.albert_layers.0.attention.dense", parts.ATTENTION),
-        ("train forward albert.encoder.albert_layer_groups.0.albert_layers.0.ffn_output", parts.FEED_FORWARD),
-        ("train forward albert.encoder.albert_layer_groups.0.albert_layers.0", parts.FEED_FORWARD),
-        ("train forward albert.encoder.embedding_hidden_mapping_in", parts.EMBEDDING),
-        ("train backward bert.embeddings.word_embeddings", parts.EMBEDDING),
-        ("inference forward bert.pooler.dense", parts.POOLER),
-        ("train forward cls.predictions.decoder", parts.HEAD),
-        ("train forward sop_classifier.classifier", parts.HEAD),
-        ("train loss", parts.HEAD),
-        ("train optimizer AdamW", parts.UPDATE),
-        ("train zero_grad", parts.UPDATE),
+        ("train forward bert.encoder.layer.0.attention.self.query", parts.ATTENTION_PART),
+        ("train backward bert.encoder.layer.11.attention.output.LayerNorm", parts.ATTENTION_PART),
+        ("train forward bert.encoder.layer.3.intermediate.dense", parts.FEED_FORWARD_PART),
+        ("train forward bert.encoder.layer.3.output.dropout", parts.FEED_FORWARD_PART),
+        ("train forward albert.encoder.albert_layer_groups.0.albert_layers.0.attention.dense", parts.ATTENTION_PART),
+        ("train forward albert.encoder.albert_layer_groups.0.albert_layers.0.ffn_output", parts.FEED_FORWARD_PART),
+        ("train forward albert.encoder.albert_layer_groups.0.albert_layers.0", parts.FEED_FORWARD_PART),
+        ("train forward albert.encoder.embedding_hidden_mapping_in", parts.EMBEDDING_PART),
+        ("train backward bert.embeddings.word_embeddings", parts.EMBEDDING_PART),
+        ("inference forward bert.pooler.dense", parts.POOLER_PART),
+        ("train forward cls.predictions.decoder", parts.HEAD_PART),
+        ("train forward sop_classifier.classifier", parts.HEAD_PART),
+        ("train loss", parts.HEAD_PART),
+        ("train optimizer AdamW", parts.UPDATE_PART),
+        ("train zero_grad", parts.UPDATE_PART),
         ("train backward", parts.OTHER_PARTS),
         ("train forward bert", parts.OTHER_PARTS),
         ("setup", parts.OTHER_PARTS),
@@ -53,9 +53,9 @@ def test_every_layer_of_bert_and_albert_has_its_part(path, part):
 def case(model: str = "BERT", task: str = "pre-training", attention_j: float = 1.0, spread: float = 0.1):
     interval_around = lambda joules: Interval(joules, joules * (1 - spread), joules * (1 + spread))  # noqa: E731
     found = {
-        parts.ATTENTION: interval_around(attention_j),
-        parts.FEED_FORWARD: interval_around(2.0),
-        parts.EMBEDDING: interval_around(0.01),
+        parts.ATTENTION_PART: interval_around(attention_j),
+        parts.FEED_FORWARD_PART: interval_around(2.0),
+        parts.EMBEDDING_PART: interval_around(0.01),
     }
     phases = {"forward": interval_around(1.0), "backward": interval_around(2.0)}
     step = EnergyUse(310.0, 3.0, 1.0)
@@ -81,16 +81,21 @@ def test_claims_about_transformers_follow_the_intervals():
 
 def network(whole_j: float, layers_j: float, name: str = "net", multiplications: int = 10**9) -> additivity.Network:
     rounds = [0.99, 1.0, 1.01]
-    joules = {additivity.WHOLE: [whole_j * r for r in rounds], additivity.LAYERS: [layers_j * r for r in rounds]}
-    seconds = {additivity.WHOLE: [0.001] * 3, additivity.LAYERS: [0.002] * 3}
+    joules = {
+        additivity.WHOLE_VARIANT: [whole_j * r for r in rounds],
+        additivity.LAYERS_VARIANT: [layers_j * r for r in rounds],
+    }
+    seconds = {additivity.WHOLE_VARIANT: [0.001] * 3, additivity.LAYERS_VARIANT: [0.002] * 3}
     return additivity.Network(name, 1, multiplications, 10, 100.0, joules, seconds)
 
 
 def test_the_factor_is_the_whole_over_its_layers_and_waiting_can_be_taken_off():
     one = network(whole_j=0.5, layers_j=0.4)
-    assert one.factor(additivity.LAYERS).value == pytest.approx(1.25)
-    assert one.factor(additivity.LAYERS, above_idle=True).value == pytest.approx((0.5 - 0.1) / (0.4 - 0.2), rel=1e-3)
-    assert one.factor(additivity.BLOCKS) is None
+    assert one.factor(additivity.LAYERS_VARIANT).value == pytest.approx(1.25)
+    assert one.factor(additivity.LAYERS_VARIANT, above_idle=True).value == pytest.approx(
+        (0.5 - 0.1) / (0.4 - 0.2), rel=1e-3
+    )
+    assert one.factor(additivity.BLOCKS_VARIANT) is None
 
 
 def test_factors_that_approach_one_with_size_are_reported():

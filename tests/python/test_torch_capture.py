@@ -10,7 +10,7 @@ from torch_version import requires_torch
 
 @pytest.mark.parametrize("network", training_programs.NETWORKS)
 def test_training_is_the_same_bit_for_bit(record, tmp_path, network):
-    program = training_programs.program(network)
+    program = training_programs.make_training_program(network)
     alone = run_without_joulemap(tmp_path / "alone", program)
     recorded = record(program)
     assert alone.returncode == 0, alone.stderr
@@ -23,7 +23,7 @@ def test_training_is_the_same_bit_for_bit(record, tmp_path, network):
 @pytest.mark.parametrize("network", training_programs.NETWORKS)
 def test_nearly_all_work_of_steps_has_a_phase_and_a_layer(record, network):
     """Uses CPU time of the training's thread, which other load hardly changes."""
-    recorded = record(training_programs.program(network), "25")
+    recorded = record(training_programs.make_training_program(network), "25")
     part = recorded.part
     assert part.steps == 100
     loop_ns = int(recorded.out.split()[0])
@@ -33,7 +33,7 @@ def test_nearly_all_work_of_steps_has_a_phase_and_a_layer(record, network):
 
 
 def test_layers_are_named_by_their_path_in_every_pass(record):
-    part = record(training_programs.program("convnet")).part
+    part = record(training_programs.make_training_program("convnet")).part
     blocks = ("Net", "layers", "layers.0")
     for phase, count in (("forward", 8), ("backward", 8)):
         assert part.count("train", phase, *blocks, "layers.0.conv2") == count
@@ -47,7 +47,7 @@ def test_layers_are_named_by_their_path_in_every_pass(record):
 
 
 def test_recomputed_activations_are_a_phase_of_their_own(record):
-    part = record(training_programs.program("transformer")).part
+    part = record(training_programs.make_training_program("transformer")).part
     for layer in ("layers.0", "layers.1"):
         assert part.count("train", "recompute", "Net", "layers", layer) == 8
         assert part.count("train", "backward", "Net", "layers", layer, f"{layer}.linear1") == 8

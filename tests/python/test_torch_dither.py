@@ -14,7 +14,7 @@ SHORTEN_PAUSES = (
     "from joulemap import _torch_dither; _torch_dither.MIN_PAUSE_S, _torch_dither.MAX_PAUSE_S = 0.0002, 0.0004\n"
 )
 
-TRAINING = """
+TRAINING_PROGRAM = """
 import random, sys
 import torch, torch.nn as nn
 import torch.nn.functional as F
@@ -51,9 +51,9 @@ def pauses_of(part) -> list[tuple[int, int]]:
 
 
 def test_a_dithered_program_computes_the_same_results(record, tmp_path):
-    alone = run_without_joulemap(tmp_path / "alone", TRAINING, STEPS)
+    alone = run_without_joulemap(tmp_path / "alone", TRAINING_PROGRAM, STEPS)
     assert alone.returncode == 0, alone.stderr
-    recorded = record(SHORTEN_PAUSES + TRAINING, STEPS, JOULEMAP_DITHER="7")
+    recorded = record(SHORTEN_PAUSES + TRAINING_PROGRAM, STEPS, JOULEMAP_DITHER="7")
     assert recorded.out == alone.stdout
     assert recorded.err == alone.stderr
     assert recorded.part.diagnostics == []
@@ -67,7 +67,7 @@ def test_a_dithered_program_computes_the_same_results(record, tmp_path):
 
 
 def test_the_program_is_paused_in_every_phase_of_a_step(record):
-    recorded = record(SHORTEN_PAUSES + TRAINING, "3000", JOULEMAP_DITHER="1")
+    recorded = record(SHORTEN_PAUSES + TRAINING_PROGRAM, "3000", JOULEMAP_DITHER="1")
     places = {path[:-1] for path in recorded.part.times if path[-1:] == ("joulemap.dither",)}
     phases = {path[1] for path in places if len(path) > 1}
     assert {"forward", "backward"} <= phases, places
@@ -75,7 +75,7 @@ def test_the_program_is_paused_in_every_phase_of_a_step(record):
 
 
 # 600 s of a program's run time, with a simulated clock.
-SIMULATED = """
+SIMULATED_PROGRAM = """
 import random
 from joulemap import _torch_dither
 
@@ -112,7 +112,7 @@ print(len(first), round(min(gaps), 3), round(max(gaps), 3))
 
 
 def test_pauses_are_random_and_stay_below_a_hundredth(record):
-    recorded = record(SIMULATED)
+    recorded = record(SIMULATED_PROGRAM)
     count, shortest, longest = map(float, recorded.out.split())
     assert 120 <= count <= 300
     assert shortest < 1.5 and longest > 6
@@ -153,7 +153,7 @@ def recorded_report(joulemap, tmp_path: Path):
 
 
 def test_record_dither_reports_the_paused_time_and_the_seed(recorded_report):
-    result, text = recorded_report(SHORTEN_PAUSES + TRAINING, STEPS)
+    result, text = recorded_report(SHORTEN_PAUSES + TRAINING_PROGRAM, STEPS)
     assert (
         0 < result["overhead"]["dither_s"] <= 0.015 * result["elapsed_s"]
     )  # a sleep may last longer on a busy machine

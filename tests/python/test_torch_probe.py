@@ -8,7 +8,7 @@ from recorded_program import run_without_joulemap
 # Each module is probed for a tenth of a second; the total limit is far away, however busy the machine is.
 SHORTEN_PROBING = "from joulemap import _torch_probe; _torch_probe.MAX_TIME_PER_MODULE_S = 0.1\n"
 
-NETWORK = """
+NETWORK_PROGRAM = """
 import random, sys
 import torch, torch.nn as nn
 import torch.nn.functional as F
@@ -67,28 +67,30 @@ OFF = "train(4)\n"
 CONTINUE_TRAINING = "tell_state()\ntrain(4)\ntell_state()\n"
 
 
-def probed(part) -> dict:
+def probed_modules(part) -> dict:
     return {path[1:]: row for path, row in part.times.items() if path[:1] == ("probe",) and path[1:2] != ("keep",)}
 
 
 def test_training_goes_on_bit_for_bit_after_probing(record, tmp_path):
-    alone = run_without_joulemap(tmp_path / "alone", NETWORK + OFF + CONTINUE_TRAINING)
+    alone = run_without_joulemap(tmp_path / "alone", NETWORK_PROGRAM + OFF + CONTINUE_TRAINING)
     assert alone.returncode == 0, alone.stderr
-    recorded = record(SHORTEN_PROBING + NETWORK + "import joulemap as jm\n" + ON + CONTINUE_TRAINING, JOULEMAP_PROBE="60")
+    recorded = record(
+        SHORTEN_PROBING + NETWORK_PROGRAM + "import joulemap as jm\n" + ON + CONTINUE_TRAINING, JOULEMAP_PROBE="60"
+    )
     assert recorded.out == alone.stdout
     assert recorded.err == alone.stderr
     assert recorded.part.diagnostics == []
     assert recorded.part.steps == 8
-    assert probed(recorded.part)
+    assert probed_modules(recorded.part)
 
 
 def test_each_module_is_replayed_forward_and_backward_at_the_end(record, tmp_path):
-    alone = run_without_joulemap(tmp_path / "alone", NETWORK + OFF)
-    recorded = record(SHORTEN_PROBING + NETWORK + OFF, JOULEMAP_PROBE="60")
+    alone = run_without_joulemap(tmp_path / "alone", NETWORK_PROGRAM + OFF)
+    recorded = record(SHORTEN_PROBING + NETWORK_PROGRAM + OFF, JOULEMAP_PROBE="60")
     assert recorded.out == alone.stdout and recorded.err == alone.stderr
     part = recorded.part
     assert part.diagnostics == []
-    times = probed(part)
+    times = probed_modules(part)
     for layer in ("stem", "block", "block.conv", "block.norm", "block.relu", "lstm", "normed", "drop", "head", "Net"):
         for phase in ("forward", "backward"):
             assert times[(phase, layer)][0] >= 3, (phase, layer, sorted(times))
@@ -100,8 +102,8 @@ def test_each_module_is_replayed_forward_and_backward_at_the_end(record, tmp_pat
 
 def test_inference_is_replayed_without_gradients(record):
     program = "net.eval()\nwith torch.no_grad():\n    [net(torch.randn(4, 3, 10, 10)) for _ in range(2)]\n"
-    part = record(SHORTEN_PROBING + NETWORK + program, JOULEMAP_PROBE="60").part
-    assert {path[0] for path in probed(part)} == {"forward"}
+    part = record(SHORTEN_PROBING + NETWORK_PROGRAM + program, JOULEMAP_PROBE="60").part
+    assert {path[0] for path in probed_modules(part)} == {"forward"}
 
 
 def test_equal_modules_are_replayed_once(record):
@@ -113,7 +115,7 @@ for _ in range(2):
 """
     part = record(SHORTEN_PROBING + program, JOULEMAP_PROBE="60").part
     # The first layer needs no gradient of its input.
-    assert {path[1] for path in probed(part) if path[0] == "forward"} == {"0", "1", "6"}
+    assert {path[1] for path in probed_modules(part) if path[0] == "forward"} == {"0", "1", "6"}
 
 
 def test_without_free_memory_inputs_are_generated(record):
@@ -126,7 +128,7 @@ for _ in range(3):
     net(torch.randint(3, 10, (4, 5))).sum().backward()
 """
     part = record(SHORTEN_PROBING + program, JOULEMAP_PROBE="60").part
-    assert {path[1] for path in probed(part)} == {"0", "1"}
+    assert {path[1] for path in probed_modules(part)} == {"0", "1"}
     assert part.diagnostics == []
 
 
@@ -134,15 +136,15 @@ for _ in range(3):
     "ending, code", [("raise ValueError('no')", 1), ("import os; os._exit(4)", 4), ("os.kill(os.getpid(), 15)", -15)]
 )
 def test_a_program_that_does_not_end_well_is_not_probed(record, ending, code):
-    recorded = record(NETWORK + "import os\n" + OFF + ending + "\n", code=code, JOULEMAP_PROBE="60")
-    assert not probed(recorded.part)
+    recorded = record(NETWORK_PROGRAM + "import os\n" + OFF + ending + "\n", code=code, JOULEMAP_PROBE="60")
+    assert not probed_modules(recorded.part)
     if code == 1:
         assert recorded.part.diagnostics == ["not_probed"]
 
 
 def test_the_exit_code_stays_the_program_s_own(record):
-    recorded = record(SHORTEN_PROBING + NETWORK + OFF + "sys.exit(3)\n", code=3, JOULEMAP_PROBE="60")
-    assert probed(recorded.part)
+    recorded = record(SHORTEN_PROBING + NETWORK_PROGRAM + OFF + "sys.exit(3)\n", code=3, JOULEMAP_PROBE="60")
+    assert probed_modules(recorded.part)
 
 
 def test_a_module_that_fails_is_left_out_and_named(record):
@@ -172,10 +174,10 @@ for _ in range(2):
     part = record(SHORTEN_PROBING + program, JOULEMAP_PROBE="60").part
     results = [line for line in part.of("diagnostic") if line.startswith("probe_skipped")]
     assert [line.split()[2] for line in results] == ["TakesACache", "1", "3"], results
-    assert ("forward", "0") in probed(part)
+    assert ("forward", "0") in probed_modules(part)
     assert "not_probed" not in part.diagnostics
 
 
 def test_nothing_is_kept_unless_probing_was_asked_for(record):
-    part = record(NETWORK + OFF).part
+    part = record(NETWORK_PROGRAM + OFF).part
     assert not any(path[:1] == ("probe",) for path in part.times)

@@ -211,10 +211,10 @@ if __name__ == "__main__":
         assert part.count("train", "forward", "Sequential", "0") == 3
         assert part.count("train", "backward", "Sequential", "0") == 3
         assert part.diagnostics == []
-    assert sorted(rank_of(part) for part in ranks) == ["0", "1"]
+    assert sorted(find_rank(part) for part in ranks) == ["0", "1"]
 
 
-def rank_of(part) -> str:
+def find_rank(part) -> str:
     """The rank among the part's facts; empty if the process is not a rank."""
     return "".join(text.split(" ", 2)[2] for text in part.of("fact") if text.split(" ")[1] == "rank")
 
@@ -229,9 +229,9 @@ if __name__ == "__main__":
     for (batch,) in DataLoader(TensorDataset(torch.randn(16, 4)), batch_size=4, num_workers=1):
         net(batch).sum().backward()
 """
-    alone = [rank_of(part) for part in record(program, RANK="3").parts]
+    alone = [find_rank(part) for part in record(program, RANK="3").parts]
     assert alone and set(alone) == {""}  # RANK without WORLD_SIZE is the user's own variable
-    both = [rank_of(part) for part in record(program, RANK="3", WORLD_SIZE="4").parts]
+    both = [find_rank(part) for part in record(program, RANK="3", WORLD_SIZE="4").parts]
     assert both == ["3"] * len(alone)
 
 

@@ -28,7 +28,7 @@ for step in range(6):
 """
 
 
-class Reports:
+class RecordedReports:
     def __init__(self, joulemap: Path, folder: Path) -> None:
         self._joulemap, self._file = str(joulemap), str(folder / "run.joule")
         (folder / "program.py").write_text(PROGRAM)
@@ -47,9 +47,9 @@ class Reports:
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory, request) -> Reports:
+def reports(tmp_path_factory, request) -> RecordedReports:
     binaries = request.getfixturevalue("binaries")
-    return Reports(binaries / "joulemap", tmp_path_factory.mktemp("tensors"))
+    return RecordedReports(binaries / "joulemap", tmp_path_factory.mktemp("tensors"))
 
 
 def test_convolutions_of_different_shapes_are_rows_of_their_own_with_exact_counts(reports):

@@ -62,7 +62,7 @@ def true_energy_to_target_j(config: dict) -> float:
     return cost * math.exp(0.3 * abs(math.log(config.get("rate", 0.01) / 0.01)))
 
 
-def trainer(machine: Machine, epoch_j: float = 20, epochs: int = 60, noise: float = 0.0, seed: int = 1):
+def make_trainer(machine: Machine, epoch_j: float = 20, epochs: int = 60, noise: float = 0.0, seed: int = 1):
     source = random.Random(seed)
 
     def train(config, trial):
@@ -78,7 +78,7 @@ def trainer(machine: Machine, epoch_j: float = 20, epochs: int = 60, noise: floa
 
 def tune(machine: Machine, **options):
     space = options.pop("space", {"batch": BATCHES})
-    return jm.tune(options.pop("train", trainer(machine)), space, **{"at_least": {"accuracy": 0.9}, **options})
+    return jm.tune(options.pop("train", make_trainer(machine)), space, **{"at_least": {"accuracy": 0.9}, **options})
 
 
 def test_it_finds_the_cheapest_configuration_and_counts_its_own_energy(machine):
@@ -114,7 +114,7 @@ def test_a_search_that_does_not_pay_says_so(machine):
 def test_the_same_seed_and_values_give_the_same_search(machine):
     space = {"batch": BATCHES, "rate": jm.log_uniform(1e-4, 1), "kind": ["a", "b"]}
     searches = [
-        tune(machine, space=space, train=trainer(machine, noise=0.05), runs_planned=30, seed=seed) for seed in (3, 3, 4)
+        tune(machine, space=space, train=make_trainer(machine, noise=0.05), runs_planned=30, seed=seed) for seed in (3, 3, 4)
     ]
     rows = [[(row.config, row.state, round(row.energy_j, 6)) for row in result.trials] for result in searches]
     assert rows[0] == rows[1] != rows[2]
@@ -251,7 +251,7 @@ def test_estimated_energies_are_marked(machine):
 
 
 def test_measured_and_estimated_energies_are_not_compared(machine):
-    train = trainer(machine)
+    train = make_trainer(machine)
 
     def switching(config, trial):
         train(config, trial)
@@ -388,13 +388,13 @@ def test_coordinates_keep_the_order_of_numbers_and_separate_names():
         assert space.validate_config(config) == config
 
 
-CURVES = {"power": lambda joules: 0.2 + 5 / joules, "exponential": lambda joules: 0.1 + math.exp(-joules / 40),
+LOSS_CURVES = {"power": lambda joules: 0.2 + 5 / joules, "exponential": lambda joules: 0.1 + math.exp(-joules / 40),
           "logarithm": lambda joules: 1.5 - 0.25 * math.log(joules)}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CURVES)
+@pytest.mark.parametrize("name", LOSS_CURVES)
 def test_the_forecast_of_a_curve_contains_where_it_reaches_the_target(name):
-    curve = CURVES[name]
+    curve = LOSS_CURVES[name]
     truth = next(joules for joules in range(1, 1000) if curve(joules) <= 0.3)
     reach = cost_to_target([LossPoint(joules, curve(joules)) for joules in range(4, truth // 2, 2)], 0.3)
     assert reach.value == pytest.approx(truth, rel=0.15) and reach.low <= 1.05 * truth

@@ -64,7 +64,7 @@ def print_validation(model, inputs, **more):
                       "half_widths": [extra.half_width_j for extra in found.values()]}))
 """
 
-NETWORK = """
+NETWORK_PROGRAM = """
 class InPlace(nn.Module):
     def __init__(self):
         super().__init__()
@@ -98,7 +98,7 @@ net, x = Net(), torch.randn(8, 6)
 
 
 def test_the_energy_of_a_block_is_the_extra_energy_of_a_pass_that_runs_it_twice(python):
-    result = python(EXACT_COST_PROGRAM + NETWORK + "print_validation(net, x)\n")
+    result = python(EXACT_COST_PROGRAM + NETWORK_PROGRAM + "print_validation(net, x)\n")
     wanted = {"stem": 2.0, "act": 0.25, "norm": 0.0, "pair": 4.0, "drop": 0.0, "head": 0.5}
     assert result["joules"] == wanted
     assert result["pass_j"] == sum(wanted.values())
@@ -106,7 +106,7 @@ def test_the_energy_of_a_block_is_the_extra_energy_of_a_pass_that_runs_it_twice(
 
 
 def test_in_training_it_costs_its_backward_pass_too(python):
-    result = python(EXACT_COST_PROGRAM + NETWORK + "print_validation(net, x, train=True)\n")
+    result = python(EXACT_COST_PROGRAM + NETWORK_PROGRAM + "print_validation(net, x, train=True)\n")
     # No gradient of pair.other's output is needed: it has no backward pass, whether it runs once or twice.
     assert result["joules"] == {"stem": 5.0, "act": 0.75, "norm": 0.0, "pair": 6.0, "drop": 0.0, "head": 2.0}
     assert result["pass_j"] == 13.75
@@ -129,19 +129,19 @@ print_validation(Recurrent(), torch.randn(8, 6), train=True, blocks=["stem", "ls
 
 def test_blocks_may_be_named_and_put_together(python):
     blocks = {"front": ["stem", "norm"], "pair": ["pair.one"], "head": ["head"]}
-    result = python(EXACT_COST_PROGRAM + NETWORK + f"print_validation(net, x, train=True, blocks={blocks!r})\n")
+    result = python(EXACT_COST_PROGRAM + NETWORK_PROGRAM + f"print_validation(net, x, train=True, blocks={blocks!r})\n")
     assert result["joules"] == {"front": 5.0, "pair": 3.0, "head": 2.0}
-    result = python(EXACT_COST_PROGRAM + NETWORK + 'print_validation(net, x, blocks=["pair.one", "head"])\n')
+    result = python(EXACT_COST_PROGRAM + NETWORK_PROGRAM + 'print_validation(net, x, blocks=["pair.one", "head"])\n')
     assert result["joules"] == {"pair.one": 1.0, "head": 0.5}
 
 
 def test_a_block_of_another_name_is_refused_at_once(python):
     program = "try:\n    print_validation(net, x, blocks=['steam'])\n"
     program += "except ValueError as error:\n    print(json.dumps(str(error)))\n"
-    assert "no module 'steam'" in python(EXACT_COST_PROGRAM + NETWORK + program)
+    assert "no module 'steam'" in python(EXACT_COST_PROGRAM + NETWORK_PROGRAM + program)
 
 
-UNDISTURBED = """
+UNDISTURBED_PROGRAM = """
 def state():
     tensors = [*net.state_dict().values(), *(p.grad for p in net.parameters() if p.grad is not None)]
     flags = [(name, module.training, sorted(module.__dict__)) for name, module in net.named_modules()]
@@ -168,10 +168,10 @@ print(json.dumps([*same, len(called)]))
 
 
 def test_the_model_its_gradients_buffers_and_random_numbers_are_left_as_they_were(python):
-    assert python(EXACT_COST_PROGRAM + NETWORK + UNDISTURBED) == [True, True, True, 4]
+    assert python(EXACT_COST_PROGRAM + NETWORK_PROGRAM + UNDISTURBED_PROGRAM) == [True, True, True, 4]
 
 
-REFUSALS = """
+REFUSALS_PROGRAM = """
 class Cache: pass
 
 class TakesCache(nn.Module):
@@ -204,7 +204,7 @@ print_validation(Odd(), torch.randn(4, 6))
 
 
 def test_blocks_that_cannot_be_run_twice_are_listed_with_a_reason_and_the_others_are_measured(python):
-    result = python(EXACT_COST_PROGRAM + REFUSALS)
+    result = python(EXACT_COST_PROGRAM + REFUSALS_PROGRAM)
     assert result["joules"] == {"good": 1.0}
     assert result["refused"] == {
         "shared": "called 2 times in a pass",
@@ -249,7 +249,7 @@ def test_outside_of_a_recording_the_error_contains_a_remedy(environment):
     assert "joulemap record -- python" in ran.stderr.splitlines()[-1]
 
 
-VALIDATED = """
+VALIDATED_PROGRAM = """
 import json, os
 import torch, torch.nn as nn
 import joulemap as jm
@@ -272,7 +272,7 @@ print(all(torch.equal(before[name], value) for name, value in net.state_dict().i
 def test_under_record_one_call_compares_blocks_with_the_recording(binaries, memory_directory, tmp_path):
     """Uses the simulated machine, whose counters follow the CPU time of the processes that run."""
     program, root = tmp_path / "program.py", memory_directory / "machine"
-    program.write_text(VALIDATED)
+    program.write_text(VALIDATED_PROGRAM)
     words = [binaries / "joulemap-simulated-machine", "--root", root, "--"]
     words += [binaries / "joulemap", "record", "--sysroot", root, "-o", tmp_path / "run.joule", "--"]
     ran = subprocess.run(

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kKernelThreadFlag = 0x00200000;  // PF_KTHREAD of linux/sched.h
 
-constexpr pid_t kMaxNewProcesses = 256;  // if there are more at once, refresh() finds them
+constexpr pid_t kMaxNewProcesses = 256;  // if there are more at once, refresh_processes() finds them
 
 constexpr std::int64_t kMaxClockDecrease_ns = 20 * kNanosecondsPerMillisecond;
 
@@ -30,7 +30,7 @@ struct ProcessIdentity {
 };
 
 // From "pid (comm) state ppid pgrp session tty tpgid flags ..."; the name may contain blanks and parentheses.
-std::optional<ProcessIdentity> identity_of(pid_t pid) {
+std::optional<ProcessIdentity> read_process_identity(pid_t pid) {
   const Result<std::string> stat = read_small_file(fmt::format("/proc/{}/stat", pid));
   if (!stat) return std::nullopt;
   const std::size_t open = stat->find('(');
@@ -69,19 +69,20 @@ Result<BusyTime> BusyTime::start(bool with_self) {
   BusyTime busy(std::move(proc), std::move(*load));
   if (!with_self) busy.ignored_pids_.insert(::getpid());
   busy.newest_pid_ = newest_pid(busy.loadavg_file_.get()).value_or(0);
-  busy.scan(false);
+  busy.scan_processes(false);
   return busy;
 }
 
-void BusyTime::refresh() {
-  scan(true);
+void BusyTime::refresh_processes() {
+  scan_processes(true);
   for (auto& [pid, process] : processes_) {
     if (!std::exchange(process.used_cpu_since_refresh, false)) continue;
-    if (std::optional<ProcessIdentity> identity = identity_of(pid)) process.share.comm = std::move(identity->comm);
+    if (std::optional<ProcessIdentity> identity = read_process_identity(pid))
+      process.share.comm = std::move(identity->comm);
   }
 }
 
-void BusyTime::scan(bool from_birth) {
+void BusyTime::scan_processes(bool from_birth) {
   ::rewinddir(proc_.get());
   std::set<pid_t> still_ignored;
   while (const dirent* entry = ::readdir(proc_.get())) {
@@ -110,13 +111,13 @@ void BusyTime::add_new_processes() {
 void BusyTime::add(pid_t pid, bool from_birth) {
   Process process;
   if (clock_getcpuclockid(pid, &process.clock) != 0) return;  // ended, or a thread of another process
-  std::optional<ProcessIdentity> identity = identity_of(pid);
+  std::optional<ProcessIdentity> identity = read_process_identity(pid);
   if (!identity) return;
   if (identity->is_kernel_thread) {
     ignored_pids_.insert(pid);
     return;
   }
-  if (!from_birth) process.seen_ns = read_clock_ns(process.clock).value_or(0);
+  if (!from_birth) process.last_cpu_ns = read_clock_ns(process.clock).value_or(0);
   process.share.pid = pid;
   process.share.comm = std::move(identity->comm);
   processes_.emplace(pid, std::move(process));
@@ -124,15 +125,15 @@ void BusyTime::add(pid_t pid, bool from_birth) {
 
 void BusyTime::update_pending_time(Process& process) {
   const std::optional<std::int64_t> now_ns = read_clock_ns(process.clock);
-  // A clock that went far back belongs to another process with the same pid; refresh() will find it. A small decrease
-  // is no proof.
-  if (!now_ns || *now_ns < process.seen_ns - kMaxClockDecrease_ns) {
+  // A clock that went far back belongs to another process with the same pid; refresh_processes() will find it. A small
+  // decrease is no proof.
+  if (!now_ns || *now_ns < process.last_cpu_ns - kMaxClockDecrease_ns) {
     process.gone = true;
     return;
   }
-  if (*now_ns <= process.seen_ns) return;
-  process.pending_s += seconds(*now_ns - process.seen_ns);
-  process.seen_ns = *now_ns;
+  if (*now_ns <= process.last_cpu_ns) return;
+  process.pending_s += seconds(*now_ns - process.last_cpu_ns);
+  process.last_cpu_ns = *now_ns;
   process.used_cpu_since_refresh = true;
 }
 
@@ -154,7 +155,7 @@ double BusyTime::advance(double capacity_s) {
   return charged_s;
 }
 
-std::vector<ProcessCharge> BusyTime::charges() const {
+std::vector<ProcessCharge> BusyTime::charged_processes() const {
   std::vector<ProcessCharge> all;
   for (const auto& [pid, process] : processes_) {
     if (process.charged_s > 0) all.push_back({pid, process.charged_s});

@@ -42,14 +42,14 @@ class BusyTime {
   static Result<BusyTime> start(bool with_self = false);
 
   // Scans all processes for new ones and changed names.
-  void refresh();
+  void refresh_processes();
 
   // Returns the CPU seconds to charge to a tick in which the CPUs could do at most capacity_s. Excess time was used
   // earlier (clocks are late, new processes are found late); it is carried over to the next ticks, never lost.
   double advance(double capacity_s);
 
   // The processes charged in the last advance().
-  std::vector<ProcessCharge> charges() const;
+  std::vector<ProcessCharge> charged_processes() const;
 
   // Attributes the energy of the last advance() in proportion to CPU time.
   void attribute_energy(double joules);
@@ -62,10 +62,11 @@ class BusyTime {
  private:
   struct Process {
     clockid_t clock = 0;
-    std::int64_t seen_ns = 0;             // its CPU clock when last read
-    double pending_s = 0;                 // seen, not yet charged
-    double charged_s = 0;                 // in the last advance()
-    bool used_cpu_since_refresh = false;  // used CPU time since the last refresh(): an exec may have changed its name
+    std::int64_t last_cpu_ns = 0;  // its CPU clock when last read
+    double pending_s = 0;          // seen, not yet charged
+    double charged_s = 0;          // in the last advance()
+    bool used_cpu_since_refresh =
+        false;  // used CPU time since the last refresh_processes(): an exec may have changed its name
     bool gone = false;
     ProcessShare share;
   };
@@ -75,7 +76,7 @@ class BusyTime {
   void add_new_processes();
   void add(pid_t pid, bool from_birth);
   void update_pending_time(Process& process);
-  void scan(bool from_birth);
+  void scan_processes(bool from_birth);
   void drop_exited();
 
   Directory proc_;

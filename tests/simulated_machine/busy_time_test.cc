@@ -14,7 +14,7 @@
 namespace joulemap::simulated {
 namespace {
 
-constexpr double kUnlimited = 1e9;
+constexpr double kUnlimitedCapacity_s = 1e9;
 
 // A child process that spins until the test is over.
 class BusyChild {
@@ -50,7 +50,7 @@ class BusyChild {
   pid_t pid_;
 };
 
-std::optional<ProcessShare> share_of(const BusyTime& busy, pid_t pid) {
+std::optional<ProcessShare> find_process_share(const BusyTime& busy, pid_t pid) {
   const std::vector<ProcessShare> shares = busy.shares();
   const auto at = std::find_if(shares.begin(), shares.end(), [pid](const auto& share) { return share.pid == pid; });
   return at == shares.end() ? std::nullopt : std::optional(*at);
@@ -62,8 +62,8 @@ TEST(BusyTime, AnExistingProcessCountsFromTheStartOnly) {
   Result<BusyTime> busy = BusyTime::start();
   ASSERT_TRUE(busy.has_value());
   child.run_for(0.05);
-  busy->advance(kUnlimited);
-  const std::optional<ProcessShare> share = share_of(*busy, child.pid());
+  busy->advance(kUnlimitedCapacity_s);
+  const std::optional<ProcessShare> share = find_process_share(*busy, child.pid());
   ASSERT_TRUE(share.has_value());
   EXPECT_GE(share->cpu_s, 0.04);
   EXPECT_LT(share->cpu_s, child.cpu_s() - 0.19);
@@ -74,9 +74,9 @@ TEST(BusyTime, ANewProcessCountsFromItsBirth) {
   ASSERT_TRUE(busy.has_value());
   const BusyChild child;
   child.run_for(0.1);
-  busy->refresh();
-  busy->advance(kUnlimited);
-  const std::optional<ProcessShare> share = share_of(*busy, child.pid());
+  busy->refresh_processes();
+  busy->advance(kUnlimitedCapacity_s);
+  const std::optional<ProcessShare> share = find_process_share(*busy, child.pid());
   ASSERT_TRUE(share.has_value());
   EXPECT_GE(share->cpu_s, 0.1);
 }
@@ -90,11 +90,11 @@ TEST(BusyTime, CarriesExcessCpuTimeToTheNextTick) {
   const pid_t pid = child.pid();
   child.end();
   EXPECT_NEAR(busy->advance(0.02), 0.02, 1e-9);
-  busy->advance(kUnlimited);
+  busy->advance(kUnlimitedCapacity_s);
   busy->attribute_energy(0);
-  ASSERT_TRUE(share_of(*busy, pid).has_value());
+  ASSERT_TRUE(find_process_share(*busy, pid).has_value());
   // The CPU clock of a running process is up to one kernel tick old, and after its end the rest is not readable.
-  EXPECT_GE(share_of(*busy, pid)->cpu_s, 0.09);
+  EXPECT_GE(find_process_share(*busy, pid)->cpu_s, 0.09);
 }
 
 TEST(BusyTime, SplitsEnergyInProportionToCpuTime) {
@@ -102,9 +102,9 @@ TEST(BusyTime, SplitsEnergyInProportionToCpuTime) {
   ASSERT_TRUE(busy.has_value());
   const BusyChild child;
   child.run_for(0.05);
-  const double total_s = busy->advance(kUnlimited);
+  const double total_s = busy->advance(kUnlimitedCapacity_s);
   busy->attribute_energy(10);
-  const std::optional<ProcessShare> share = share_of(*busy, child.pid());
+  const std::optional<ProcessShare> share = find_process_share(*busy, child.pid());
   ASSERT_TRUE(share.has_value());
   EXPECT_NEAR(share->joules_package, 10 * share->cpu_s / total_s, 1e-9);
 }
@@ -115,8 +115,8 @@ TEST(BusyTime, DoesNotCountTheCaller) {
   const std::int64_t goal_ns = own_cpu_ns() + 20 * kNanosecondsPerMillisecond;
   while (own_cpu_ns() < goal_ns) {
   }
-  busy->advance(kUnlimited);
-  EXPECT_FALSE(share_of(*busy, getpid()).has_value());
+  busy->advance(kUnlimitedCapacity_s);
+  EXPECT_FALSE(find_process_share(*busy, getpid()).has_value());
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ void wake_cpu_before_ticks(const std::stop_token& stop, const TickSchedule& sche
   std::int64_t tick = 0;
   while (!stop.stop_requested()) {
     tick = std::max(tick + 1, schedule.first_tick_after(monotonic_ns() + kWakeUpLead_ns));
-    sleep_until(schedule.instant_ns(tick) - kWakeUpLead_ns);
+    sleep_until(schedule.tick_time_ns(tick) - kWakeUpLead_ns);
   }
 }
 

@@ -14,7 +14,7 @@
 namespace joulemap::simulated {
 namespace {
 
-sigset_t blocked_signals() {
+sigset_t make_blocked_signal_set() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&signals, signal);
@@ -26,7 +26,7 @@ sigset_t blocked_signals() {
 void block_signals() {
   // If SIGCHLD is ignored by inheritance, the kernel reaps children without their exit status.
   ::signal(SIGCHLD, SIG_DFL);
-  const sigset_t signals = blocked_signals();
+  const sigset_t signals = make_blocked_signal_set();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
@@ -50,7 +50,7 @@ Result<Command> Command::start(const std::vector<std::string>& arguments) {
 }
 
 void Command::wait_until_ended() const {
-  const sigset_t signals = blocked_signals();
+  const sigset_t signals = make_blocked_signal_set();
   while (!has_ended()) {
     siginfo_t info{};
     const int signal = sigwaitinfo(&signals, &info);

@@ -18,10 +18,10 @@ namespace {
 // More than the machine uses while a reader is starved: else the next reading is above the last one before the fault,
 // and a single low reading is torn.
 constexpr std::uint64_t kStepBackUj = 500'000'000;
-constexpr std::string_view kGarbage = "not a number";
+constexpr std::string_view kGarbageText = "not a number";
 
 // Returns true once, at or after the time of the fault.
-bool is_due(std::optional<double>& at_s, double now_s) {
+bool take_if_due(std::optional<double>& at_s, double now_s) {
   if (!at_s || now_s < *at_s) return false;
   at_s.reset();
   return true;
@@ -42,17 +42,17 @@ Result<CounterFile> CounterFile::create(std::string path, EnergyCounter counter,
   Result<FileDescriptor> fd = create_file(file.path_, file.file_mode_);
   if (!fd) return std::move(fd).error();
   file.file_ = std::move(*fd);
-  // Written at once, even with `tear`: there is no older text to mix it with.
-  file.compose(std::to_string(counter.reading_uj(0)));
+  // Written at once, even with `tears_writes`: there is no older text to mix it with.
+  file.compose_text(std::to_string(counter.reading_uj(0)));
   if (Status written = file.write_piece(file.text_, 0); !written) return std::move(written).error();
   return file;
 }
 
 Status CounterFile::publish(double true_j, double command_s) {
   if (Status triggered = trigger_faults(true_j, command_s); !triggered || is_text_frozen_) return triggered;
-  compose(fmt::format_int(counter_.reading_uj(true_j)).str());
-  if (faults_.replace) return replace_file();
-  if (!faults_.tear) return write_piece(text_, 0);
+  compose_text(fmt::format_int(counter_.reading_uj(true_j)).str());
+  if (faults_.replaces_file) return replace_file();
+  if (!faults_.tears_writes) return write_piece(text_, 0);
   has_second_half_ = true;
   return write_piece(std::string_view(text_).substr(0, width_ / 2), 0);
 }
@@ -63,26 +63,26 @@ Status CounterFile::finish() {
 }
 
 Status CounterFile::trigger_faults(double true_j, double command_s) {
-  if (is_due(faults_.reset_at, command_s)) counter_.restart_at(true_j);
-  if (is_due(faults_.step_back_at, command_s)) counter_.step_back(kStepBackUj);
-  if (is_due(faults_.freeze_at, command_s)) is_text_frozen_ = true;
-  if (is_due(faults_.deny_at, command_s)) {
+  if (take_if_due(faults_.reset_at_s, command_s)) counter_.restart_at(true_j);
+  if (take_if_due(faults_.step_back_at_s, command_s)) counter_.step_back(kStepBackUj);
+  if (take_if_due(faults_.freeze_at_s, command_s)) is_text_frozen_ = true;
+  if (take_if_due(faults_.deny_at_s, command_s)) {
     file_mode_ = 0;
     if (::fchmod(file_.get(), file_mode_) != 0) return system_error("chmod", path_, errno);
   }
-  if (is_due(faults_.vanish_at, command_s)) {
+  if (take_if_due(faults_.vanish_at_s, command_s)) {
     is_text_frozen_ = true;
     if (::unlink(path_.c_str()) != 0) return system_error("unlink", path_, errno);
   }
-  if (is_due(faults_.garbage_at, command_s)) {
+  if (take_if_due(faults_.garbage_at_s, command_s)) {
     is_text_frozen_ = true;
-    compose(kGarbage);
-    return faults_.replace ? replace_file() : write_piece(text_, 0);
+    compose_text(kGarbageText);
+    return faults_.replaces_file ? replace_file() : write_piece(text_, 0);
   }
   return Done{};
 }
 
-void CounterFile::compose(std::string_view content) {
+void CounterFile::compose_text(std::string_view content) {
   text_.assign(content);
   if (text_.size() < width_) text_.resize(width_, ' ');
   text_.push_back('\n');

@@ -21,14 +21,14 @@ namespace joulemap::simulated {
 
 // Times are seconds after the command started. Each fault happens once.
 struct FaultPlan {
-  bool tear = false;                   // write in two halves
-  bool replace = false;                // write another file and rename it over this one
-  std::optional<double> freeze_at;     // from then on the text does not change
-  std::optional<double> vanish_at;     // the file is unlinked
-  std::optional<double> reset_at;      // continues from 0
-  std::optional<double> garbage_at;    // from then on the text is not a number
-  std::optional<double> deny_at;       // mode 000; the text still changes for open descriptors and for root
-  std::optional<double> step_back_at;  // drops by 500 J and continues from there
+  bool tears_writes = false;             // write in two halves
+  bool replaces_file = false;            // write another file and rename it over this one
+  std::optional<double> freeze_at_s;     // from then on the text does not change
+  std::optional<double> vanish_at_s;     // the file is unlinked
+  std::optional<double> reset_at_s;      // continues from 0
+  std::optional<double> garbage_at_s;    // from then on the text is not a number
+  std::optional<double> deny_at_s;       // mode 000; the text still changes for open descriptors and for root
+  std::optional<double> step_back_at_s;  // drops by 500 J and continues from there
 };
 
 class CounterFile {
@@ -36,12 +36,12 @@ class CounterFile {
   // wrap_uj sets the length of the text; the counter must wrap there.
   static Result<CounterFile> create(std::string path, EnergyCounter counter, std::uint64_t wrap_uj, FaultPlan faults);
 
-  // Publishes this energy. command_s: seconds since the command started, negative before. With `tear`, finish() writes
-  // the second half some time later.
+  // Publishes this energy. command_s: seconds since the command started, negative before. With `tears_writes`, finish()
+  // writes the second half some time later.
   Status publish(double true_j, double command_s);
   Status finish();
 
-  bool tears() const { return faults_.tear; }
+  bool writes_in_halves() const { return faults_.tears_writes; }
 
  private:
   CounterFile(std::string path, EnergyCounter counter, std::size_t width, FaultPlan faults)
@@ -49,7 +49,7 @@ class CounterFile {
   Status trigger_faults(double true_j, double command_s);
   Status write_piece(std::string_view piece, std::size_t position);
   Status replace_file();
-  void compose(std::string_view content);
+  void compose_text(std::string_view content);
 
   std::string path_;
   EnergyCounter counter_;

@@ -17,7 +17,7 @@ constexpr std::uint64_t kWrapUj = 1'000'000'000;
 
 class CounterFileTest : public testing::Test {
  protected:
-  CounterFile make(const FaultPlan& faults = {}, std::uint64_t start_uj = kStartUj) {
+  CounterFile make_counter_file(const FaultPlan& faults = {}, std::uint64_t start_uj = kStartUj) {
     return *CounterFile::create(path(), EnergyCounter(start_uj, kWrapUj), kWrapUj, faults);
   }
   std::string path() const { return folder_.path() + "/energy_uj"; }
@@ -36,20 +36,20 @@ class CounterFileTest : public testing::Test {
 };
 
 TEST_F(CounterFileTest, ShowsTheStartValueImmediatelyToAllReaders) {
-  const CounterFile file = make();
+  const CounterFile file = make_counter_file();
   EXPECT_EQ(text(), "900000000\n");
   EXPECT_EQ(mode(), 0444U);
 }
 
 TEST_F(CounterFileTest, PadsShortNumbersWithBlanks) {
-  CounterFile file = make({}, 0);
+  CounterFile file = make_counter_file({}, 0);
   EXPECT_EQ(text(), "0        \n");
   ASSERT_TRUE(file.publish(0.001, 0).has_value());
   EXPECT_EQ(text(), "976      \n");
 }
 
 TEST_F(CounterFileTest, ClearsALongerTextAfterAWrap) {
-  CounterFile file = make({}, kWrapUj - 1);
+  CounterFile file = make_counter_file({}, kWrapUj - 1);
   EXPECT_EQ(text(), "999999999\n");
   ASSERT_TRUE(file.publish(0.0001, 0).has_value());
   EXPECT_EQ(text(), "60       \n");
@@ -57,8 +57,8 @@ TEST_F(CounterFileTest, ClearsALongerTextAfterAWrap) {
 
 TEST_F(CounterFileTest, FaultsWaitForTheirTime) {
   FaultPlan faults;
-  faults.vanish_at = 1.0;
-  CounterFile file = make(faults);
+  faults.vanish_at_s = 1.0;
+  CounterFile file = make_counter_file(faults);
   ASSERT_TRUE(file.publish(1, -1).has_value());
   ASSERT_TRUE(file.publish(1, 0.999).has_value());
   EXPECT_NE(text(), "none");
@@ -70,8 +70,8 @@ TEST_F(CounterFileTest, FaultsWaitForTheirTime) {
 
 TEST_F(CounterFileTest, AFrozenCounterKeepsItsText) {
   FaultPlan faults;
-  faults.freeze_at = 1.0;
-  CounterFile file = make(faults);
+  faults.freeze_at_s = 1.0;
+  CounterFile file = make_counter_file(faults);
   ASSERT_TRUE(file.publish(1, 0.5).has_value());
   const std::string before = text();
   ASSERT_TRUE(file.publish(2, 1.5).has_value());
@@ -80,8 +80,8 @@ TEST_F(CounterFileTest, AFrozenCounterKeepsItsText) {
 
 TEST_F(CounterFileTest, GarbageStays) {
   FaultPlan faults;
-  faults.garbage_at = 1.0;
-  CounterFile file = make(faults);
+  faults.garbage_at_s = 1.0;
+  CounterFile file = make_counter_file(faults);
   ASSERT_TRUE(file.publish(1, 1.0).has_value());
   ASSERT_TRUE(file.publish(2, 2.0).has_value());
   EXPECT_EQ(text(), "not a number\n");
@@ -89,8 +89,8 @@ TEST_F(CounterFileTest, GarbageStays) {
 
 TEST_F(CounterFileTest, AResetHappensOnce) {
   FaultPlan faults;
-  faults.reset_at = 1.0;
-  CounterFile file = make(faults);
+  faults.reset_at_s = 1.0;
+  CounterFile file = make_counter_file(faults);
   ASSERT_TRUE(file.publish(3, 1.0).has_value());
   EXPECT_EQ(text(), "0        \n");
   ASSERT_TRUE(file.publish(3.001, 2.0).has_value());
@@ -99,8 +99,8 @@ TEST_F(CounterFileTest, AResetHappensOnce) {
 
 TEST_F(CounterFileTest, AStepBackSubtracts500JoulesOnce) {
   FaultPlan faults;
-  faults.step_back_at = 1.0;
-  CounterFile file = make(faults);
+  faults.step_back_at_s = 1.0;
+  CounterFile file = make_counter_file(faults);
   ASSERT_TRUE(file.publish(0, 1.0).has_value());
   EXPECT_EQ(text(), "400000000\n");
   ASSERT_TRUE(file.publish(0, 2.0).has_value());
@@ -109,9 +109,9 @@ TEST_F(CounterFileTest, AStepBackSubtracts500JoulesOnce) {
 
 TEST_F(CounterFileTest, ADeniedCounterLosesItsModeEvenWhenReplaced) {
   FaultPlan faults;
-  faults.deny_at = 1.0;
-  faults.replace = true;
-  CounterFile file = make(faults);
+  faults.deny_at_s = 1.0;
+  faults.replaces_file = true;
+  CounterFile file = make_counter_file(faults);
   ASSERT_TRUE(file.publish(0, 0.5).has_value());
   EXPECT_EQ(mode(), 0444U);
   ASSERT_TRUE(file.publish(0, 1.0).has_value());
@@ -122,8 +122,8 @@ TEST_F(CounterFileTest, ADeniedCounterLosesItsModeEvenWhenReplaced) {
 
 TEST_F(CounterFileTest, ATornWriteShowsHalfOfTheNewTextUntilItIsFinished) {
   FaultPlan faults;
-  faults.tear = true;
-  CounterFile file = make(faults, 123'456'789);
+  faults.tears_writes = true;
+  CounterFile file = make_counter_file(faults, 123'456'789);
   ASSERT_TRUE(file.publish(1, 0).has_value());
   EXPECT_EQ(text(), "124456789\n");  // four new digits, five old
   ASSERT_TRUE(file.finish().has_value());
@@ -132,8 +132,8 @@ TEST_F(CounterFileTest, ATornWriteShowsHalfOfTheNewTextUntilItIsFinished) {
 
 TEST_F(CounterFileTest, AReplacedFileIsFrozenForEarlierReaders) {
   FaultPlan faults;
-  faults.replace = true;
-  CounterFile file = make(faults);
+  faults.replaces_file = true;
+  CounterFile file = make_counter_file(faults);
   const Result<FileDescriptor> held = open_for_reading(path());
   ASSERT_TRUE(held.has_value());
   ASSERT_TRUE(file.publish(1, 0).has_value());

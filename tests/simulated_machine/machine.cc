@@ -36,7 +36,7 @@ Result<std::vector<CounterFile>> create_counters(const MachineSettings& settings
   return counters;
 }
 
-Status known_fault_zone(const MachineSettings& settings, const std::vector<Zone>& zones) {
+Status check_fault_zone(const MachineSettings& settings, const std::vector<Zone>& zones) {
   const auto is_it = [&](const Zone& zone) { return zone.id == settings.fault_zone; };
   if (settings.fault_zone.empty() || std::any_of(zones.begin(), zones.end(), is_it)) return Done{};
   return Error{ErrorCode::usage, fmt::format("--fault-zone {}: no such zone", settings.fault_zone),
@@ -46,8 +46,8 @@ Status known_fault_zone(const MachineSettings& settings, const std::vector<Zone>
 }  // namespace
 
 Result<std::unique_ptr<Machine>> Machine::build(const MachineSettings& settings) {
-  const std::vector<Zone> zones = zones_of(settings.law.sockets, settings.psys);
-  if (Status known = known_fault_zone(settings, zones); !known) return std::move(known).error();
+  const std::vector<Zone> zones = list_zones(settings.law.sockets, settings.has_psys);
+  if (Status known = check_fault_zone(settings, zones); !known) return std::move(known).error();
   Status built = build_powercap_tree(settings.root, zones, {settings.wrap_uj, settings.law.max_w});
   if (!built) return std::move(built).error();
   Result<std::vector<CounterFile>> counters = create_counters(settings, zones);
@@ -59,7 +59,7 @@ Result<std::unique_ptr<Machine>> Machine::build(const MachineSettings& settings)
   if (!operations) return std::move(operations).error();
   Result<Logs> logs = create_logs(settings, *operations);
   if (!logs) return std::move(logs).error();
-  Result<BusyTime> busy = BusyTime::start(settings.count_self);
+  Result<BusyTime> busy = BusyTime::start(settings.counts_self);
   if (!busy) return std::move(busy).error();
   return std::unique_ptr<Machine>(
       new Machine(settings, std::move(*busy), std::move(*operations), std::move(*logs), std::move(*counters)));
@@ -67,7 +67,7 @@ Result<std::unique_ptr<Machine>> Machine::build(const MachineSettings& settings)
 
 Result<Machine::Logs> Machine::create_logs(const MachineSettings& settings, const Operations& operations) {
   std::vector<std::string> domains;
-  for (const Zone& zone : zones_of(settings.law.sockets, settings.psys)) domains.push_back(zone.domain);
+  for (const Zone& zone : list_zones(settings.law.sockets, settings.has_psys)) domains.push_back(zone.domain);
   Result<TruthLog> truth = TruthLog::create(settings.root + "/truth.csv", domains);
   if (!truth) return std::move(truth).error();
   Logs logs{std::move(*truth), {}};
@@ -93,56 +93,56 @@ Machine::Machine(const MachineSettings& settings, BusyTime busy, Operations oper
       counters_(std::move(counters)),
       energies_j_(counters_.size(), 0.0),
       cpus_(static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)))),
-      command_ns_(kNotStarted_ns) {}
+      command_start_ns_(kNotStarted_ns) {}
 
 void Machine::start() {
-  started_ns_ = last_ns_ = refreshed_ns_ = monotonic_ns();
+  start_ns_ = last_tick_ns_ = last_refresh_ns_ = monotonic_ns();
   cpu_at_start_ns_ = own_cpu_ns();
-  schedule_ = {started_ns_, us_to_ns(settings_.period_us), us_to_ns(settings_.jitter_us), settings_.law.seed};
-  nudger_.emplace(schedule_);
+  schedule_ = {start_ns_, us_to_ns(settings_.period_us), us_to_ns(settings_.jitter_us), settings_.law.seed};
+  clock_nudger_.emplace(schedule_);
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
 void Machine::command_started() {
-  if (settings_.fault_trigger.empty()) command_ns_ = monotonic_ns();
+  if (settings_.fault_trigger.empty()) command_start_ns_ = monotonic_ns();
 }
 
 Result<MachineReport> Machine::stop() {
   thread_.request_stop();
   thread_.join();
-  nudger_.reset();
+  clock_nudger_.reset();
   if (!state_) return std::move(state_).error();
   if (Status last = tick(monotonic_ns()); !last) return std::move(last).error();
   if (Status flushed = logs_.truth.flush(); !flushed) return std::move(flushed).error();
-  operations_logged_ns_ = 0;
-  if (Status logged = log_operations(last_ns_); !logged) return std::move(logged).error();
+  last_operation_log_ns_ = 0;
+  if (Status logged = log_operations(last_tick_ns_); !logged) return std::move(logged).error();
   if (logs_.operations) {
     if (Status flushed = logs_.operations->flush(); !flushed) return std::move(flushed).error();
   }
-  busy_.refresh();
+  busy_.refresh_processes();
   Status written = write_process_truth(settings_.root + "/truth_processes.csv", busy_.shares());
   if (!written) return std::move(written).error();
-  report_.cpu_share = seconds(own_cpu_ns() - cpu_at_start_ns_) / seconds(monotonic_ns() - started_ns_);
+  report_.cpu_share = seconds(own_cpu_ns() - cpu_at_start_ns_) / seconds(monotonic_ns() - start_ns_);
   return report_;
 }
 
 void Machine::run(const std::stop_token& stop) {
   make_this_thread_punctual();
-  state_ = logs_.truth.append(started_ns_, 0, energies_j_);
+  state_ = logs_.truth.append(start_ns_, 0, energies_j_);
   std::int64_t tick_number = 0;
   while (state_ && !stop.stop_requested()) {
     const std::int64_t next = std::max(tick_number + 1, schedule_.first_tick_after(monotonic_ns()));
     report_.missed_ticks += next - tick_number - 1;
     tick_number = next;
-    sleep_until(schedule_.instant_ns(tick_number));
+    sleep_until(schedule_.tick_time_ns(tick_number));
     state_ = tick(monotonic_ns());
   }
 }
 
 Status Machine::tick(std::int64_t now_ns) {
-  if (now_ns <= last_ns_) return Done{};
+  if (now_ns <= last_tick_ns_) return Done{};
   ++report_.ticks;
-  const std::int64_t last_ns = std::exchange(last_ns_, now_ns);
+  const std::int64_t last_ns = std::exchange(last_tick_ns_, now_ns);
   const std::int64_t running_since_ns = schedule_.running_since_ns(last_ns, now_ns);
   if (running_since_ns > last_ns) {
     if (Status appended = logs_.truth.append(running_since_ns, busy_.total_cpu_s(), energies_j_); !appended)
@@ -150,9 +150,9 @@ Status Machine::tick(std::int64_t now_ns) {
   }
   add_tick_energy(seconds(now_ns - last_ns), seconds(now_ns - running_since_ns));
   if (Status published = publish(now_ns); !published) return published;
-  if (now_ns - refreshed_ns_ >= kRefreshEveryNs) {
-    refreshed_ns_ = now_ns;
-    busy_.refresh();
+  if (now_ns - last_refresh_ns_ >= kRefreshEveryNs) {
+    last_refresh_ns_ = now_ns;
+    busy_.refresh_processes();
   }
   if (Status logged = log_operations(now_ns); !logged) return logged;
   return logs_.truth.append(now_ns, busy_.total_cpu_s(), energies_j_);
@@ -161,7 +161,7 @@ Status Machine::tick(std::int64_t now_ns) {
 void Machine::add_tick_energy(double since_last_s, double running_s) {
   const double capacity_s = cpus_ * since_last_s;
   const double utilisation = busy_.advance(capacity_s) / capacity_s;
-  operations_.update(busy_.charges());
+  operations_.update(busy_.charged_processes());
   const MachinePower& power = law_.step(utilisation, running_s, operations_.factors());
   operations_.attribute_energy(power, running_s);
   busy_.attribute_energy(power.dynamic_w * running_s);
@@ -171,12 +171,12 @@ void Machine::add_tick_energy(double since_last_s, double running_s) {
     energies_j_[zone++] += socket.core_w * running_s;
     energies_j_[zone++] += socket.dram_w * running_s;
   }
-  if (settings_.psys) energies_j_[zone] += power.psys_w * running_s;
+  if (settings_.has_psys) energies_j_[zone] += power.psys_w * running_s;
 }
 
 Status Machine::log_operations(std::int64_t now_ns) {
-  if (!logs_.operations || now_ns - operations_logged_ns_ < kOperationsEveryNs) return Done{};
-  operations_logged_ns_ = now_ns;
+  if (!logs_.operations || now_ns - last_operation_log_ns_ < kOperationsEveryNs) return Done{};
+  last_operation_log_ns_ = now_ns;
   std::vector<double> values;
   for (const OperationEnergy& energy : operations_.energies()) {
     values.insert(values.end(), {energy.cpu_s, energy.energy_j, energy.dynamic_j});
@@ -185,14 +185,14 @@ Status Machine::log_operations(std::int64_t now_ns) {
 }
 
 Status Machine::publish(std::int64_t now_ns) {
-  const bool is_armed = command_ns_ == kNotStarted_ns && !settings_.fault_trigger.empty();
-  if (is_armed && ::access(settings_.fault_trigger.c_str(), F_OK) == 0) command_ns_ = now_ns;
-  const std::int64_t command_ns = command_ns_;
+  const bool is_armed = command_start_ns_ == kNotStarted_ns && !settings_.fault_trigger.empty();
+  if (is_armed && ::access(settings_.fault_trigger.c_str(), F_OK) == 0) command_start_ns_ = now_ns;
+  const std::int64_t command_ns = command_start_ns_;
   const double command_s = command_ns == kNotStarted_ns ? -1 : seconds(now_ns - command_ns);
   bool torn = false;
   for (std::size_t zone = 0; zone < counters_.size(); ++zone) {
     if (Status shown = counters_[zone].publish(energies_j_[zone], command_s); !shown) return shown;
-    torn = torn || counters_[zone].tears();
+    torn = torn || counters_[zone].writes_in_halves();
   }
   if (!torn) return Done{};
   sleep_until(monotonic_ns() + kHalfWriteDelay_ns);

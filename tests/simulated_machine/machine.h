@@ -29,7 +29,7 @@ namespace joulemap::simulated {
 struct MachineSettings {
   std::string root;  // absolute path; created if missing
   LawSettings law;
-  bool psys = false;
+  bool has_psys = false;
   std::uint64_t start_uj = 187'654'321'098;
   std::uint64_t wrap_uj = 262'143'328'850;
   double period_us = 1000;
@@ -39,7 +39,7 @@ struct MachineSettings {
   std::string fault_trigger;    // file whose creation starts the time of faults; empty: the start of the command does
   std::string operation_kinds;  // files of Operations; empty: all operations have the same power
   std::string operation_page;
-  bool count_self = false;
+  bool counts_self = false;
 };
 
 // How well the simulator kept its schedule.
@@ -85,19 +85,19 @@ class Machine {
   BusyTime busy_;
   Operations operations_;
   Logs logs_;
-  std::int64_t operations_logged_ns_ = 0;
-  std::vector<CounterFile> counters_;  // in the order of zones_of()
-  std::vector<double> energies_j_;     // in the order of zones_of()
+  std::int64_t last_operation_log_ns_ = 0;
+  std::vector<CounterFile> counters_;  // in the order of list_zones()
+  std::vector<double> energies_j_;     // in the order of list_zones()
   TickSchedule schedule_;
   double cpus_;
-  std::int64_t last_ns_ = 0;
-  std::int64_t refreshed_ns_ = 0;
-  std::int64_t started_ns_ = 0;
+  std::int64_t last_tick_ns_ = 0;
+  std::int64_t last_refresh_ns_ = 0;
+  std::int64_t start_ns_ = 0;
   std::int64_t cpu_at_start_ns_ = 0;
-  std::atomic<std::int64_t> command_ns_;
+  std::atomic<std::int64_t> command_start_ns_;
   MachineReport report_;
   Status state_ = Done{};  // the first failed tick stops the thread
-  std::optional<ClockNudger> nudger_;
+  std::optional<ClockNudger> clock_nudger_;
   std::jthread thread_;
 };
 

@@ -30,7 +30,7 @@ constexpr int kExitNotPermitted = 77;  // means "skipped" to test drivers
 
 struct Options {
   MachineSettings machine;
-  bool mount = false;
+  bool mounts_over_sys = false;
   bool report = false;
   std::vector<std::string> command;
 };
@@ -45,7 +45,7 @@ void add_law_options(CLI::App& app, MachineSettings& machine) {
   const CLI::Range share(0.0, 1.0);
   const CLI::Range watts(0.0, 1e5);
   app.add_option("--sockets", machine.law.sockets, "CPU packages")->check(CLI::Range(1, 64));
-  app.add_flag("--psys", machine.psys, "Add a zone for the whole platform");
+  app.add_flag("--psys", machine.has_psys, "Add a zone for the whole platform");
   app.add_option("--idle", machine.law.idle_w, "Power of an idle package, W")->check(watts);
   app.add_option("--max", machine.law.max_w, "Power of a busy package, W")->check(watts);
   app.add_option("--gamma", machine.law.gamma, "Power grows with utilisation to this power")
@@ -65,21 +65,21 @@ void add_operation_options(CLI::App& app, MachineSettings& machine) {
                                      "File in which processes say which operation they are at");
   kinds->needs(page);
   page->needs(kinds);
-  app.add_flag("--count-self", machine.count_self, "The simulator's own CPU time counts, too, as in /proc/stat");
+  app.add_flag("--count-self", machine.counts_self, "The simulator's own CPU time counts, too, as in /proc/stat");
 }
 
 void add_fault_options(CLI::App& app, MachineSettings& machine) {
   FaultPlan& faults = machine.faults;
   app.add_option("--fault-zone", machine.fault_zone, "Only this zone is faulty, such as intel-rapl:0; else all");
   app.add_option("--fault-trigger", machine.fault_trigger, "Faults count their seconds from when this file exists");
-  CLI::Option* tear = app.add_flag("--tear", faults.tear, "Write every text in two halves, 30 us apart");
-  app.add_flag("--replace", faults.replace, "Publish by renaming a new file over the old one")->excludes(tear);
-  app.add_option("--freeze-at", faults.freeze_at, "Counters stand still, S seconds after the command started");
-  app.add_option("--vanish-at", faults.vanish_at, "energy_uj is unlinked");
-  app.add_option("--reset-at", faults.reset_at, "Counters go on from 0");
-  app.add_option("--garbage-at", faults.garbage_at, "energy_uj is no number any more");
-  app.add_option("--deny-at", faults.deny_at, "energy_uj gets mode 000 (which does not stop root)");
-  app.add_option("--back-at", faults.step_back_at, "Counters step back by 500 J once");
+  CLI::Option* tear = app.add_flag("--tear", faults.tears_writes, "Write every text in two halves, 30 us apart");
+  app.add_flag("--replace", faults.replaces_file, "Publish by renaming a new file over the old one")->excludes(tear);
+  app.add_option("--freeze-at", faults.freeze_at_s, "Counters stand still, S seconds after the command started");
+  app.add_option("--vanish-at", faults.vanish_at_s, "energy_uj is unlinked");
+  app.add_option("--reset-at", faults.reset_at_s, "Counters go on from 0");
+  app.add_option("--garbage-at", faults.garbage_at_s, "energy_uj is no number any more");
+  app.add_option("--deny-at", faults.deny_at_s, "energy_uj gets mode 000 (which does not stop root)");
+  app.add_option("--back-at", faults.step_back_at_s, "Counters step back by 500 J once");
 }
 
 // Our options end at the first "--"; the option parser does not see the command after it.
@@ -93,7 +93,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       "  joulemap-simulated-machine --root DIR [options] -- CMD ARGS...",
       "joulemap-simulated-machine");
   app.add_option("--root", options.machine.root, "Folder for the fake sys, proc and the truth")->required();
-  app.add_flag("--mount", options.mount, "Show the counters at /sys to CMD (needs root)");
+  app.add_flag("--mount", options.mounts_over_sys, "Show the counters at /sys to CMD (needs root)");
   app.add_flag("--report", options.report, "At the end, say on standard error how well the simulator kept up");
   add_law_options(app, options.machine);
   add_operation_options(app, options.machine);
@@ -119,7 +119,7 @@ int run(Options& options) {
   block_signals();
   Result<std::unique_ptr<Machine>> built = Machine::build(settings);
   if (!built) return fail(built.error(), kExitOwnFailure);
-  if (options.mount) {
+  if (options.mounts_over_sys) {
     const Status mounted = mount_over_sys(settings.root);
     if (!mounted) {
       const bool permitted = mounted.error().code != ErrorCode::permission;

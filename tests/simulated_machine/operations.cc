@@ -16,11 +16,11 @@
 namespace joulemap::simulated {
 namespace {
 
-constexpr std::size_t kSlots = 64;
-constexpr std::size_t kPageBytes = kSlots * 2 * sizeof(std::uint32_t);
+constexpr std::size_t kSlotCount = 64;
+constexpr std::size_t kPageBytes = kSlotCount * 2 * sizeof(std::uint32_t);
 
 // Another process may write it at any time.
-std::uint32_t read_shared(const std::uint32_t& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
+std::uint32_t load_relaxed(const std::uint32_t& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
 
 }  // namespace
 
@@ -39,10 +39,10 @@ Result<std::vector<OperationKind>> parse_operation_kinds(const std::string& text
 }
 
 Operations::Operations(std::vector<OperationKind> kinds, const std::uint32_t* page)
-    : kinds_(std::move(kinds)), page_(page) {
-  kinds_.push_back({"other", 1, 1});
-  cpu_s_.resize(kinds_.size());
-  energies_.resize(kinds_.size() + 1);
+    : operation_kinds_(std::move(kinds)), page_(page) {
+  operation_kinds_.push_back({"other", 1, 1});
+  cpu_s_.resize(operation_kinds_.size());
+  energies_.resize(operation_kinds_.size() + 1);
 }
 
 Result<Operations> Operations::open(const std::string& kinds_path, const std::string& page_path) {
@@ -59,9 +59,9 @@ Result<Operations> Operations::open(const std::string& kinds_path, const std::st
 
 std::size_t Operations::operation_of(pid_t pid) const {
   if (page_ == nullptr) return other();
-  for (std::size_t slot = 0; slot < kSlots; ++slot) {
-    if (read_shared(page_[2 * slot]) != static_cast<std::uint32_t>(pid)) continue;
-    return std::min<std::size_t>(read_shared(page_[2 * slot + 1]), other());
+  for (std::size_t slot = 0; slot < kSlotCount; ++slot) {
+    if (load_relaxed(page_[2 * slot]) != static_cast<std::uint32_t>(pid)) continue;
+    return std::min<std::size_t>(load_relaxed(page_[2 * slot + 1]), other());
   }
   return other();
 }
@@ -75,9 +75,9 @@ LoadFactors Operations::factors() const {
   const double all_s = std::accumulate(cpu_s_.begin(), cpu_s_.end(), 0.0);
   if (all_s <= 0) return {};
   LoadFactors mean{0, 0};
-  for (std::size_t i = 0; i < kinds_.size(); ++i) {
-    mean.power += kinds_[i].power * cpu_s_[i] / all_s;
-    mean.memory += kinds_[i].memory * cpu_s_[i] / all_s;
+  for (std::size_t i = 0; i < operation_kinds_.size(); ++i) {
+    mean.power += operation_kinds_[i].power * cpu_s_[i] / all_s;
+    mean.memory += operation_kinds_[i].memory * cpu_s_[i] / all_s;
   }
   return mean;
 }
@@ -94,11 +94,11 @@ void Operations::attribute_energy(const MachinePower& power, double duration_s) 
   const double idle_j = (all_w - power.dynamic_w - memory_w) * duration_s;
   const double active = std::min(all_s / duration_s, 1.0);
   energies_.back().energy_j += idle_j * (1 - active);
-  for (std::size_t i = 0; all_s > 0 && i < kinds_.size(); ++i) {
+  for (std::size_t i = 0; all_s > 0 && i < operation_kinds_.size(); ++i) {
     const double share = cpu_s_[i] / all_s;
     double watts = 0;
-    if (mean.power > 0) watts += power.dynamic_w * kinds_[i].power / mean.power;
-    if (mean.memory > 0) watts += memory_w * kinds_[i].memory / mean.memory;
+    if (mean.power > 0) watts += power.dynamic_w * operation_kinds_[i].power / mean.power;
+    if (mean.memory > 0) watts += memory_w * operation_kinds_[i].memory / mean.memory;
     energies_[i].cpu_s += cpu_s_[i];
     energies_[i].dynamic_j += watts * share * duration_s;
     energies_[i].energy_j += watts * share * duration_s + idle_j * active * share;
@@ -107,7 +107,7 @@ void Operations::attribute_energy(const MachinePower& power, double duration_s) 
 
 std::vector<std::string> Operations::names() const {
   std::vector<std::string> names;
-  for (const OperationKind& kind : kinds_) names.push_back(kind.name);
+  for (const OperationKind& kind : operation_kinds_) names.push_back(kind.name);
   names.emplace_back("idle");
   return names;
 }

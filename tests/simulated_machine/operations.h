@@ -59,11 +59,11 @@ class Operations {
 
  private:
   std::size_t operation_of(pid_t pid) const;
-  std::size_t other() const { return kinds_.size() - 1; }
+  std::size_t other() const { return operation_kinds_.size() - 1; }
 
-  std::vector<OperationKind> kinds_;  // the last is "other"
-  const std::uint32_t* page_;         // mapped for the lifetime of the program
-  std::vector<double> cpu_s_;         // in this tick, by kind
+  std::vector<OperationKind> operation_kinds_;  // the last is "other"
+  const std::uint32_t* page_;                   // mapped for the lifetime of the program
+  std::vector<double> cpu_s_;                   // in this tick, by kind
   std::vector<OperationEnergy> energies_;
 };
 

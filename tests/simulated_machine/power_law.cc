@@ -45,19 +45,19 @@ double CorrelatedNoise::next(double duration_s) {
 
 PowerLaw::PowerLaw(const LawSettings& settings) : settings_(settings) {
   for (int socket = 0; socket < settings.sockets; ++socket) {
-    noises_.emplace_back(settings.noise, settings.seed + static_cast<std::uint64_t>(socket));
+    socket_noises_.emplace_back(settings.noise, settings.seed + static_cast<std::uint64_t>(socket));
   }
-  power_.sockets.resize(noises_.size());
+  last_power_.sockets.resize(socket_noises_.size());
 }
 
 const MachinePower& PowerLaw::step(double utilisation, double duration_s, LoadFactors load) {
-  power_.dynamic_w = 0;
-  for (std::size_t socket = 0; socket < noises_.size(); ++socket) {
-    power_.sockets[socket] = socket_power(settings_, utilisation, noises_[socket].next(duration_s), load);
-    power_.dynamic_w += power_.sockets[socket].dynamic_w;
+  last_power_.dynamic_w = 0;
+  for (std::size_t socket = 0; socket < socket_noises_.size(); ++socket) {
+    last_power_.sockets[socket] = socket_power(settings_, utilisation, socket_noises_[socket].next(duration_s), load);
+    last_power_.dynamic_w += last_power_.sockets[socket].dynamic_w;
   }
-  power_.psys_w = psys_power_w(power_.sockets);
-  return power_;
+  last_power_.psys_w = psys_power_w(last_power_.sockets);
+  return last_power_;
 }
 
 }  // namespace joulemap::simulated

@@ -74,8 +74,8 @@ class PowerLaw {
 
  private:
   LawSettings settings_;
-  std::vector<CorrelatedNoise> noises_;
-  MachinePower power_;
+  std::vector<CorrelatedNoise> socket_noises_;
+  MachinePower last_power_;
 };
 
 }  // namespace joulemap::simulated

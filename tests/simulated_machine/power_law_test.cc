@@ -92,7 +92,7 @@ struct NoiseFigures {
   double correlation = 0;  // lag-1 autocorrelation
 };
 
-NoiseFigures figures_of_noise(double step_s) {
+NoiseFigures compute_noise_figures(double step_s) {
   constexpr int kSteps = 200'000;
   CorrelatedNoise noise(0.03, 7);
   double sum = 0;
@@ -111,14 +111,14 @@ NoiseFigures figures_of_noise(double step_s) {
 
 TEST(CorrelatedNoise, HasTheGivenDeviationForAnyTimeStep) {
   for (const double step_s : {0.0005, 0.001, 0.01}) {
-    EXPECT_NEAR(figures_of_noise(step_s).mean, 0, 0.002) << step_s;
-    EXPECT_NEAR(figures_of_noise(step_s).deviation, 0.03, 0.001) << step_s;
+    EXPECT_NEAR(compute_noise_figures(step_s).mean, 0, 0.002) << step_s;
+    EXPECT_NEAR(compute_noise_figures(step_s).deviation, 0.03, 0.001) << step_s;
   }
 }
 
 TEST(CorrelatedNoise, DecorrelatesOverFiveMilliseconds) {
-  EXPECT_NEAR(figures_of_noise(0.001).correlation, std::exp(-0.2), 0.01);
-  EXPECT_NEAR(figures_of_noise(0.005).correlation, std::exp(-1), 0.01);
+  EXPECT_NEAR(compute_noise_figures(0.001).correlation, std::exp(-0.2), 0.01);
+  EXPECT_NEAR(compute_noise_figures(0.005).correlation, std::exp(-1), 0.01);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ Status refuse_existing(const std::string& path) {
 
 }  // namespace
 
-std::vector<Zone> zones_of(int sockets, bool with_psys) {
+std::vector<Zone> list_zones(int sockets, bool with_psys) {
   std::vector<Zone> zones;
   for (int socket = 0; socket < sockets; ++socket) {
     const Zone package = top_zone(socket, fmt::format("package-{}", socket));

@@ -27,7 +27,7 @@ struct Zone {
 };
 
 // In the order of the truth log's columns: package, core and dram of each socket, then psys.
-std::vector<Zone> zones_of(int sockets, bool with_psys);
+std::vector<Zone> list_zones(int sockets, bool with_psys);
 
 // Below the root: "sys/devices/virtual/powercap" and "sys/class/powercap".
 std::string powercap_devices_folder(const std::string& root);

@@ -13,13 +13,13 @@
 namespace joulemap::simulated {
 namespace {
 
-std::string text_of(const std::string& path) {
+std::string read_file_text(const std::string& path) {
   const Result<std::string> text = read_small_file(path);
   return text ? *text : text.error().message;
 }
 
 TEST(PowercapTree, NamesZonesLikeLinuxAndDomainsLikeTheTruthLog) {
-  const std::vector<Zone> zones = zones_of(2, true);
+  const std::vector<Zone> zones = list_zones(2, true);
   ASSERT_EQ(zones.size(), 7U);
   EXPECT_EQ(zones[0].id, "intel-rapl:0");
   EXPECT_EQ(zones[0].name, "package-0");
@@ -33,30 +33,30 @@ TEST(PowercapTree, NamesZonesLikeLinuxAndDomainsLikeTheTruthLog) {
 
 TEST(PowercapTree, EveryZoneIsReachedFromTheClassFolder) {
   const TemporaryDirectory root;
-  const std::vector<Zone> zones = zones_of(2, true);
+  const std::vector<Zone> zones = list_zones(2, true);
   ASSERT_TRUE(build_powercap_tree(root.path(), zones, {1'000'000, 95}).has_value());
   for (const Zone& zone : zones) {
     const std::string folder = root.path() + "/sys/class/powercap/" + zone.id;
     EXPECT_TRUE(std::filesystem::is_symlink(folder));
-    EXPECT_EQ(text_of(folder + "/name"), zone.name + "\n");
-    EXPECT_EQ(text_of(folder + "/max_energy_range_uj"), "1000000\n");
+    EXPECT_EQ(read_file_text(folder + "/name"), zone.name + "\n");
+    EXPECT_EQ(read_file_text(folder + "/max_energy_range_uj"), "1000000\n");
   }
-  EXPECT_EQ(text_of(root.path() + "/sys/class/powercap/intel-rapl/intel-rapl:1/intel-rapl:1:0/name"), "core\n");
+  EXPECT_EQ(read_file_text(root.path() + "/sys/class/powercap/intel-rapl/intel-rapl:1/intel-rapl:1:0/name"), "core\n");
 }
 
 TEST(PowercapTree, APackageHasAPowerLimitAndItsPartsHaveNone) {
   const TemporaryDirectory root;
-  ASSERT_TRUE(build_powercap_tree(root.path(), zones_of(1, false), {1'000'000, 95}).has_value());
+  ASSERT_TRUE(build_powercap_tree(root.path(), list_zones(1, false), {1'000'000, 95}).has_value());
   const std::string package = root.path() + "/sys/class/powercap/intel-rapl:0";
-  EXPECT_EQ(text_of(package + "/constraint_0_name"), "long_term\n");
-  EXPECT_EQ(text_of(package + "/constraint_0_power_limit_uw"), "95000000\n");
+  EXPECT_EQ(read_file_text(package + "/constraint_0_name"), "long_term\n");
+  EXPECT_EQ(read_file_text(package + "/constraint_0_power_limit_uw"), "95000000\n");
   EXPECT_FALSE(file_exists(package + ":0/constraint_0_name"));
 }
 
 TEST(PowercapTree, RefusesARootThatMightBeARealOne) {
   const TemporaryDirectory root;
   std::filesystem::create_directory(root.path() + "/sys");
-  const Status built = build_powercap_tree(root.path(), zones_of(1, false), {1'000'000, 95});
+  const Status built = build_powercap_tree(root.path(), list_zones(1, false), {1'000'000, 95});
   ASSERT_FALSE(built.has_value());
   EXPECT_EQ(built.error().code, ErrorCode::usage);
 }

@@ -17,24 +17,24 @@ std::uint64_t mix_bits(std::uint64_t value) {
 }
 
 // In (0, 1], so that it has a logarithm.
-double uniform_fraction(std::uint64_t value) { return (static_cast<double>(mix_bits(value) >> 11) + 1) * 0x1p-53; }
+double hash_to_fraction(std::uint64_t value) { return (static_cast<double>(mix_bits(value) >> 11) + 1) * 0x1p-53; }
 
-double gaussian(std::uint64_t seed, std::uint64_t number) {
+double gaussian_deviate(std::uint64_t seed, std::uint64_t number) {
   const std::uint64_t key = mix_bits(seed) ^ (2 * number);
-  return std::sqrt(-2 * std::log(uniform_fraction(key))) * std::cos(2 * std::numbers::pi * uniform_fraction(key ^ 1));
+  return std::sqrt(-2 * std::log(hash_to_fraction(key))) * std::cos(2 * std::numbers::pi * hash_to_fraction(key ^ 1));
 }
 
 }  // namespace
 
-std::int64_t TickSchedule::instant_ns(std::int64_t tick) const {
+std::int64_t TickSchedule::tick_time_ns(std::int64_t tick) const {
   const double limit = static_cast<double>(period_ns) / 3;
-  const double jitter = gaussian(seed, static_cast<std::uint64_t>(tick)) * static_cast<double>(jitter_ns);
+  const double jitter = gaussian_deviate(seed, static_cast<std::uint64_t>(tick)) * static_cast<double>(jitter_ns);
   return origin_ns + tick * period_ns + std::llround(std::clamp(jitter, -limit, limit));
 }
 
 std::int64_t TickSchedule::first_tick_after(std::int64_t now_ns) const {
   std::int64_t tick = std::max<std::int64_t>(0, (now_ns - origin_ns) / period_ns);
-  while (instant_ns(tick) <= now_ns) ++tick;
+  while (tick_time_ns(tick) <= now_ns) ++tick;
   return tick;
 }
 

@@ -14,7 +14,7 @@ struct TickSchedule {
   std::int64_t jitter_ns = 50'000;  // standard deviation; at most a third of the period is applied
   std::uint64_t seed = 1;
 
-  std::int64_t instant_ns(std::int64_t tick) const;
+  std::int64_t tick_time_ns(std::int64_t tick) const;
 
   // The first tick later than now_ns: where to continue after oversleeping.
   std::int64_t first_tick_after(std::int64_t now_ns) const;

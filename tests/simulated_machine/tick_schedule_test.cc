@@ -10,8 +10,8 @@ namespace {
 
 TEST(TickSchedule, WithoutJitterIsARegularGrid) {
   const TickSchedule schedule{5'000, 1'000'000, 0, 1};
-  EXPECT_EQ(schedule.instant_ns(0), 5'000);
-  EXPECT_EQ(schedule.instant_ns(7), 7'005'000);
+  EXPECT_EQ(schedule.tick_time_ns(0), 5'000);
+  EXPECT_EQ(schedule.tick_time_ns(7), 7'005'000);
 }
 
 TEST(TickSchedule, JitterHasTheGivenDeviationAndDoesNotAccumulate) {
@@ -20,7 +20,7 @@ TEST(TickSchedule, JitterHasTheGivenDeviationAndDoesNotAccumulate) {
   double sum = 0;
   double squares = 0;
   for (std::int64_t tick = 0; tick < kTicks; ++tick) {
-    const auto off_ns = static_cast<double>(schedule.instant_ns(tick) - tick * schedule.period_ns);
+    const auto off_ns = static_cast<double>(schedule.tick_time_ns(tick) - tick * schedule.period_ns);
     sum += off_ns;
     squares += off_ns * off_ns;
   }
@@ -32,7 +32,7 @@ TEST(TickSchedule, TicksStayInOrderForAnyJitter) {
   TickSchedule schedule;
   schedule.jitter_ns = 100 * schedule.period_ns;
   for (std::int64_t tick = 0; tick < 10'000; ++tick) {
-    EXPECT_LT(schedule.instant_ns(tick), schedule.instant_ns(tick + 1));
+    EXPECT_LT(schedule.tick_time_ns(tick), schedule.tick_time_ns(tick + 1));
   }
 }
 
@@ -40,15 +40,15 @@ TEST(TickSchedule, TwoCopiesAgreeOnEveryInstant) {
   const TickSchedule original{0, 1'000'000, 50'000, 3};
   const TickSchedule copy = original;
   const TickSchedule other{0, 1'000'000, 50'000, 4};
-  EXPECT_EQ(original.instant_ns(1234), copy.instant_ns(1234));
-  EXPECT_NE(original.instant_ns(1234), other.instant_ns(1234));
+  EXPECT_EQ(original.tick_time_ns(1234), copy.tick_time_ns(1234));
+  EXPECT_NE(original.tick_time_ns(1234), other.tick_time_ns(1234));
 }
 
 TEST(TickSchedule, ContinuesWithTheNextTickAfterOversleeping) {
   const TickSchedule schedule;
   for (std::int64_t tick = 1; tick < 1'000; ++tick) {
-    EXPECT_EQ(schedule.first_tick_after(schedule.instant_ns(tick)), tick + 1);
-    EXPECT_EQ(schedule.first_tick_after(schedule.instant_ns(tick) - 1), tick);
+    EXPECT_EQ(schedule.first_tick_after(schedule.tick_time_ns(tick)), tick + 1);
+    EXPECT_EQ(schedule.first_tick_after(schedule.tick_time_ns(tick) - 1), tick);
   }
 }
 

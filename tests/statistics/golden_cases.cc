@@ -17,7 +17,7 @@ std::string read_text(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::vector<double> numbers(std::string_view array) {
+std::vector<double> parse_numbers(std::string_view array) {
   const std::string text(array);
   std::vector<double> found;
   for (std::size_t at = text.find_first_of("-0123456789"); at != std::string::npos;) {
@@ -44,12 +44,12 @@ std::map<std::string, GoldenInput> read_golden_inputs() {
   std::map<std::string, GoldenInput> inputs;
   formats::for_each_json_object(read_text("inputs.json"), [&](const formats::JsonFields& fields) {
     const bool two_sides = !fields.array("first").empty();
-    inputs[std::string(fields.text("id"))] = {numbers(fields.array(two_sides ? "first" : "values")),
-                                              numbers(fields.array(two_sides ? "second" : "sizes")),
-                                              numbers(fields.array("groups")),
-                                              numbers(fields.array("strata")),
-                                              numbers(fields.array("levels")),
-                                              numbers(fields.array("blocks"))};
+    inputs[std::string(fields.text("id"))] = {parse_numbers(fields.array(two_sides ? "first" : "values")),
+                                              parse_numbers(fields.array(two_sides ? "second" : "sizes")),
+                                              parse_numbers(fields.array("groups")),
+                                              parse_numbers(fields.array("strata")),
+                                              parse_numbers(fields.array("levels")),
+                                              parse_numbers(fields.array("blocks"))};
   });
   return inputs;
 }
@@ -63,7 +63,7 @@ std::vector<Golden> read_goldens(const std::string& file) {
     golden.estimate = fields.number("estimate");
     golden.low = fields.number("low");
     golden.high = fields.number("high");
-    golden.values = numbers(fields.array("values"));
+    golden.values = parse_numbers(fields.array("values"));
     goldens.push_back(std::move(golden));
   });
   return goldens;

@@ -31,7 +31,7 @@ void expect_near_golden(const std::optional<double>& expected, double ours, cons
   }
 }
 
-void expect_test(const Golden& golden, const TestResult& ours) {
+void expect_test_result(const Golden& golden, const TestResult& ours) {
   expect_near_golden(golden.p, ours.p, "p");
   expect_near_golden(golden.statistic, ours.statistic, "statistic");
 }
@@ -42,7 +42,7 @@ void expect_coefficient(const Golden& golden, const std::optional<TestResult>& o
   expect_near_golden(golden.estimate, ours->statistic, "coefficient");
 }
 
-void expect_shift(const Golden& golden, const std::optional<EffectEstimate>& ours) {
+void expect_shift_estimate(const Golden& golden, const std::optional<EffectEstimate>& ours) {
   ASSERT_TRUE(ours);
   expect_near_golden(golden.estimate, ours->estimate, "estimate");
   expect_near_golden(golden.low, ours->low, "low");
@@ -55,7 +55,7 @@ void expect_values(const Golden& golden, const std::vector<double>& ours) {
 }
 
 // Replicates are the other program's: what is compared is what is made of them.
-void expect_bca(const Golden& golden, const GoldenInput& input, const Statistic& statistic) {
+void expect_bca_interval(const Golden& golden, const GoldenInput& input, const Statistic& statistic) {
   std::vector<double> jackknife;
   for (std::size_t out = 0; out < input.first.size(); ++out) {
     std::vector<double> left = input.first;
@@ -87,7 +87,7 @@ std::vector<double> p_values(const std::vector<PairComparison>& pairs) {
   return values;
 }
 
-std::vector<Stratum> strata_of(const GoldenInput& input) {
+std::vector<Stratum> make_strata(const GoldenInput& input) {
   std::vector<Stratum> strata(1 + static_cast<std::size_t>(input.strata.back()));
   for (std::size_t i = 0; i < input.first.size(); ++i) {
     Stratum& stratum = strata[static_cast<std::size_t>(input.strata[i])];
@@ -98,7 +98,7 @@ std::vector<Stratum> strata_of(const GoldenInput& input) {
 
 enum class BlockModel { random, none };
 
-FactorialData factorial_of(const GoldenInput& input, BlockModel blocks) {
+FactorialData make_factorial_data(const GoldenInput& input, BlockModel blocks) {
   FactorialData data{input.first, {}, {}};
   const std::size_t factors = input.levels.size() / input.first.size();
   for (std::size_t i = 0; i < input.first.size(); ++i) {
@@ -125,22 +125,22 @@ FactorialFit fit_two_way_model(const FactorialData& data) {
 
 // `number` of the test of each term.
 std::vector<double> test_values_by_term(const GoldenInput& input, BlockModel blocks, double FTestResult::*number) {
-  const FactorialFit fit = fit_two_way_model(factorial_of(input, blocks));
+  const FactorialFit fit = fit_two_way_model(make_factorial_data(input, blocks));
   std::vector<double> values;
   for (std::size_t term = 0; term < fit.terms.size(); ++term) values.push_back(*wald_f_test(fit, term).*number);
   return values;
 }
 
 std::vector<double> aligned_rank_f(const GoldenInput& input) {
-  const FactorialData data = factorial_of(input, BlockModel::none);
+  const FactorialData data = make_factorial_data(input, BlockModel::none);
   const FactorialFit fit = fit_two_way_model(data);
   std::vector<double> values;
   for (std::size_t term = 0; term < fit.terms.size(); ++term) values.push_back(aligned_rank_test(data, fit, term)->f);
   return values;
 }
 
-std::vector<double> fitted_variances(const GoldenInput& input) {
-  const FactorialFit fit = fit_two_way_model(factorial_of(input, BlockModel::random));
+std::vector<double> fit_variances(const GoldenInput& input) {
+  const FactorialFit fit = fit_two_way_model(make_factorial_data(input, BlockModel::random));
   return {fit.block_variance, fit.residual_variance};
 }
 
@@ -152,7 +152,7 @@ void expect_close_values(const Golden& golden, const std::vector<double>& ours) 
 
 void expect_difference(const Golden& golden, const GoldenInput& input, BlockModel blocks) {
   const std::optional<EffectEstimate> ours =
-      estimate_level_difference(fit_two_way_model(factorial_of(input, blocks)), 0, 0, 1, 0.95);
+      estimate_level_difference(fit_two_way_model(make_factorial_data(input, blocks)), 0, 0, 1, 0.95);
   ASSERT_TRUE(ours);
   EXPECT_NEAR(ours->estimate, *golden.estimate, kTolerance);
   EXPECT_NEAR(ours->low, *golden.low, kTolerance);
@@ -166,12 +166,12 @@ const std::map<std::string, Comparison>& comparisons() {
   using I = const GoldenInput&;
   static const std::map<std::string, Comparison> table{
       {"signed_rank_drop",
-       [](G g, I i) { expect_test(g, signed_rank_test(i.first, i.second, ZeroDifferences::drop)); }},
+       [](G g, I i) { expect_test_result(g, signed_rank_test(i.first, i.second, ZeroDifferences::drop)); }},
       {"signed_rank_pratt",
-       [](G g, I i) { expect_test(g, signed_rank_test(i.first, i.second, ZeroDifferences::pratt)); }},
-      {"rank_sum", [](G g, I i) { expect_test(g, rank_sum_test(i.first, i.second)); }},
-      {"friedman", [](G g, I i) { expect_test(g, friedman_test(i.lists())); }},
-      {"kruskal_wallis", [](G g, I i) { expect_test(g, kruskal_wallis_test(i.lists())); }},
+       [](G g, I i) { expect_test_result(g, signed_rank_test(i.first, i.second, ZeroDifferences::pratt)); }},
+      {"rank_sum", [](G g, I i) { expect_test_result(g, rank_sum_test(i.first, i.second)); }},
+      {"friedman", [](G g, I i) { expect_test_result(g, friedman_test(i.lists())); }},
+      {"kruskal_wallis", [](G g, I i) { expect_test_result(g, kruskal_wallis_test(i.lists())); }},
       {"nemenyi", [](G g, I i) { expect_values(g, p_values(nemenyi_test(i.lists()))); }},
       {"dunn", [](G g, I i) { expect_values(g, p_values(dunn_test(i.lists()))); }},
       {"spearman", [](G g, I i) { expect_coefficient(g, spearman(i.first, i.second)); }},
@@ -179,23 +179,23 @@ const std::map<std::string, Comparison>& comparisons() {
       {"mann_kendall", expect_trend},
       {"theil_sen", [](G g, I i) { expect_near_golden(g.estimate, mann_kendall_trend(i.first).slope, "slope"); }},
       {"a12", [](G g, I i) { expect_near_golden(g.estimate, vargha_delaney_a12(i.first, i.second), "A12"); }},
-      {"paired_shift", [](G g, I i) { expect_shift(g, paired_shift(i.first, i.second, 0.95)); }},
-      {"paired_interval", [](G g, I i) { expect_shift(g, paired_shift(i.first, i.second, 0.95)); }},
-      {"unpaired_shift", [](G g, I i) { expect_shift(g, unpaired_shift(i.first, i.second, 0.95)); }},
-      {"unpaired_interval", [](G g, I i) { expect_shift(g, unpaired_shift(i.first, i.second, 0.95)); }},
+      {"paired_shift", [](G g, I i) { expect_shift_estimate(g, paired_shift(i.first, i.second, 0.95)); }},
+      {"paired_interval", [](G g, I i) { expect_shift_estimate(g, paired_shift(i.first, i.second, 0.95)); }},
+      {"unpaired_shift", [](G g, I i) { expect_shift_estimate(g, unpaired_shift(i.first, i.second, 0.95)); }},
+      {"unpaired_interval", [](G g, I i) { expect_shift_estimate(g, unpaired_shift(i.first, i.second, 0.95)); }},
       {"adjusted_holm", [](G g, I i) { expect_values(g, adjusted_p_values(i.first, Adjustment::holm)); }},
       {"adjusted_bonferroni", [](G g, I i) { expect_values(g, adjusted_p_values(i.first, Adjustment::bonferroni)); }},
       {"adjusted_bh", [](G g, I i) { expect_values(g, adjusted_p_values(i.first, Adjustment::benjamini_hochberg)); }},
-      {"bca_mean", [](G g, I i) { expect_bca(g, i, mean_of); }},
-      {"bca_median", [](G g, I i) { expect_bca(g, i, median_of); }},
+      {"bca_mean", [](G g, I i) { expect_bca_interval(g, i, mean_of); }},
+      {"bca_median", [](G g, I i) { expect_bca_interval(g, i, median_of); }},
       {"quartiles", expect_quartiles},
-      {"stratified_signed_rank", [](G g, I i) { expect_test(g, stratified_signed_rank_test(strata_of(i))); }},
-      {"stratified_rank_sum", [](G g, I i) { expect_test(g, stratified_rank_sum_test(strata_of(i))); }},
+      {"stratified_signed_rank", [](G g, I i) { expect_test_result(g, stratified_signed_rank_test(make_strata(i))); }},
+      {"stratified_rank_sum", [](G g, I i) { expect_test_result(g, stratified_rank_sum_test(make_strata(i))); }},
       {"mixed_model_f",
        [](G g, I i) { expect_close_values(g, test_values_by_term(i, BlockModel::random, &FTestResult::f)); }},
       {"mixed_model_p",
        [](G g, I i) { expect_close_values(g, test_values_by_term(i, BlockModel::random, &FTestResult::p)); }},
-      {"mixed_model_variances", [](G g, I i) { expect_close_values(g, fitted_variances(i)); }},
+      {"mixed_model_variances", [](G g, I i) { expect_close_values(g, fit_variances(i)); }},
       {"mixed_model_difference", [](G g, I i) { expect_difference(g, i, BlockModel::random); }},
       {"linear_model_f",
        [](G g, I i) { expect_close_values(g, test_values_by_term(i, BlockModel::none, &FTestResult::f)); }},

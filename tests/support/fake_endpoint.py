@@ -8,7 +8,7 @@ import socketserver
 import threading
 from typing import Callable, Iterator, Optional
 
-Answer = Callable[["Connection"], None]
+AnswerFunction = Callable[["Connection"], None]
 
 
 def event(**members: object) -> bytes:
@@ -19,10 +19,10 @@ def text_event(text: str, reason: Optional[str] = None) -> bytes:
     return event(choices=[{"index": 0, "text": text, "finish_reason": reason}])
 
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
-USAGE = event(choices=[], usage={"prompt_tokens": 11, "completion_tokens": 3})
-DONE = b"data: [DONE]\n\n"
-GOOD = HEAD + text_event(" a") + text_event(" b") + text_event(" c", "length") + USAGE + DONE
+RESPONSE_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+USAGE_EVENT = event(choices=[], usage={"prompt_tokens": 11, "completion_tokens": 3})
+DONE_EVENT = b"data: [DONE]\n\n"
+GOOD_ANSWER = RESPONSE_HEAD + text_event(" a") + text_event(" b") + text_event(" c", "length") + USAGE_EVENT + DONE_EVENT
 
 
 class Connection(socketserver.StreamRequestHandler):
@@ -56,7 +56,7 @@ class FakeEndpoint(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: AnswerFunction) -> None:
         super().__init__(("127.0.0.1", 0), Connection)
         self.answer = answer
         self.requests: list[Connection] = []
@@ -67,7 +67,7 @@ class FakeEndpoint(socketserver.ThreadingTCPServer):
 
 
 @contextlib.contextmanager
-def serving(answer: Answer) -> Iterator[FakeEndpoint]:
+def serving(answer: AnswerFunction) -> Iterator[FakeEndpoint]:
     with FakeEndpoint(answer) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -78,11 +78,11 @@ def serving(answer: Answer) -> Iterator[FakeEndpoint]:
             thread.join()
 
 
-def answer_with_bytes(data: bytes) -> Answer:
+def answer_with_bytes(data: bytes) -> AnswerFunction:
     return lambda connection: connection.send(data)
 
 
-def answer_with_models(answer: Answer) -> Answer:
+def answer_with_models(answer: AnswerFunction) -> AnswerFunction:
     """Answers GET with a list of one model, and POST with `answer`."""
     body = json.dumps({"data": [{"id": "listed"}]}).encode()
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)

@@ -21,8 +21,8 @@ struct FakeProcess {
   std::vector<std::string> files = {};        // open files
   std::vector<pid_t> namespace_numbers = {};  // NSpid; empty: its pid only
   std::uint64_t start_ticks = 100;
-  std::uint64_t arguments = 0;  // address of its arguments; unchanged by a fork
-  bool hides_files = false;     // like a process of another user
+  std::uint64_t arguments = 0;    // address of its arguments; unchanged by a fork
+  bool are_files_hidden = false;  // like a process of another user
 };
 
 class FakeProc {
@@ -45,7 +45,7 @@ class FakeProc {
     for (const pid_t number : process.namespace_numbers) numbers += fmt::format("\t{}", number);
     if (numbers.empty()) numbers = fmt::format("\t{}", pid);
     write("status", fmt::format("Name:\t{}\nNSpid:{}\n", process.name, numbers));
-    if (process.hides_files) return;
+    if (process.are_files_hidden) return;
     const std::filesystem::path files = std::filesystem::path(folder_.path()) / std::to_string(pid) / "fd";
     std::filesystem::create_directory(files);
     for (std::size_t i = 0; i < process.files.size(); ++i)

@@ -24,14 +24,14 @@ struct H200Phases {
   };
   std::vector<Phase> phases;
   std::uint64_t seed = 1;
-  double read_every_s = 2.5;
+  double read_interval_s = 2.5;
   double begin_s = 5;
 
   static constexpr double kPeriod_s = 0.0999997;
   static constexpr double kLag_s = 0.010;
   static constexpr double kTimeConstant_s = 0.0134;
   static constexpr double kHistoryLag_s = 0.004;
-  static constexpr double kRead_s = 0.004;
+  static constexpr double kReadDuration_s = 0.004;
   static constexpr double kLatchDelay_s = 0.001;  // largest delay from the start of a read to the moment of its value
 
   double end_s() const {
@@ -100,17 +100,17 @@ struct H200Phases {
     const auto read = [&](double at_s) {
       for (; next_history_s < at_s; next_history_s += 1.5) deliver(next_history_s);
       const auto raw = static_cast<std::uint64_t>(counter_value_j(at_s + up_to(kLatchDelay_s)) * 1e3);
-      all.push_back({0, {raw, to_ns(at_s), to_ns(at_s + kRead_s), ReadCode::ok}});
+      all.push_back({0, {raw, to_ns(at_s), to_ns(at_s + kReadDuration_s), ReadCode::ok}});
     };
     const double last_s = end_s() + 0.25;
     double at_s = begin_s - 0.3;
-    for (; at_s < begin_s + 0.4; at_s += kRead_s + 0.002 + up_to(0.003)) read(at_s);
+    for (; at_s < begin_s + 0.4; at_s += kReadDuration_s + 0.002 + up_to(0.003)) read(at_s);
     // At an update, to locate it more exactly, and a third of a period later, where a read is cheapest.
-    for (at_s += read_every_s; at_s < end_s() - 0.15; at_s += read_every_s) {
+    for (at_s += read_interval_s; at_s < end_s() - 0.15; at_s += read_interval_s) {
       read(update_before(at_s) - 0.001 + up_to(0.002));
       read(update_before(at_s) + 0.035 + up_to(0.01));
     }
-    for (at_s = end_s() - 0.1; at_s < last_s; at_s += kRead_s + 0.002 + up_to(0.003)) read(at_s);
+    for (at_s = end_s() - 0.1; at_s < last_s; at_s += kReadDuration_s + 0.002 + up_to(0.003)) read(at_s);
     deliver(end_s());
     return all;
   }

@@ -25,7 +25,7 @@ class Power:
     def record(self) -> bytes:
         precision = self.recordings / self.spread**2
         numbers = [self.blocks, self.threads_per_block, 1e-4, self.watts, precision, precision / self.spread**2, 0, 10]
-        fields = text(self.gpu) + bytes([self.kind]) + text(self.name) + varint(self.size)
+        fields = encode_text(self.gpu) + bytes([self.kind]) + encode_text(self.name) + varint(self.size)
         return fields + struct.pack("<8d", *numbers) + varint(self.recordings)
 
 
@@ -37,15 +37,15 @@ def varint(value: int) -> bytes:
     return bytes(out + bytes([value]))
 
 
-def text(value: str) -> bytes:
+def encode_text(value: str) -> bytes:
     return varint(len(value.encode())) + value.encode()
 
 
-def counted(items: list[bytes]) -> bytes:
+def encode_list(items: list[bytes]) -> bytes:
     return varint(len(items)) + b"".join(varint(len(item)) + item for item in items)
 
 
-def chunk(kind: int, payload: bytes) -> bytes:
+def encode_chunk(kind: int, payload: bytes) -> bytes:
     sizes = len(payload).to_bytes(3, "little") * 2
     head = b"\xb5J\r\n" + bytes([1, 2, kind, kind in (1, 2)]) + struct.pack("<H", 0) + sizes
     head += struct.pack("<I", zlib.crc32(payload))
@@ -53,10 +53,19 @@ def chunk(kind: int, payload: bytes) -> bytes:
 
 
 def write_library(path: Path, powers: list[Power]) -> Path:
-    source = text("library") + text("host") + text("boot") + varint(2) + varint(2) + text("library") + varint(0) + text("1")
-    who = chunk(1, varint(len(source)) + source + varint(0))
+    source = (
+        encode_text("library")
+        + encode_text("host")
+        + encode_text("boot")
+        + varint(2)
+        + varint(2)
+        + encode_text("library")
+        + varint(0)
+        + encode_text("1")
+    )
+    who = encode_chunk(1, varint(len(source)) + source + varint(0))
     fields = bytes([0, 0]) + struct.pack("<d", 0) + varint(0) + varint(0)
-    end = chunk(5, varint(len(fields)) + fields + varint(0))
+    end = encode_chunk(5, varint(len(fields)) + fields + varint(0))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(who + chunk(8, counted([power.record() for power in powers])) + end)
+    path.write_bytes(who + encode_chunk(8, encode_list([power.record() for power in powers])) + end)
     return path

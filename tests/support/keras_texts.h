@@ -27,16 +27,16 @@ inline std::string keras_sequential(std::string_view input_shape, const std::vec
   return fmt::format(R"({{"class_name": "Sequential", "config": {{"name": "{}", "layers": [{}]}}}})", name, all);
 }
 
-inline std::string line_of(const Operation& operation) {
+inline std::string format_operation(const Operation& operation) {
   const std::string times = operation.count == 1 ? "" : fmt::format(" x{}", operation.count);
   return fmt::format("{} {} {}{}", operation.layer, name_of(operation.kind), parameters_text(operation), times);
 }
 
 // All operations but the input.
-inline std::vector<std::string> lines_of(const Graph& graph) {
+inline std::vector<std::string> format_operations(const Graph& graph) {
   std::vector<std::string> lines;
   for (const Operation& operation : graph.operations) {
-    if (operation.kind != Kind::input) lines.push_back(line_of(operation));
+    if (operation.kind != Kind::input) lines.push_back(format_operation(operation));
   }
   return lines;
 }

@@ -45,7 +45,7 @@ void scale_energies(ReportRow& row, double factor) {
 
 }  // namespace
 
-ReportResult example_training() {
+ReportResult make_training_report() {
   ReportResult result;
   result.inputs = {"run.joule"};
   result.command = {"python", "train.py"};
@@ -90,8 +90,8 @@ ReportResult example_training() {
   return result;
 }
 
-ReportResult example_training_times(double factor) {
-  ReportResult result = example_training();
+ReportResult make_scaled_training_report(double factor) {
+  ReportResult result = make_training_report();
   for (ReportRow& report_row : result.rows) scale_energies(report_row, factor);
   for (ReportRow& report_row : result.groups) scale_energies(report_row, factor);
   const double more_j = 4000 * (factor - 1);

@@ -8,9 +8,9 @@
 
 namespace joulemap {
 
-ReportResult example_training();
+ReportResult make_training_report();
 
 // The same with the energies of the GPU's layers, and the total, multiplied by the factor.
-ReportResult example_training_times(double factor);
+ReportResult make_scaled_training_report(double factor);
 
 }  // namespace joulemap

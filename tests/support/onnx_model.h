@@ -16,13 +16,13 @@
 namespace joulemap::testing {
 
 using Texts = std::vector<std::string>;
-using Numbers = std::vector<std::int64_t>;
+using Int64List = std::vector<std::int64_t>;
 
-constexpr int kFloat = 1;
-constexpr int kInt64 = 7;
-constexpr int kFloat16 = 10;
+constexpr int kOnnxFloat = 1;
+constexpr int kOnnxInt64 = 7;
+constexpr int kOnnxFloat16 = 10;
 
-inline formats::ProtobufWriter integers(std::string_view name, const Numbers& numbers) {
+inline formats::ProtobufWriter integers(std::string_view name, const Int64List& numbers) {
   formats::ProtobufWriter attribute;
   attribute.add(1, name);
   for (const std::int64_t number : numbers) attribute.add(8, number);
@@ -65,7 +65,7 @@ class OnnxModel {
  public:
   explicit OnnxModel(std::int64_t opset = 17) : opset_(opset) {}
 
-  OnnxModel& input(std::string_view name, const Numbers& sizes, int type = kFloat) {
+  OnnxModel& input(std::string_view name, const Int64List& sizes, int type = kOnnxFloat) {
     formats::ProtobufWriter shape;
     for (const std::int64_t size : sizes) {
       formats::ProtobufWriter dimension;
@@ -77,23 +77,23 @@ class OnnxModel {
     graph_.add(11, formats::ProtobufWriter().add(1, name).add(2, formats::ProtobufWriter().add(1, tensor)));
     return *this;
   }
-  OnnxModel& weight(std::string_view name, const Numbers& sizes, int type = kFloat) {
+  OnnxModel& weight(std::string_view name, const Int64List& sizes, int type = kOnnxFloat) {
     formats::ProtobufWriter tensor;
     for (const std::int64_t size : sizes) tensor.add(1, size);
     graph_.add(5, tensor.add(2, type).add(8, name));
     return *this;
   }
   // An integer list constant.
-  OnnxModel& list(std::string_view name, const Numbers& numbers) {
+  OnnxModel& list(std::string_view name, const Int64List& numbers) {
     formats::ProtobufWriter tensor;
-    tensor.add(1, static_cast<std::int64_t>(numbers.size())).add(2, kInt64).add(8, name);
+    tensor.add(1, static_cast<std::int64_t>(numbers.size())).add(2, kOnnxInt64).add(8, name);
     for (const std::int64_t number : numbers) tensor.add(7, number);
     graph_.add(5, tensor);
     return *this;
   }
   // A float scalar constant.
   OnnxModel& scalar(std::string_view name, float number) {
-    graph_.add(5, formats::ProtobufWriter().add(2, kFloat).add(4, number).add(8, name));
+    graph_.add(5, formats::ProtobufWriter().add(2, kOnnxFloat).add(4, number).add(8, name));
     return *this;
   }
   OnnxModel& node(std::string_view type, const Texts& inputs, const Texts& outputs,

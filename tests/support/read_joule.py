@@ -86,7 +86,7 @@ class FieldDecoder:
         return values
 
 
-def signed(value: int) -> int:
+def wrap_to_int64(value: int) -> int:
     return (value + 2**63) % 2**64 - 2**63
 
 
@@ -95,7 +95,7 @@ def read_samples(f: FieldDecoder, source: int, first_channel: int):
     clocks = f.varint()
     for monotonic, ahead in zip(f.column(clocks), f.column(clocks)):
         now = (base << shift) + monotonic
-        yield f"clock {source} {signed(now)} {signed(now + ahead)}"
+        yield f"clock {source} {wrap_to_int64(now)} {wrap_to_int64(now + ahead)}"
     previous: list[int] = []
     for _ in range(f.varint()):
         channel, count, at = first_channel + f.varint(), f.varint(), 0
@@ -109,7 +109,7 @@ def read_samples(f: FieldDecoder, source: int, first_channel: int):
         raws = iter(f.column(codes.count(0)))
         for begin, end, code in zip(before, previous, codes):
             raw = 0 if code else next(raws)
-            yield f"sample {channel} {signed(begin << shift)} {signed(end << shift)} {code} {raw}"
+            yield f"sample {channel} {wrap_to_int64(begin << shift)} {wrap_to_int64(end << shift)} {code} {raw}"
 
 
 def read_source(f: FieldDecoder, source: int, first_channel: int) -> list[str]:
@@ -143,8 +143,8 @@ def read_facts(f: FieldDecoder, source: int):
         yield f"calibration {source} " + " ".join(map(str, fields))
 
 
-def shifted(f: FieldDecoder, count: int, shift: int) -> list[int]:
-    return [signed(value << shift) for value in f.column(count)]
+def read_shifted_column(f: FieldDecoder, count: int, shift: int) -> list[int]:
+    return [wrap_to_int64(value << shift) for value in f.column(count)]
 
 
 def read_names(f: FieldDecoder, source: int):
@@ -172,7 +172,7 @@ def read_kernels(f: FieldDecoder, source: int, base: int, shift: int):
         key = classes[i], places[i]
         durations[key] = (durations.get(key, 0) + change) % 2**64
         start, end = end + gap, end + gap + durations[key]
-        times = f"{signed(start << shift)} {signed(end << shift)}"
+        times = f"{wrap_to_int64(start << shift)} {wrap_to_int64(end << shift)}"
         yield f"kernel {source} {times} {classes[i]} {queues[i]} {places[i]} {correlations[i]} {sizes[i]}"
 
 
@@ -181,23 +181,23 @@ def read_activity(f: FieldDecoder, source: int):
     yield from read_names(f, source)
     count = f.varint()
     places, entries, sampled = ([f.varint() for _ in range(count)] for _ in range(3))
-    times = [shifted(f, count, shift) for _ in range(3)]
+    times = [read_shifted_column(f, count, shift) for _ in range(3)]
     for row in zip(places, entries, *times, sampled):
         yield f"time {source} {begin} {end} {' '.join(map(str, row))}"
     count = f.varint()
     columns = [[f.varint() for _ in range(count)] for _ in range(4)]
-    for row in zip(*columns, shifted(f, count, shift)):
+    for row in zip(*columns, read_shifted_column(f, count, shift)):
         yield f"kernels {source} {begin} {end} {' '.join(map(str, row))}"
     count = f.varint()
     flags = [f.u8() for _ in range(count)]
     shapes, kernels = ([f.varint() for _ in range(count)] for _ in range(2))
-    numbers = shifted(f, count, 0)
-    for row in zip(numbers, *(shifted(f, count, shift) for _ in range(3)), shapes, kernels, flags):
+    numbers = read_shifted_column(f, count, 0)
+    for row in zip(numbers, *(read_shifted_column(f, count, shift) for _ in range(3)), shapes, kernels, flags):
         yield f"step {source} {' '.join(map(str, row))}"
     yield from read_kernels(f, source, begin, shift)
     count = f.varint()
     columns = [[f.varint() for _ in range(count)] for _ in range(3)]
-    for row in zip(*columns, shifted(f, count, shift)):
+    for row in zip(*columns, read_shifted_column(f, count, shift)):
         yield f"share {source} {' '.join(map(str, row))}"
 
 
@@ -227,8 +227,8 @@ def read_engine_steps(f: FieldDecoder, source: int):
     events = [f.u8() for _ in range(m)]
     entry = 0
     for begin, duration, count in zip(begins, durations, counts):
-        begin = signed(begin)
-        yield f"engine-step {source} {begin} {begin + signed(duration)} {count}"
+        begin = wrap_to_int64(begin)
+        yield f"engine-step {source} {begin} {begin + wrap_to_int64(duration)} {count}"
         for i in range(entry, entry + count):
             fields = (requests[i], prompt[i], cached[i], decoded[i], rejected[i], contexts[i], events[i])
             yield f"in-step {source} " + " ".join(map(str, fields))
@@ -242,7 +242,7 @@ def read_end(f: FieldDecoder, source: int):
         yield f"diagnostic {d.text()} {d.varint()} {d.text()} {d.text()}"
 
 
-def chunks(data: bytes):
+def iterate_chunks(data: bytes):
     """Type, source number and payload of every complete chunk."""
     at = 0
     while (at := data.find(MAGIC, at)) >= 0:
@@ -266,7 +266,7 @@ def dump(data: bytes) -> list[str]:
     lines: list[str] = []
     first_channels: dict[int, int] = {}
     readers = {3: read_events, 4: read_facts, 5: read_end, 7: read_activity, 8: read_powers, 9: read_engine_steps}
-    for kind, source, payload in chunks(data):
+    for kind, source, payload in iterate_chunks(data):
         if kind == 1 and source not in first_channels:
             first_channels[source] = sum(line.startswith("channel ") for line in lines)
             lines += read_source(FieldDecoder(payload), source, first_channels[source])

@@ -14,7 +14,7 @@
 
 namespace joulemap {
 
-inline RecordingSource recording_source(std::int64_t pid = 4711) {
+inline RecordingSource make_recording_source(std::int64_t pid = 4711) {
   return {"0123456789abcdef0123456789abcdef",
           "node-1",
           "boot-a",
@@ -25,7 +25,7 @@ inline RecordingSource recording_source(std::int64_t pid = 4711) {
           "0.1.0"};
 }
 
-inline Channel recorded_channel(const std::string& name) {
+inline Channel make_recorded_channel(const std::string& name) {
   Channel channel;
   channel.name = channel.domain = name;
   channel.sensor = "powercap";
@@ -35,14 +35,14 @@ inline Channel recorded_channel(const std::string& name) {
   return channel;
 }
 
-inline std::vector<Channel> recorded_channels(std::size_t count) {
+inline std::vector<Channel> make_recorded_channels(std::size_t count) {
   std::vector<Channel> channels;
-  for (std::size_t i = 0; i < count; ++i) channels.push_back(recorded_channel("package-" + std::to_string(i)));
+  for (std::size_t i = 0; i < count; ++i) channels.push_back(make_recorded_channel("package-" + std::to_string(i)));
   return channels;
 }
 
 // One reading every 50 ms, at multiples of 512 ns, which a recording stores exactly.
-inline Sample recorded_sample(std::uint32_t channel, std::int64_t tick) {
+inline Sample make_recorded_sample(std::uint32_t channel, std::int64_t tick) {
   const std::int64_t before_ns = 512 * (2'000'000 + tick * 97'657 + std::int64_t{channel} * 4);
   return {channel, {static_cast<std::uint64_t>(tick) * 2'500'000 + channel, before_ns, before_ns + 512, ReadCode::ok}};
 }
@@ -85,7 +85,7 @@ struct RecordingContents final : recording::RecordingVisitor {
   }
 };
 
-inline bool same_reading(const Reading& a, const Reading& b) {
+inline bool are_readings_equal(const Reading& a, const Reading& b) {
   return a.raw == b.raw && a.before_ns == b.before_ns && a.after_ns == b.after_ns && a.code == b.code;
 }
 

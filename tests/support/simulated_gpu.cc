@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::int64_t kStart_ns = 5'000'000'000;
 constexpr double kSecond_ns = 1e9;
-constexpr double kRead_s = 0.004;
-constexpr double kDenseReads_s = 0.5;  // reads are dense until then
+constexpr double kReadDuration_s = 0.004;
+constexpr double kDenseReadsEnd_s = 0.5;  // reads are dense until then
 
 std::int64_t to_ns(double time_s) { return static_cast<std::int64_t>(std::llround(time_s * kSecond_ns)); }
 double to_s(std::int64_t time_ns) { return static_cast<double>(time_ns) / kSecond_ns; }
@@ -62,7 +62,7 @@ Channel SimulatedGpu::channel() {
   return channel;
 }
 
-void SimulatedGpu::pause(SimulatedRun& run, std::int64_t length_ns) {
+void SimulatedGpu::simulate_pause(SimulatedRun& run, std::int64_t length_ns) {
   segments_.push_back({now_ns_, now_ns_ + length_ns, traits_.idle_w});
   run.idle_j += to_s(length_ns) * traits_.idle_w;
   now_ns_ += length_ns;
@@ -97,28 +97,29 @@ void SimulatedGpu::add_burst(SimulatedRun& run, std::uint32_t kind, std::int64_t
       run.slowed_j[kind] += to_s(length_ns) * watts;
     }
     now_ns_ = end_ns;
-    pause(run, traits_.gap_ns);
+    simulate_pause(run, traits_.gap_ns);
   }
 }
 
-SimulatedRun SimulatedGpu::mixture(double length_s) {
+SimulatedRun SimulatedGpu::simulate_mixture(double length_s) {
   SimulatedRun run{{}, {}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
   run.begin_ns = now_ns_ = kStart_ns;
   segments_.clear();
-  pause(run, to_ns(0.6));
+  simulate_pause(run, to_ns(0.6));
   while (to_s(now_ns_ - run.begin_ns) < length_s) {
     const auto kind = static_cast<std::uint32_t>(random_() % traits_.watts.size());
     add_burst(run, kind, now_ns_ + to_ns(uniform(0.002, 0.060)));
-    if (random_() % 5 == 0) pause(run, to_ns(uniform(0.001, 0.040)));
+    if (random_() % 5 == 0) simulate_pause(run, to_ns(uniform(0.001, 0.040)));
   }
   simulate_counter(run);
   return run;
 }
 
-void SimulatedGpu::loop(SimulatedRun& run, double length_s, std::size_t kernels_per_class, const Dither& dither) {
+void SimulatedGpu::simulate_loop(SimulatedRun& run, double length_s, std::size_t kernels_per_class,
+                                 const Dither& dither) {
   run.begin_ns = now_ns_ = kStart_ns;
   segments_.clear();
-  pause(run, to_ns(0.6));
+  simulate_pause(run, to_ns(0.6));
   const auto until_next_ns = [&] {
     const double usual_s = (dither.shortest_s + dither.longest_s) / 2 / std::max(dither.share, 1e-12);
     return to_ns(std::min(usual_s * -std::log(uniform(1e-9, 1)), 1e6));
@@ -128,12 +129,12 @@ void SimulatedGpu::loop(SimulatedRun& run, double length_s, std::size_t kernels_
     for (std::uint32_t kind = 0; kind < traits_.watts.size(); ++kind) {
       const std::int64_t one_ns = traits_.kernel_ns + traits_.gap_ns;
       if (now_ns_ >= next_pause_ns) {
-        pause(run, to_ns(uniform(dither.shortest_s, dither.longest_s)));
+        simulate_pause(run, to_ns(uniform(dither.shortest_s, dither.longest_s)));
         next_pause_ns = now_ns_ + until_next_ns();
       }
       add_burst(run, kind, now_ns_ + static_cast<std::int64_t>(kernels_per_class) * one_ns - traits_.gap_ns);
     }
-    pause(run, to_ns(uniform(0.0002, 0.0004)));
+    simulate_pause(run, to_ns(uniform(0.0002, 0.0004)));
   }
 }
 
@@ -143,7 +144,7 @@ SimulatedRun SimulatedGpu::steady_loop(double length_s, std::size_t kernels_per_
 
 SimulatedRun SimulatedGpu::dithered_loop(double length_s, std::size_t kernels_per_class, const Dither& dither) {
   SimulatedRun run{{}, {}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
-  loop(run, length_s, kernels_per_class, dither);
+  simulate_loop(run, length_s, kernels_per_class, dither);
   simulate_counter(run);
   return run;
 }
@@ -162,17 +163,17 @@ void SimulatedGpu::replay(SimulatedRun& run, std::uint32_t module, std::int64_t 
 SimulatedRun SimulatedGpu::probed_loop(double length_s, std::size_t kernels_per_class, double probe_s) {
   const std::size_t kinds = traits_.watts.size();
   SimulatedRun run{{}, {}, {}, std::vector<double>(kinds), std::vector<double>(kinds)};
-  loop(run, length_s, kernels_per_class, {.share = 0});
+  simulate_loop(run, length_s, kernels_per_class, {.share = 0});
   run.loop_joules = run.joules;
   run.probe_begin_ns = now_ns_;
-  pause(run, to_ns(0.6));
+  simulate_pause(run, to_ns(0.6));
   std::vector<std::uint32_t> order(kinds);
   std::iota(order.begin(), order.end(), 0);
   while (to_s(now_ns_ - run.probe_begin_ns) < probe_s) {
     std::shuffle(order.begin(), order.end(), random_);
     for (const std::uint32_t module : order) {
       replay(run, module, now_ns_ + to_ns(uniform(0.1, 0.3)));
-      pause(run, 30'000);
+      simulate_pause(run, 30'000);
     }
   }
   simulate_counter(run);
@@ -205,7 +206,7 @@ void SimulatedGpu::record_history(SimulatedRun& run) {
 
 // Computes the counter's value at each update, and the reads.
 void SimulatedGpu::simulate_counter(SimulatedRun& run) {
-  pause(run, to_ns(0.6));
+  simulate_pause(run, to_ns(0.6));
   run.end_ns = now_ns_;
   record_history(run);
   const double first_s = to_s(run.begin_ns) - 1 + uniform(0, traits_.period_s);
@@ -232,16 +233,16 @@ void SimulatedGpu::simulate_counter(SimulatedRun& run) {
   }
   double at_s = to_s(run.begin_ns) - 0.3;
   const double end_s = to_s(run.end_ns) + 0.3;
-  while (at_s < to_s(run.begin_ns) + kDenseReads_s) {
+  while (at_s < to_s(run.begin_ns) + kDenseReadsEnd_s) {
     read(run, at_s, first_s, counter_j);
-    at_s += kRead_s + 0.0005;
+    at_s += kReadDuration_s + 0.0005;
   }
   while (at_s < end_s) {
     const double update_s = first_s + std::ceil((at_s - first_s) / traits_.period_s) * traits_.period_s;
     // Sometimes just before an update, to locate it more exactly.
     if (uniform(0, 1) < 0.1) read(run, update_s - uniform(0.0005, 0.004), first_s, counter_j);
     if (uniform(0, 1) >= traits_.missed_update_fraction) {
-      const double late_s = uniform(0, 1) < traits_.late ? uniform(0, 0.040) : 0;
+      const double late_s = uniform(0, 1) < traits_.late_read_fraction ? uniform(0, 0.040) : 0;
       read(run, update_s + uniform(0.0045, 0.020) + late_s, first_s, counter_j);
     }
     at_s = update_s + 0.07 + (traits_.updates_per_read - 1) * traits_.period_s;
@@ -255,7 +256,7 @@ void SimulatedGpu::read(SimulatedRun& run, double at_s, double first_update_s, c
   const auto update = static_cast<std::size_t>(std::max((at_s - first_update_s) / traits_.period_s, 0.0));
   const double joules = counter_j[std::min(update, counter_j.size() - 1)];
   run.samples.push_back(
-      {0, {static_cast<std::uint64_t>(joules * 1000), to_ns(at_s), to_ns(at_s + kRead_s), ReadCode::ok}});
+      {0, {static_cast<std::uint64_t>(joules * 1000), to_ns(at_s), to_ns(at_s + kReadDuration_s), ReadCode::ok}});
 }
 
 }  // namespace joulemap

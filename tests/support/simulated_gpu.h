@@ -54,7 +54,7 @@ class SimulatedGpu {
     double noise_j = 2.0;                  // standard deviation over 100 ms
     double burst_spread = 0.02;            // relative standard deviation of a burst's power
     double gain_spread = 0.005;            // relative standard deviation of the counter's gain
-    double late = 0.1;                     // fraction of reads that are up to 40 ms late
+    double late_read_fraction = 0.1;       // fraction of reads that are up to 40 ms late
     double missed_update_fraction = 0.02;  // fraction of counter updates without a read
     int updates_per_read = 1;              // counter updates per read; more for counters that are costly to read
     double history_period_s = 0.02;        // period of the driver's power history
@@ -73,7 +73,7 @@ class SimulatedGpu {
   SimulatedGpu(Traits traits, std::uint64_t seed) : traits_(std::move(traits)), random_(seed) {}
 
   // Random classes in bursts of 2 to 60 ms, with occasional pauses.
-  SimulatedRun mixture(double length_s);
+  SimulatedRun simulate_mixture(double length_s);
   // One step repeated: `kernels_per_class` kernels of each class, then a short gap.
   SimulatedRun steady_loop(double length_s, std::size_t kernels_per_class);
   // The same with pauses at random positions between classes (`record --dither`), `share` of the time in total.
@@ -98,9 +98,9 @@ class SimulatedGpu {
 
   double uniform(double low, double high) { return low + (high - low) * std::uniform_real_distribution<>()(random_); }
   void add_burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns);
-  void loop(SimulatedRun& run, double length_s, std::size_t kernels_per_class, const Dither& dither);
+  void simulate_loop(SimulatedRun& run, double length_s, std::size_t kernels_per_class, const Dither& dither);
   void replay(SimulatedRun& run, std::uint32_t module, std::int64_t until_ns);
-  void pause(SimulatedRun& run, std::int64_t length_ns);
+  void simulate_pause(SimulatedRun& run, std::int64_t length_ns);
   double slowdown_of(std::uint32_t kind);
   void simulate_counter(SimulatedRun& run);
   void record_history(SimulatedRun& run);

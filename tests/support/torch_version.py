@@ -7,15 +7,15 @@ import importlib.metadata
 import pytest
 
 
-def _installed() -> tuple[int, ...]:
+def _read_torch_version() -> tuple[int, ...]:
     try:
         return tuple(map(int, importlib.metadata.version("torch").split(".")[:2]))
     except importlib.metadata.PackageNotFoundError:
         return (0, 0)
 
 
-TORCH = _installed()
+TORCH_VERSION = _read_torch_version()
 
 
 def requires_torch(major: int, minor: int, why: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(TORCH < (major, minor), reason=f"PyTorch before {major}.{minor}: {why}")
+    return pytest.mark.skipif(TORCH_VERSION < (major, minor), reason=f"PyTorch before {major}.{minor}: {why}")

@@ -79,7 +79,9 @@ struct AssignmentOutcome {
     return path;
   }
   std::uint64_t count(const Path& path) const { return threads.contains(path) ? threads.at(path).count : 0; }
-  std::int64_t time_us(const Path& path) const { return threads.contains(path) ? threads.at(path).wall_ns / 1000 : 0; }
+  std::int64_t wall_time_us(const Path& path) const {
+    return threads.contains(path) ? threads.at(path).wall_ns / 1000 : 0;
+  }
 };
 
 inline AssignmentOutcome assign_program_scopes(Program& program, const scopes::ModuleNames& modules = {}) {

@@ -62,7 +62,7 @@ make_optimizer = lambda p: torch.optim.AdamW(p, lr=1e-3)
 """,
 }
 
-TRAINING = """
+TRAINING_PROGRAM = """
 net = Net()
 optimizer = make_optimizer(net.parameters())
 criterion = nn.CrossEntropyLoss()
@@ -85,5 +85,5 @@ print(hashlib.sha256(weights).hexdigest())
 """
 
 
-def program(network: str) -> str:
-    return PROGRAM_PRELUDE + NETWORKS[network] + TRAINING
+def make_training_program(network: str) -> str:
+    return PROGRAM_PRELUDE + NETWORKS[network] + TRAINING_PROGRAM

@@ -32,9 +32,9 @@ std::int64_t timespec_to_ns(const timespec& time) {
 }
 
 struct VirtualThread {
-  std::int64_t time_ns = 0;    // virtual time at which it continues
-  std::int64_t cpu_ns = 0;     // total CPU time
-  const void* word = nullptr;  // futex that it waits for
+  std::int64_t time_ns = 0;          // virtual time at which it continues
+  std::int64_t cpu_ns = 0;           // total CPU time
+  const void* futex_word = nullptr;  // futex that it waits for
   std::condition_variable turn_condition;
 };
 
@@ -69,7 +69,7 @@ class VirtualScheduler {
   }
 
   // Called by the new thread itself.
-  void adopt(std::unique_ptr<VirtualThread> thread) {
+  void adopt_thread(std::unique_ptr<VirtualThread> thread) {
     std::unique_lock lock(mutex_);
     VirtualThread& self = *thread;
     this_thread_registration().thread = std::move(thread);
@@ -113,18 +113,18 @@ class VirtualScheduler {
     std::unique_lock lock(mutex_);
     VirtualThread& self = join_this_thread();
     if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != seen) return;
-    self.word = word;
+    self.futex_word = word;
     self.time_ns = std::max(self.time_ns, deadline_ns);
     wait_for_turn(lock, self);
-    self.word = nullptr;
+    self.futex_word = nullptr;
   }
 
-  void wake(const void* word) {
+  void wake_waiters(const void* word) {
     const std::lock_guard lock(mutex_);
     const VirtualThread& self = join_this_thread();
     for (VirtualThread* member : members_) {
-      if (member->word != word) continue;
-      member->word = nullptr;
+      if (member->futex_word != word) continue;
+      member->futex_word = nullptr;
       member->time_ns = std::min(member->time_ns, self.time_ns);
     }
   }
@@ -198,7 +198,7 @@ struct ThreadStart {
 
 void* run_as_virtual_thread(void* given) {
   const std::unique_ptr<ThreadStart> start(static_cast<ThreadStart*>(given));
-  virtual_threads().adopt(std::move(start->thread));
+  virtual_threads().adopt_thread(std::move(start->thread));
   return start->routine(start->argument);
 }
 
@@ -209,7 +209,7 @@ bool is_simulated(clockid_t clock) {
 
 // The C library's function of this name.
 template <class Function>
-Function* real_function(const char* name) {
+Function* find_libc_function(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
@@ -227,11 +227,11 @@ void VirtualClock::advance(std::int64_t duration_ns) { virtual_threads().sleep_f
 // Replaces the C library's function in this program and all its libraries.
 #define OVERRIDES_LIBC extern "C" __attribute__((visibility("default")))
 
-using joulemap::real_function;
+using joulemap::find_libc_function;
 using joulemap::virtual_threads;
 
 OVERRIDES_LIBC int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  static auto* const real = real_function<int(clockid_t, timespec*)>("clock_gettime");
+  static auto* const real = find_libc_function<int(clockid_t, timespec*)>("clock_gettime");
   if (!joulemap::is_simulated(clock)) return real(clock, time);
   const auto now = virtual_threads().read_clock();
   const bool is_wall = clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME;
@@ -241,7 +241,7 @@ OVERRIDES_LIBC int clock_gettime(clockid_t clock, timespec* time) noexcept {
 }
 
 OVERRIDES_LIBC int clock_nanosleep(clockid_t clock, int flags, const timespec* wanted, timespec* left) {
-  static auto* const real = real_function<int(clockid_t, int, const timespec*, timespec*)>("clock_nanosleep");
+  static auto* const real = find_libc_function<int(clockid_t, int, const timespec*, timespec*)>("clock_nanosleep");
   if (!joulemap::is_simulated(clock)) return real(clock, flags, wanted, left);
   if ((flags & TIMER_ABSTIME) != 0) {
     virtual_threads().sleep_until(joulemap::timespec_to_ns(*wanted));
@@ -252,7 +252,7 @@ OVERRIDES_LIBC int clock_nanosleep(clockid_t clock, int flags, const timespec* w
 }
 
 OVERRIDES_LIBC long syscall(long number, ...) noexcept {
-  static auto* const real = real_function<long(long, ...)>("syscall");
+  static auto* const real = find_libc_function<long(long, ...)>("syscall");
   long words[6];
   va_list list;
   va_start(list, number);
@@ -265,21 +265,21 @@ OVERRIDES_LIBC long syscall(long number, ...) noexcept {
                              joulemap::timespec_to_ns(*reinterpret_cast<const timespec*>(words[3])));
       return 0;
     }
-    if (operation == FUTEX_WAKE_PRIVATE) virtual_threads().wake(reinterpret_cast<const void*>(words[0]));
+    if (operation == FUTEX_WAKE_PRIVATE) virtual_threads().wake_waiters(reinterpret_cast<const void*>(words[0]));
   }
   return real(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }
 
 OVERRIDES_LIBC int pause() {
-  static auto* const real = real_function<int()>("pause");
+  static auto* const real = find_libc_function<int()>("pause");
   if (virtual_threads().is_on()) virtual_threads().exit_thread();
   return real();
 }
 
 OVERRIDES_LIBC int pthread_create(pthread_t* id, const pthread_attr_t* attributes, void* (*routine)(void*),
                                   void* argument) noexcept {
-  using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  static auto* const real = real_function<Create>("pthread_create");
+  using PthreadCreateFunction = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static auto* const real = find_libc_function<PthreadCreateFunction>("pthread_create");
   if (!virtual_threads().is_on()) return real(id, attributes, routine, argument);
   auto* const start = new joulemap::ThreadStart{virtual_threads().register_new_thread(), routine, argument};
   const int failure = real(id, attributes, joulemap::run_as_virtual_thread, start);

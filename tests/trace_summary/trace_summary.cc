@@ -28,8 +28,9 @@ struct Reader {
   std::string_view format;
   Result<Trace> (*read)(const std::string& path);
 };
-constexpr std::array kReaders = {Reader{"xplane", read_xplane_trace}, Reader{"onnxruntime", read_onnxruntime_trace},
-                                 Reader{"tensorflow", read_tensorflow_trace}, Reader{"nsys", read_nsys_trace}};
+constexpr std::array kTraceReaders = {Reader{"xplane", read_xplane_trace},
+                                      Reader{"onnxruntime", read_onnxruntime_trace},
+                                      Reader{"tensorflow", read_tensorflow_trace}, Reader{"nsys", read_nsys_trace}};
 constexpr std::array<std::string_view, 9> kEventKindNames = {"op",     "annotation", "module", "function", "api",
                                                              "kernel", "copy",       "fill",   "graph"};
 
@@ -38,13 +39,13 @@ struct CountAndTime {
   std::int64_t time_ns = 0;
 };
 
-void write_sum(formats::JsonWriter& json, const CountAndTime& sum) {
+void write_count_and_time(formats::JsonWriter& json, const CountAndTime& sum) {
   json.member("count", sum.count).member("time_ns", sum.time_ns);
 }
 
-class Summary {
+class TraceSummary {
  public:
-  explicit Summary(const Trace& trace) : trace_(trace) {
+  explicit TraceSummary(const Trace& trace) : trace_(trace) {
     for (const std::vector<TraceEvent>& block : trace.event_blocks) {
       for (const TraceEvent& event : block) add(event);
     }
@@ -52,15 +53,15 @@ class Summary {
 
   void write(formats::JsonWriter& json) const {
     json.key("kinds").begin_object();
-    for (const auto& [kind, sum] : kinds_) {
+    for (const auto& [kind, sum] : sums_by_kind_) {
       json.key(kEventKindNames[static_cast<std::size_t>(kind)]).begin_object();
-      write_sum(json, sum);
+      write_count_and_time(json, sum);
       json.end_object();
     }
     json.end_object().key("places").begin_array();
     for (const auto& [scope, sum] : scopes_) {
       json.begin_object().member("phase", scope.phase).member("module", scope.module).member("op", scope.op);
-      write_sum(json, sum);
+      write_count_and_time(json, sum);
       json.end_object();
     }
     json.end_array().key("names").begin_array();
@@ -68,7 +69,7 @@ class Summary {
       json.begin_object()
           .member("kind", kEventKindNames[static_cast<std::size_t>(name.first)])
           .member("name", name.second);
-      write_sum(json, sum);
+      write_count_and_time(json, sum);
       json.end_object();
     }
     json.end_array();
@@ -83,7 +84,7 @@ class Summary {
       sum.time_ns += event.duration_ns;
     };
     if (first_ns == 0 || event.start_ns < first_ns) first_ns = event.start_ns;
-    count(kinds_[event.kind]);
+    count(sums_by_kind_[event.kind]);
     const bool is_gpu = is_on_gpu(event.kind);
     count(names_[{event.kind,
                   is_gpu ? trace_.kernel_classes[event.name_index].name : trace_.names[event.name_index].text}]);
@@ -94,7 +95,7 @@ class Summary {
   }
 
   const Trace& trace_;
-  std::map<EventKind, CountAndTime> kinds_;
+  std::map<EventKind, CountAndTime> sums_by_kind_;
   std::map<std::pair<EventKind, std::string>, CountAndTime> names_;
   std::map<scopes::OpScope, CountAndTime> scopes_;
 };
@@ -110,7 +111,7 @@ std::int64_t peak_rss_bytes() {
 
 std::string text_of(const Trace& trace, double read_s, double cpu_s) {
   const std::int64_t peak_bytes = peak_rss_bytes();
-  const Summary summary(trace);
+  const TraceSummary summary(trace);
   formats::JsonWriter json;
   json.begin_object()
       .member("format", trace.format)
@@ -144,7 +145,7 @@ std::string text_of(const Trace& trace, double read_s, double cpu_s) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (const Reader& reader : kReaders) {
+  for (const Reader& reader : kTraceReaders) {
     if (argc != 3 || reader.format != argv[1]) continue;
     const std::int64_t begin_ns = monotonic_ns();
     const std::int64_t begin_cpu_ns = own_cpu_ns();

@@ -20,16 +20,16 @@ using namespace joulemap;
 constexpr std::int64_t kBegin_ns = 1'000'000'000;
 constexpr std::int64_t kKernel_ns = 40'000;
 constexpr std::int64_t kPause_ns = 3'000'000;  // between steps
-constexpr std::uint32_t kClasses = 8;
+constexpr std::uint32_t kKernelClassCount = 8;
 constexpr double kIdle_w = 100;
 constexpr double kCpu_w = 60;
-constexpr std::uint32_t kOptimizer = 4;
-constexpr std::uint32_t kFirstLayer = 10;
+constexpr std::uint32_t kOptimizerScope = 4;
+constexpr std::uint32_t kFirstLayerScope = 10;
 constexpr std::int64_t kTick_ns = 20 * kNanosecondsPerMillisecond;
 
 enum ChannelNumber : std::uint32_t { gpu, package, dram, temperature, utilization, clock_rate, memory, machine };
 
-Channel channel_of(std::string name, std::string sensor, std::string domain, DomainClass domain_class, double scale) {
+Channel make_channel(std::string name, std::string sensor, std::string domain, DomainClass domain_class, double scale) {
   Channel channel;
   channel.name = std::move(name);
   channel.sensor = std::move(sensor);
@@ -40,25 +40,25 @@ Channel channel_of(std::string name, std::string sensor, std::string domain, Dom
   return channel;
 }
 
-Channel gauge_of(std::string name, Quantity quantity, double scale) {
-  Channel channel = channel_of(std::move(name), "nvml", "gpu0", DomainClass::gpu, scale);
+Channel make_gauge(std::string name, Quantity quantity, double scale) {
+  Channel channel = make_channel(std::move(name), "nvml", "gpu0", DomainClass::gpu, scale);
   channel.kind = ChannelKind::gauge;
   channel.quantity = quantity;
   return channel;
 }
 
 std::vector<Channel> channels() {
-  Channel machine_time = channel_of(std::string(kMachineCpuTimeChannel), "proc", "", DomainClass::other, 1e-9);
+  Channel machine_time = make_channel(std::string(kMachineCpuTimeChannel), "proc", "", DomainClass::other, 1e-9);
   machine_time.quantity = Quantity::cpu_time;
-  Channel counter = channel_of("gpu0-energy", "nvml", "gpu0", DomainClass::gpu, 1e-3);
+  Channel counter = make_channel("gpu0-energy", "nvml", "gpu0", DomainClass::gpu, 1e-3);
   counter.refresh_s = 0.02;
   return {counter,
-          channel_of("package-0", "powercap", "package-0", DomainClass::cpu, 1e-6),
-          channel_of("dram-0", "powercap", "dram-0", DomainClass::memory, 1e-6),
-          gauge_of("gpu0-temperature", Quantity::temperature, 1),
-          gauge_of("gpu0-utilization", Quantity::utilization, 1),
-          gauge_of("gpu0-sm-clock", Quantity::clock, 1),
-          gauge_of("gpu0-memory-used", Quantity::memory, 1),
+          make_channel("package-0", "powercap", "package-0", DomainClass::cpu, 1e-6),
+          make_channel("dram-0", "powercap", "dram-0", DomainClass::memory, 1e-6),
+          make_gauge("gpu0-temperature", Quantity::temperature, 1),
+          make_gauge("gpu0-utilization", Quantity::utilization, 1),
+          make_gauge("gpu0-sm-clock", Quantity::clock, 1),
+          make_gauge("gpu0-memory-used", Quantity::memory, 1),
           machine_time};
 }
 
@@ -70,11 +70,11 @@ class SensorClock {
   std::int64_t now_ns() const { return now_ns_; }
   void pass(std::int64_t length_ns, double watts) {
     while (length_ns > 0) {
-      const std::int64_t part_ns = std::min(length_ns, next_ns_ - now_ns_);
+      const std::int64_t part_ns = std::min(length_ns, next_tick_ns_ - now_ns_);
       now_ns_ += part_ns;
       length_ns -= part_ns;
       joules_ += watts * seconds(part_ns);
-      if (now_ns_ == next_ns_) read(watts);
+      if (now_ns_ == next_tick_ns_) read(watts);
     }
   }
 
@@ -92,13 +92,13 @@ class SensorClock {
     put(clock_rate, 1980);
     put(memory, 11e9);
     put(machine, elapsed_s * 1.3e9);
-    next_ns_ += kTick_ns;
+    next_tick_ns_ += kTick_ns;
     if (writer_.pending_item_count() > 4000 && !writer_.flush()) fmt::print(stderr, "could not be written\n");
   }
 
   recording::RecordingWriter& writer_;
   std::int64_t now_ns_ = kBegin_ns;
-  std::int64_t next_ns_ = kBegin_ns + kTick_ns;
+  std::int64_t next_tick_ns_ = kBegin_ns + kTick_ns;
   double joules_ = 0;
 };
 
@@ -119,15 +119,15 @@ Activity make_scopes_and_classes(const Shape& shape) {
   names.scopes = {{1, 0, ScopeKind::mode, "train"},
                   {2, 1, ScopeKind::phase, "forward"},
                   {3, 1, ScopeKind::phase, "backward"},
-                  {kOptimizer, 1, ScopeKind::phase, "optimizer"}};
+                  {kOptimizerScope, 1, ScopeKind::phase, "optimizer"}};
   for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
     for (std::uint32_t pass = 0; pass < 2; ++pass) {
-      const std::uint32_t id = kFirstLayer + 4 * layer + 2 * pass;
+      const std::uint32_t id = kFirstLayerScope + 4 * layer + 2 * pass;
       names.scopes.push_back({id, 2 + pass, ScopeKind::module, layer_name(layer)});
       names.scopes.push_back({id + 1, id, ScopeKind::op, pass == 0 ? "aten::conv2d" : "ConvolutionBackward0"});
     }
   }
-  for (std::uint32_t id = 0; id < kClasses; ++id) {
+  for (std::uint32_t id = 0; id < kKernelClassCount; ++id) {
     names.classes.push_back({id, KernelKind::kernel, fmt::format("gemm_{}x{}", 32 << id, 64), {id + 1, 1, 1}, {}});
   }
   names.queues = {{0, "GPU-1", 0, 1, 7}};
@@ -179,23 +179,23 @@ class TrainingWriter {
     for (std::uint32_t i = 0; i < 2 * shape_.layers; ++i) {
       const bool is_backward = i >= shape_.layers;
       const std::uint32_t layer = is_backward ? 2 * shape_.layers - 1 - i : i;
-      const std::uint32_t scope = kFirstLayer + 4 * layer + (is_backward ? 3 : 1);
+      const std::uint32_t scope = kFirstLayerScope + 4 * layer + (is_backward ? 3 : 1);
       for (std::uint32_t k = 0; k < shape_.kernels; ++k) {
         const std::int64_t jitter_ns = 512 * static_cast<std::int64_t>((step * 7 + layer * 3 + k) % 9);
-        launch(activity, scope, (layer + k) % kClasses, kKernel_ns * (is_backward ? 2 : 1) + jitter_ns);
+        launch(activity, scope, (layer + k) % kKernelClassCount, kKernel_ns * (is_backward ? 2 : 1) + jitter_ns);
       }
       ScopeTally& host = scopes_[scope - 1];
       ++host.count;
       host.wall_ns += kKernel_ns;
       host.cpu_ns += kKernel_ns;
     }
-    launch(activity, kOptimizer, 1, 4 * kKernel_ns);
+    launch(activity, kOptimizerScope, 1, 4 * kKernel_ns);
     const double loss = 0.1 + 2.4 * std::exp(-4.0 * step / shape_.steps) + 0.01 * (step * 37 % 11);
     writer_.add(Metric{clock_.now_ns(), step, "loss", loss});
     writer_.add(Metric{clock_.now_ns(), step, "samples", 32});
     // The GPU waits for the optimizer's host code.
     clock_.pass(kPause_ns, kIdle_w);
-    waits_.scope = kOptimizer;
+    waits_.scope = kOptimizerScope;
     ++waits_.count;
     waits_.time_ns += kPause_ns;
     record.end_ns = clock_.now_ns();

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-THREE_DIGITS, FOUR_DIGITS = 6e-3, 6e-4
-SCALES = {"T": 1e12, "G": 1e9, "k": 1e3, "M": 1e6, "m": 1e-3, "µ": 1e-6, "n": 1e-9, "": 1}
+THREE_DIGIT_TOLERANCE, FOUR_DIGIT_TOLERANCE = 6e-3, 6e-4
+UNIT_SCALES = {"T": 1e12, "G": 1e9, "k": 1e3, "M": 1e6, "m": 1e-3, "µ": 1e-6, "n": 1e-9, "": 1}
 
-ROWS = """caption => {
+ROWS_SCRIPT = """caption => {
   const table = [...document.querySelectorAll("table")].find((one) => one.caption.textContent.startsWith(caption));
   return [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent));
 }"""
@@ -19,26 +19,26 @@ def parse_quantity(text: str, unit: str) -> float:
     """The text "12.3 kJ" in joules."""
     found = re.search(rf"([-−]?[\d.]+)([TGkMmµn]?){re.escape(unit)}", re.sub(r"[ \u202f\n]", "", text))
     assert found, text
-    return float(found[1].replace("−", "-")) * SCALES[found[2]]
+    return float(found[1].replace("−", "-")) * UNIT_SCALES[found[2]]
 
 
-def captions(page) -> set[str]:
+def read_captions(page) -> set[str]:
     return set(page.eval_on_selector_all("table", "all => all.map((one) => one.caption.textContent)"))
 
 
 def rows_of(page, caption: str) -> list[list[str]]:
     """The cells of the table whose caption starts with this text, even if it is folded."""
-    return page.evaluate(ROWS, caption)
+    return page.evaluate(ROWS_SCRIPT, caption)
 
 
-def near(text: str, unit: str, value, rel: float = THREE_DIGITS) -> None:
+def assert_near(text: str, unit: str, value, rel: float = THREE_DIGIT_TOLERANCE) -> None:
     if value is None:
         assert text == "–"
     else:
         assert parse_quantity(text, unit) == pytest.approx(value, rel=rel, abs=1e-12), text
 
 
-def near_share(text: str, share) -> None:
+def assert_near_share(text: str, share) -> None:
     if share is None:
         assert text == "–"
     elif "<" in text:

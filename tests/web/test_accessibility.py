@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-FOCUSABLE = """() => [...document.querySelectorAll("a[href], button, input, summary, [tabindex='0']")]
+FOCUSABLE_SCRIPT = """() => [...document.querySelectorAll("a[href], button, input, summary, [tabindex='0']")]
   .filter((one) => one.checkVisibility() && !one.disabled).map((one) => one.dataset.mark = String(Math.random()))"""
 
 
@@ -18,7 +18,7 @@ def axe(binaries: Path) -> str:
     return file.read_text()
 
 
-def violations(page, axe: str) -> list[str]:
+def find_violations(page, axe: str) -> list[str]:
     page.eval_on_selector_all("details", "all => all.forEach((one) => { one.open = true; })")
     page.evaluate(axe)
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
@@ -29,12 +29,12 @@ def violations(page, axe: str) -> list[str]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
 def test_axe_finds_no_violation_in_the_page_of_a_run(opened, axe, width, scheme):
-    assert violations(opened(width, scheme), axe) == []
+    assert find_violations(opened(width, scheme), axe) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_violation_in_a_comparison(opened, compared, axe, scheme):
-    assert violations(opened(scheme=scheme, file=compared[0]), axe) == []
+    assert find_violations(opened(scheme=scheme, file=compared[0]), axe) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -47,12 +47,12 @@ def test_axe_finds_no_violation_in_shortened_names_and_untraced_steps(opened, pa
     page.get_by_role("button", name="Longest").click()
     page.get_by_role("slider", name="Step").press("End")
     assert "not in this page" in page.inner_text(".step-panel")
-    assert violations(page, axe) == []
+    assert find_violations(page, axe) == []
 
 
 def test_the_tab_key_reaches_every_control(opened):
     page = opened()
-    marks = set(page.evaluate(FOCUSABLE))
+    marks = set(page.evaluate(FOCUSABLE_SCRIPT))
     reached = set()
     for _ in range(2 * len(marks)):
         page.keyboard.press("Tab")

@@ -7,13 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from page_numbers import near, near_share, parse_quantity
+from page_numbers import assert_near, assert_near_share, parse_quantity
 
 CAUSES = {"launch": "waiting for launches", "unknown": "idle: unknown cause", "shutdown": "idle: shutdown"}
 
 
 @pytest.fixture(scope="session")
-def idle_run(binaries: Path, tmp_path_factory) -> Path:
+def idle_recording(binaries: Path, tmp_path_factory) -> Path:
     """A recording of 40 steps with 8 layers: its GPU is idle for much of its time."""
     file = tmp_path_factory.mktemp("idle") / "idle.joule"
     subprocess.run([binaries / "joulemap-made-recording", file, "40", "8", "3"], check=True, timeout=60)
@@ -30,8 +30,8 @@ def test_the_page_opens_with_its_energy_and_what_cost_most(opened, report):
     costliest = next(row for row in report("phase")["rows"] if row["path"] != ["background"])
     found = re.search(r"costliest phase is (.*) on (\S+) with ([\d.]+ \w+) \(([\d.]+ %)", answer)
     assert found[1].split(" ") == costliest["path"] and found[2] == costliest["device"]
-    near(found[3], "J", costliest["energy_j"])
-    near_share(found[4], costliest["energy_j"] / command_j)
+    assert_near(found[3], "J", costliest["energy_j"])
+    assert_near_share(found[4], costliest["energy_j"] / command_j)
     name, joules, share = re.search(r"all passes together: (\S+) with ([\d.]+ \w+) \(([\d.]+ %)", answer).groups()
     layers = [row["path"][-1] for row in result["rows"] if len(row["path"]) > 2]
     pattern = re.compile(re.escape(name).replace(r"\*", r"\d+") + r"(\.\d+)*")
@@ -40,14 +40,14 @@ def test_the_page_opens_with_its_energy_and_what_cost_most(opened, report):
         for row in report("module")["rows"]
         if row["path"][-1] in layers and pattern.fullmatch(row["path"][-1])
     )
-    near(joules, "J", all_passes_j)
-    near_share(share, all_passes_j / command_j)
+    assert_near(joules, "J", all_passes_j)
+    assert_near_share(share, all_passes_j / command_j)
 
 
-def test_what_the_gpu_waited_for_is_the_sentence_of_the_text_report(opened, page_of, joulemap, idle_run):
-    text = " ".join(joulemap("report", "--by", "layer", idle_run).out.split())
+def test_what_the_gpu_waited_for_is_the_sentence_of_the_text_report(opened, page_of, joulemap, idle_recording):
+    text = " ".join(joulemap("report", "--by", "layer", idle_recording).out.split())
     sentence = re.search(r"\d+ % of the energy of gpu0 was used while it was idle: [^.]*\.", text)[0]
-    answer = opened(file=page_of(idle_run)).inner_text(".answer")
+    answer = opened(file=page_of(idle_recording)).inner_text(".answer")
     assert sentence in answer
     idle = int(sentence.split(" %")[0])
     assert f"Work on gpu0 used {100 - idle} % of its energy." in answer
@@ -66,8 +66,8 @@ def test_active_and_waiting_energy_add_up_and_match_json(opened, report):
     assert {item.locator(".legend-name").inner_text() for item in items} == set(wanted)
     for item in items:
         name = item.locator(".legend-name").inner_text()
-        near(item.locator("b").inner_text(), "J", wanted[name])
-        near_share(item.locator(".unit").inner_text(), wanted[name] / whole_j)
+        assert_near(item.locator("b").inner_text(), "J", wanted[name])
+        assert_near_share(item.locator(".unit").inner_text(), wanted[name] / whole_j)
     assert sum(wanted.values()) == pytest.approx(whole_j, rel=1e-6)
     label = page.get_attribute(".answer-bar [role=img]", "aria-label")
     assert all(name in label for name in wanted)
@@ -84,8 +84,8 @@ def test_a_comparison_opens_with_its_verdict_in_words(opened, compared):
     verdicts = {"grew": "more energy", "shrank": "less energy", "within_noise": "within the noise"}
     assert verdicts[result["total"]["verdict"]] in answer
     a, b = re.search(r"A used (\S+\s\w+) per \w+, B (\S+\s\w+)", answer).groups()
-    near(a, "J", result["total"]["a"]["energy_j"])
-    near(b, "J", result["total"]["b"]["energy_j"])
+    assert_near(a, "J", result["total"]["a"]["energy_j"])
+    assert_near(b, "J", result["total"]["b"]["energy_j"])
 
 
 def test_a_note_explains_itself_without_a_network(opened, page_with_changed_data):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from attack.hostile_text import NAMES, hostile_recording
-from cli.made_rows import domain, deterministic_noise, write_rows
+from cli.made_rows import make_domain, deterministic_noise, write_rows
 
-MARKUP = [name for name in NAMES if "\x00" not in name] + [
+MARKUP_NAMES = [name for name in NAMES if "\x00" not in name] + [
     '"><script>hostile()</script>',
     "' onmouseover='hostile()",
     "</style><script>hostile()</script>",
@@ -27,14 +27,18 @@ def analysis_page(binaries: Path, folder: Path) -> Path:
     def row_of(level: int, block: int) -> dict:
         cause = {"cause": "compute", "cause_basis": "ledger", "cause_s": {"compute": 2.0}}
         functions = [
-            {"name": name, "device": "gpu0", "count": 9, "time_s": 2.0, "energy_j": 10.0 + level, **cause} for name in MARKUP
+            {"name": name, "device": "gpu0", "count": 9, "time_s": 2.0, "energy_j": 10.0 + level, **cause}
+            for name in MARKUP_NAMES
         ]
         return {
             "elapsed_s": 10 + deterministic_noise(block + 3),
-            "domains": [domain(MARKUP[block], 100 * (1 + level) + deterministic_noise(block)), domain("gpu0", 50 + level)],
+            "domains": [
+                make_domain(MARKUP_NAMES[block], 100 * (1 + level) + deterministic_noise(block)),
+                make_domain("gpu0", 50 + level),
+            ],
             "metrics": {"accuracy": 0.7 + 0.1 * level},
             "functions": functions,
-            "diagnostics": [{"code": name, "count": 1, "message": name, "remedy": name} for name in MARKUP],
+            "diagnostics": [{"code": name, "count": 1, "message": name, "remedy": name} for name in MARKUP_NAMES],
         }
 
     made = write_rows(folder / "exp", row_of)
@@ -75,7 +79,7 @@ def test_a_page_of_an_experiment_shows_hostile_names_and_runs_nothing(browser, b
 @pytest.mark.parametrize("verb", ["report", "diff"])
 def test_a_page_of_a_recording_shows_hostile_names_and_runs_nothing(browser, binaries, joulemap, tmp_path, verb):
     file = tmp_path / "page.html"
-    recording = hostile_recording(binaries, tmp_path, MARKUP, "hostile.joule", "trace.json")
+    recording = hostile_recording(binaries, tmp_path, MARKUP_NAMES, "hostile.joule", "trace.json")
     inputs = [recording] * (2 if verb == "diff" else 1)
     outcome = joulemap(verb, *inputs, "--html", file)
     assert outcome.code == 0, outcome.err

@@ -6,14 +6,14 @@ import pytest
 from page_numbers import rows_of
 
 
-def nest(data: dict) -> None:
+def nest_modules(data: dict) -> None:
     """All modules move into one that contains nothing else: model.core."""
     data["names"] = [f"model.core.{name}" if name.startswith("blocks.") else name for name in data["names"]]
 
 
 @pytest.fixture
 def nested(opened, page_with_changed_data):
-    return opened(file=page_with_changed_data(nest))
+    return opened(file=page_with_changed_data(nest_modules))
 
 
 def test_a_table_shows_the_shortest_unambiguous_name(nested):

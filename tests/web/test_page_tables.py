@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from page_numbers import FOUR_DIGITS, captions, near, near_share, parse_quantity, rows_of
+from page_numbers import FOUR_DIGIT_TOLERANCE, read_captions, assert_near, assert_near_share, parse_quantity, rows_of
 
 LEVELS = {"layer": "Layers", "op": "Operations", "kernel": "Kernels", "tensor": "Tensors", "phase": "Phases"}
 CAUSES = {"launch": "waiting for launches", "unknown": "idle: unknown cause"}
@@ -13,7 +13,7 @@ COMPONENTS = {"gpu": "GPU", "package": "CPU", "dram": "memory"}
 def test_there_is_no_other_table_than_those_compared_here(opened):
     page = opened()
     chosen = page.inner_text("#steps h3")
-    assert captions(page) == {
+    assert read_captions(page) == {
         "Energy by component",
         "Energy by domain",
         "Layers, sorted by Energy",
@@ -40,8 +40,8 @@ def test_components_are_the_counted_domains_of_their_kind(opened, report):
     assert {(row[0], row[3]) for row in rows} == set(wanted)
     for name, _, energy, provenance in rows:
         sum_j, uncertainty_j = wanted[name, provenance]
-        near(energy.split("±")[0], "J", sum_j)
-        near(energy.split("±")[1], "J", uncertainty_j, rel=0.06)  # two digits
+        assert_near(energy.split("±")[0], "J", sum_j)
+        assert_near(energy.split("±")[1], "J", uncertainty_j, rel=0.06)  # two digits
 
 
 def test_a_component_that_is_partly_estimated_has_a_row_for_each_provenance(opened, page_with_changed_data):
@@ -52,8 +52,8 @@ def test_a_component_that_is_partly_estimated_has_a_row_for_each_provenance(open
     file = page_with_changed_data(estimate_the_cpu)
     rows = [row for row in rows_of(opened(file=file), "Energy by component") if row[0] == "CPU"]
     assert [row[3] for row in rows] == ["measured", "estimated"]
-    near(rows[0][2], "J", 100)
-    near(rows[1][2], "J", 900)
+    assert_near(rows[0][2], "J", 100)
+    assert_near(rows[1][2], "J", 900)
 
 
 def test_the_uncertainty_of_the_total_comes_from_its_domains(opened, report):
@@ -61,7 +61,7 @@ def test_the_uncertainty_of_the_total_comes_from_its_domains(opened, report):
     whole_j = sum(
         one["uncertainty_j"] for one in result["domains"] if one["counted"] and one["provenance"] == "measured"
     )
-    near(opened().inner_text(".hero-note").split("±")[1], "J", whole_j, rel=0.06)
+    assert_near(opened().inner_text(".hero-note").split("±")[1], "J", whole_j, rel=0.06)
 
 
 def test_domains_match_json(opened, report):
@@ -69,9 +69,9 @@ def test_domains_match_json(opened, report):
     domains = report("domain")["domains"]
     assert [row[0] for row in rows] == [domain["name"] for domain in domains]
     for row, domain in zip(rows, domains):
-        near(row[1], "J", domain["measured_j"], FOUR_DIGITS)
-        near(row[2], "J", domain["uncertainty_j"], rel=0.06)
-        near(row[3], "W", domain["mean_w"])
+        assert_near(row[1], "J", domain["measured_j"], FOUR_DIGIT_TOLERANCE)
+        assert_near(row[2], "J", domain["uncertainty_j"], rel=0.06)
+        assert_near(row[3], "W", domain["mean_w"])
         assert row[4].startswith(domain["provenance"])
         assert row[5] == ("yes" if domain["counted"] else f"in {domain['part_of']}")
 
@@ -87,21 +87,21 @@ def test_every_column_of_a_level_matches_json(opened, report, by):
     for cells, row in zip(rows, result["rows"]):
         _, device, energy, interval, per_step, share, power, time, count, waiting, cause, basis = cells
         assert (device, basis, cause) == (row["device"], row["basis"], row["cause"] or "")
-        near(energy, "J", row["energy_j"], FOUR_DIGITS)
-        near(per_step, "J", None if row["energy_j"] is None else row["energy_j"] / result["steps"])
-        near_share(share, None if row["energy_j"] is None else row["energy_j"] / whole_j)
-        near(power, "W", row["power_w"])
-        near(time, "s", row["time_s"])
-        near(waiting, "J", row["waiting_j"])
+        assert_near(energy, "J", row["energy_j"], FOUR_DIGIT_TOLERANCE)
+        assert_near(per_step, "J", None if row["energy_j"] is None else row["energy_j"] / result["steps"])
+        assert_near_share(share, None if row["energy_j"] is None else row["energy_j"] / whole_j)
+        assert_near(power, "W", row["power_w"])
+        assert_near(time, "s", row["time_s"])
+        assert_near(waiting, "J", row["waiting_j"])
         assert count.replace("\u202f", "") == ("–" if row["count"] is None else str(row["count"]))
         if row["low_j"] is not None and row["energy_j"]:
             half = (row["high_j"] - row["low_j"]) / 2 / row["energy_j"]
             assert parse_quantity(interval, "%") / 100 == pytest.approx(half, abs=0.006)
     names, energies = (page.locator(f"#tables tfoot tr > :nth-child({at})").all_inner_texts() for at in (1, 3))
     feet = dict(zip(names, energies))
-    near(feet["idle"], "J", result["idle_j"], FOUR_DIGITS)
+    assert_near(feet["idle"], "J", result["idle_j"], FOUR_DIGIT_TOLERANCE)
     unattributed_j = parse_quantity(feet["not attributed"], "J")
-    assert unattributed_j == pytest.approx(result["unattributed_j"], rel=FOUR_DIGITS, abs=1e-6 * whole_j)
+    assert unattributed_j == pytest.approx(result["unattributed_j"], rel=FOUR_DIGIT_TOLERANCE, abs=1e-6 * whole_j)
 
 
 def test_the_largest_frames_of_the_flame_graph_match_the_first_rows_of_json(opened, report):
@@ -111,9 +111,9 @@ def test_the_largest_frames_of_the_flame_graph_match_the_first_rows_of_json(open
     assert len(rows) == 30
     for (path, energy, share, time), row in zip(rows, result["rows"]):
         assert path == " › ".join(row["path"])
-        near(energy, "J", row["energy_j"])
-        near_share(share, None if row["energy_j"] is None else row["energy_j"] / whole_j)
-        near(time, "s", row["time_s"])
+        assert_near(energy, "J", row["energy_j"])
+        assert_near_share(share, None if row["energy_j"] is None else row["energy_j"] / whole_j)
+        assert_near(time, "s", row["time_s"])
 
 
 def test_mean_powers_over_time_match_json(opened, report):
@@ -126,7 +126,7 @@ def test_mean_powers_over_time_match_json(opened, report):
         for number, row in enumerate(rows):
             some = series["watts"][number * ten_slices : (number + 1) * ten_slices]
             if None not in some:  # before the first reading the page's finer slices have more values
-                near(row[at], "W", sum(some) / len(some), rel=0.02)
+                assert_near(row[at], "W", sum(some) / len(some), rel=0.02)
                 compared += 1
     assert compared >= 22 * len(result["power"]["domains"])
 
@@ -144,20 +144,20 @@ def test_spreads_of_layers_are_quantiles_of_their_steps(opened, exported):
         for share, text in zip((0.05, 0.25, 0.5, 0.75, 0.95), quantiles):
             below = int(share * (len(values) - 1))
             part = share * (len(values) - 1) - below
-            near(text, "J", (1 - part) * values[below] + part * values[min(below + 1, len(values) - 1)])
+            assert_near(text, "J", (1 - part) * values[below] + part * values[min(below + 1, len(values) - 1)])
 
 
 def test_the_loss_against_energy_ends_with_all_of_both(opened, report, exported):
     result = report("domain")
     loss = next(metric for metric in result["metrics"] if metric["name"] == "loss")
     rows = rows_of(opened(), "loss against energy")
-    assert float(rows[0][3]) == pytest.approx(loss["first"], rel=FOUR_DIGITS)
+    assert float(rows[0][3]) == pytest.approx(loss["first"], rel=FOUR_DIGIT_TOLERANCE)
     steps = {int(line["number"]): line for line in exported("step")}
     before_j = result["measured_j"] - sum(float(line["energy_j"]) for line in steps.values())
     for step, time, energy, value in rows:
         line = steps[int(step)]
-        assert float(value) == pytest.approx(float(line["loss"]), rel=FOUR_DIGITS)
-        near(time, "s", float(line["end_s"]), rel=0.05)  # logged before the pause that ends the step
+        assert float(value) == pytest.approx(float(line["loss"]), rel=FOUR_DIGIT_TOLERANCE)
+        assert_near(time, "s", float(line["end_s"]), rel=0.05)  # logged before the pause that ends the step
         so_far_j = sum(float(one["energy_j"]) for number, one in steps.items() if number <= int(step))
         assert parse_quantity(energy, "J") == pytest.approx(so_far_j + before_j / 2, rel=0.02, abs=before_j)
 
@@ -169,43 +169,43 @@ def test_every_column_of_the_epochs_matches_json(opened, report, exported):
     assert len(rows) == len(result) == len(lines) == 4
     for (number, energy, _, time, power, loss, per_loss), row, line in zip(rows, result, lines):
         assert number == row["name"] == line["number"]
-        near(energy, "J", row["energy_j"])
-        near(time, "s", row["time_s"])
-        near(power, "W", row["power_w"])
-        assert float(loss) == pytest.approx(float(line["loss"]), rel=FOUR_DIGITS)
-        near(per_loss, "J", float(line["joules_per_loss"]) if line["joules_per_loss"] else None)
+        assert_near(energy, "J", row["energy_j"])
+        assert_near(time, "s", row["time_s"])
+        assert_near(power, "W", row["power_w"])
+        assert float(loss) == pytest.approx(float(line["loss"]), rel=FOUR_DIGIT_TOLERANCE)
+        assert_near(per_loss, "J", float(line["joules_per_loss"]) if line["joules_per_loss"] else None)
 
 
 def test_measurement_overhead_matches_json(opened, report):
     result = report("domain")
     cells = {row[0]: row[1:] for row in rows_of(opened(), "Measurement overhead")}
     overhead = result["overhead"]
-    near(cells["CPU time of the recorder"][0], "s", overhead["cpu_s"])
-    near_share(cells["CPU time of the recorder"][1], overhead["share"])
+    assert_near(cells["CPU time of the recorder"][0], "s", overhead["cpu_s"])
+    assert_near_share(cells["CPU time of the recorder"][1], overhead["share"])
     assert (cells["Probing (replay of modules)"][0] == "none") == (overhead["probe_s"] is None)
     assert (cells["Dithering (pauses of the program)"][0] == "none") == (overhead["dither_s"] is None)
     assert int(cells["Sensor samples"][0].replace("\u202f", "")) == result["samples"]
-    near(cells["Recording size"][0], "B", result["file_bytes"])
+    assert_near(cells["Recording size"][0], "B", result["file_bytes"])
 
 
 def test_every_column_of_a_comparison_matches_json(opened, compared):
     file, result = compared
     page = opened(file=file)
-    assert captions(page) == {"Differences, sorted by B − A", f"Active and waiting energy per {result['per']}"}
+    assert read_captions(page) == {"Differences, sorted by B − A", f"Active and waiting energy per {result['per']}"}
     facts = [text.split("\n") for text in page.locator(".versus dl").all_inner_texts()]
     for side, lines in zip("ab", facts):
         shown = dict(zip(lines[::2], lines[1::2]))
-        near(shown[f"energy per {result['per']}"], "J", result["total"][side]["energy_j"], FOUR_DIGITS)
+        assert_near(shown[f"energy per {result['per']}"], "J", result["total"][side]["energy_j"], FOUR_DIGIT_TOLERANCE)
         assert shown["provenance"] == result[side]["provenance"]
     rows = rows_of(page, "Differences")
     entries = sorted(result["entries"], key=lambda one: -abs(one["difference_j"] or 0))[: len(rows)]
     assert len(rows) == min(len(result["entries"]), 60)
     for (_, device, a, b, difference, change, verdict), entry in zip(rows, entries):
         assert device == (entry["device"] or "")
-        near(a, "J", entry["a"] and entry["a"]["energy_j"], FOUR_DIGITS)
-        near(b, "J", entry["b"] and entry["b"]["energy_j"], FOUR_DIGITS)
-        near(difference.replace("+", ""), "J", entry["difference_j"])
-        near_share(change.replace("+", ""), entry["relative"])
+        assert_near(a, "J", entry["a"] and entry["a"]["energy_j"], FOUR_DIGIT_TOLERANCE)
+        assert_near(b, "J", entry["b"] and entry["b"]["energy_j"], FOUR_DIGIT_TOLERANCE)
+        assert_near(difference.replace("+", ""), "J", entry["difference_j"])
+        assert_near_share(change.replace("+", ""), entry["relative"])
         assert verdict.lower().replace(" the ", " ").replace(" ", "_") in (entry["verdict"], "not_known")
 
 
@@ -223,6 +223,6 @@ def test_active_and_waiting_energy_of_both_runs_matches_json(opened, compared):
     causes["active and not attributed"] = [total_j[0] - idle_j[0], total_j[1] - idle_j[1]]
     assert {row[0] for row in rows} == set(causes)
     for name, _, a, b, difference in rows:
-        near(a, "J", causes[name][0])
-        near(b, "J", causes[name][1])
-        near(difference.replace("+", ""), "J", causes[name][1] - causes[name][0])
+        assert_near(a, "J", causes[name][0])
+        assert_near(b, "J", causes[name][1])
+        assert_near(difference.replace("+", ""), "J", causes[name][1] - causes[name][0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from page_numbers import near, parse_quantity, rows_of
+from page_numbers import assert_near, parse_quantity, rows_of
 
 PAUSE_S = 3e-3  # after each step of the made recording: joulemap-made-recording
 
@@ -32,11 +32,11 @@ def test_layers_of_a_step_match_the_export(opened, exported, step):
     assert [lines[row[0]] for row in rows] == pytest.approx(largest, rel=1e-3)
     for path, device, time, energy, _ in rows:
         assert device == "gpu0" and parse_quantity(time, "s") > 0
-        near(energy, "J", lines[path])
+        assert_near(energy, "J", lines[path])
     shown_j = sum(lines[row[0]] for row in rows)
     count, _, _, energy, _ = page.locator("#steps tfoot tr > *").all_inner_texts()
     assert count == f"{len(lines) - 12} other layers"
-    near(energy, "J", sum(lines.values()) - shown_j)
+    assert_near(energy, "J", sum(lines.values()) - shown_j)
 
 
 def test_energy_and_time_of_a_step_match_json(opened, report):
@@ -44,9 +44,9 @@ def test_energy_and_time_of_a_step_match_json(opened, report):
     choose(page, 3)
     row = next(row for row in report("step")["rows"] if row["name"] == "3")
     energy, time, power, loss = page.locator("#steps .step-facts").first.inner_text().split(" · ")
-    near(energy, "J", row["energy_j"])
-    near(time, "s", row["time_s"])
-    near(power, "W", row["power_w"])
+    assert_near(energy, "J", row["energy_j"])
+    assert_near(time, "s", row["time_s"])
+    assert_near(power, "W", row["power_w"])
     assert loss.startswith("loss ")
 
 
@@ -57,7 +57,7 @@ def test_a_step_shows_what_the_gpu_waited_for(opened, report):
     assert "launch" in recorded
     rows = rows_of(page, "Step 5: what the GPU waited for")
     assert [row[:2] for row in rows] == [["waiting for launches", "gpu0"]]
-    near(rows[0][2], "s", PAUSE_S)
+    assert_near(rows[0][2], "s", PAUSE_S)
     idle_w = parse_quantity(rows[0][3], "J") / PAUSE_S
     assert idle_w == pytest.approx(100, rel=0.3)  # the idle power of the made GPU
 

@@ -77,10 +77,10 @@ def wheel() -> Path:
 
 
 @pytest.fixture(scope="session")
-def bare(tmp_path_factory, wheel: Path) -> BareEnvironment:
+def bare_environment(tmp_path_factory, wheel: Path) -> BareEnvironment:
     return BareEnvironment(tmp_path_factory.mktemp("bare"), wheel)
 
 
 @pytest.fixture(scope="session")
-def fresh(tmp_path_factory) -> FreshEnvironment:
+def fresh_environment(tmp_path_factory) -> FreshEnvironment:
     return FreshEnvironment(tmp_path_factory.mktemp("fresh") / "venv", Path(os.environ["JOULEMAP_WHEEL"]).resolve())

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MACHINE = "aarch64" if platform.machine() == "x86_64" else "x86_64"
-LIBRARIES = ROOT / "build" / f"sysroot-{MACHINE}"  # what tools/make_sysroot.sh unpacked for the cross compiler
+LIBRARY_SYSROOT = ROOT / "build" / f"sysroot-{MACHINE}"  # what tools/make_sysroot.sh unpacked for the cross compiler
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +36,15 @@ def test_both_wheels_hold_what_their_names_promise_and_the_same_files(wheel, oth
 def run_emulated(tmp_path_factory, other: Path):
     """Runs a program of the wheel under an emulator with the libraries of the cross compiler."""
     emulator = shutil.which(f"qemu-{MACHINE}-static")
-    if emulator is None or not LIBRARIES.exists():
-        pytest.skip(f"needs qemu-{MACHINE}-static (Debian: qemu-user-static) and {LIBRARIES.name}")
+    if emulator is None or not LIBRARY_SYSROOT.exists():
+        pytest.skip(f"needs qemu-{MACHINE}-static (Debian: qemu-user-static) and {LIBRARY_SYSROOT.name}")
     folder = tmp_path_factory.mktemp("other")
     zipfile.ZipFile(other).extractall(folder)
     (folder / "joulemap" / "bin" / "joulemap").chmod(0o755)
 
     def run(program: Path, *arguments: str, **variables: str) -> str:
         settings = [part for name, value in variables.items() for part in ("-E", f"{name}={value}")]
-        command = [emulator, "-L", str(LIBRARIES), *settings, str(program), *arguments]
+        command = [emulator, "-L", str(LIBRARY_SYSROOT), *settings, str(program), *arguments]
         process = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
         assert process.returncode == 0, process.stdout + process.stderr
         return process.stdout
@@ -60,12 +60,12 @@ def test_the_program_runs_under_an_emulator(run_emulated):
 
 
 def test_the_package_measures_under_an_emulator(run_emulated):
-    pythons = sorted((LIBRARIES / "usr" / "bin").glob("python3.*[0-9]"))
+    pythons = sorted((LIBRARY_SYSROOT / "usr" / "bin").glob("python3.*[0-9]"))
     if not pythons:
-        pytest.skip(f"{LIBRARIES.name} contains no Python")
+        pytest.skip(f"{LIBRARY_SYSROOT.name} contains no Python")
     program = "import joulemap as jm\nwith jm.measure('work') as m:\n    sum(range(100000))\nprint(m.provenance)"
     variables = {
-        "PYTHONHOME": str(LIBRARIES / "usr"),
+        "PYTHONHOME": str(LIBRARY_SYSROOT / "usr"),
         "PYTHONPATH": str(run_emulated.folder),
         "JOULEMAP_SENSORS": "estimate",
     }

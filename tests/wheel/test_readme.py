@@ -53,12 +53,12 @@ def fill(command: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def recordings(bare):
+def recordings(bare_environment):
     """The files that commands of the README name."""
     for name in ("run", "first", "second"):
-        bare.output(f"joulemap record -o {name}.joule -- python examples/add_numbers.py builtin")
-    shutil.copy(ROOT / "tests" / "data" / "onnx" / "resnet18.onnx", bare.work / "model.onnx")
-    return bare
+        bare_environment.output(f"joulemap record -o {name}.joule -- python examples/add_numbers.py builtin")
+    shutil.copy(ROOT / "tests" / "data" / "onnx" / "resnet18.onnx", bare_environment.work / "model.onnx")
+    return bare_environment
 
 
 def test_the_readme_contains_commands():
@@ -73,9 +73,11 @@ def test_each_command_of_the_readme_runs(recordings, command):
     assert process.returncode == 0, f"{fill(command)}\n{process.stdout}{process.stderr}"
 
 
-def test_the_description_renders_as_on_a_package_index(bare):
+def test_the_description_renders_as_on_a_package_index(bare_environment):
     renderer = pytest.importorskip("readme_renderer.markdown")
-    text = bare.output("python -c \"from importlib.metadata import metadata; print(metadata('joulemap').get_payload())\"")
+    text = bare_environment.output(
+        "python -c \"from importlib.metadata import metadata; print(metadata('joulemap').get_payload())\""
+    )
     page = renderer.render(text)
     assert page is not None and "<h1" in page and "<table" in page
     for target in re.findall(r"(?:href|src)=\"([^\"]+)\"", page):

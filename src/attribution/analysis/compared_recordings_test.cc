@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kProgramBegin_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kReadPeriod_ns = 10 * kNanosecondsPerMillisecond;  // read period of the counter
 constexpr std::int64_t kProgramStep_ns = 20 * kNanosecondsPerMillisecond;
-constexpr int kProgramSteps = 150;
+constexpr int kProgramStepCount = 150;
 constexpr int kWarmUpSteps = 15;
 constexpr std::uint64_t kRecordingsSeed = 20261117;
 
@@ -31,14 +31,15 @@ struct SteppedProgram {
 
 // Records one run: 60 W during start-up, three times `step_w` during warm-up, then `step_w` with noise whose
 // autocorrelation decays within half a second.
-std::string record_program(const std::string& file, const SteppedProgram& program, statistics::Random& random) {
-  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);
+std::string write_program_recording(const std::string& file, const SteppedProgram& program,
+                                    statistics::Random& random) {
+  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, make_recording_source(), 0);
   EXPECT_TRUE(writer);
-  Channel channel = recorded_channel("package-0");
+  Channel channel = make_recorded_channel("package-0");
   channel.domain_class = DomainClass::cpu;
   writer->set_channels({&channel, 1});
   const std::int64_t first_ns = kProgramBegin_ns + static_cast<std::int64_t>(program.startup_s * 1e9);
-  const std::int64_t end_ns = first_ns + kProgramSteps * kProgramStep_ns + 200 * kNanosecondsPerMillisecond;
+  const std::int64_t end_ns = first_ns + kProgramStepCount * kProgramStep_ns + 200 * kNanosecondsPerMillisecond;
   writer->add(Mark{kProgramBegin_ns, MarkKind::command_begin, 0, 0, {}});
   double joules = 0;
   double noise = 0;
@@ -46,12 +47,12 @@ std::string record_program(const std::string& file, const SteppedProgram& progra
        at_ns += kReadPeriod_ns) {
     writer->add(Sample{0, {static_cast<std::uint64_t>(joules * 1e6), at_ns, at_ns, ReadCode::ok}});
     const std::int64_t step = (at_ns - first_ns) / kProgramStep_ns;
-    const bool is_step = at_ns >= first_ns && step < kProgramSteps;
+    const bool is_step = at_ns >= first_ns && step < kProgramStepCount;
     noise = 0.98 * noise + 0.2 * 0.01 * random.normal();  // standard deviation 1 %
     const double watts = !is_step ? 60 : program.step_w * (step < kWarmUpSteps ? 3 : 1) * (1 + noise);
     joules += watts * seconds(kReadPeriod_ns);
   }
-  for (int step = 0; step < kProgramSteps && program.has_steps; ++step) {
+  for (int step = 0; step < kProgramStepCount && program.has_steps; ++step) {
     writer->add(Mark{first_ns + step * kProgramStep_ns, MarkKind::step, static_cast<std::uint64_t>(step), 1, {}});
   }
   writer->add(Mark{end_ns, MarkKind::command_end, 0, 0, {}});
@@ -59,22 +60,22 @@ std::string record_program(const std::string& file, const SteppedProgram& progra
   return file;
 }
 
-class Recorder {
+class SteppedProgramRecorder {
  public:
-  explicit Recorder(std::uint64_t seed) : random_(seed) {}
+  explicit SteppedProgramRecorder(std::uint64_t seed) : random_(seed) {}
 
   // Runs of one program: power varies by the standard deviation of the prior, and start-up takes one to three seconds.
   std::vector<std::string> runs(std::size_t count, double factor = 1) {
     std::vector<std::string> files;
     for (std::size_t i = 0; i < count; ++i) {
       const double run = factor * (1 + kRunVariationPrior.relative_sd * random_.normal());
-      files.push_back(record_program(folder_.path() + "/" + std::to_string(count_++) + ".joule",
-                                     {.startup_s = 1 + 2 * random_.uniform(), .step_w = 300 * run}, random_));
+      files.push_back(write_program_recording(folder_.path() + "/" + std::to_string(count_++) + ".joule",
+                                              {.startup_s = 1 + 2 * random_.uniform(), .step_w = 300 * run}, random_));
     }
     return files;
   }
   std::string record(const SteppedProgram& program) {
-    return record_program(folder_.path() + "/" + std::to_string(count_++) + ".joule", program, random_);
+    return write_program_recording(folder_.path() + "/" + std::to_string(count_++) + ".joule", program, random_);
   }
 
  private:
@@ -89,7 +90,7 @@ Result<RunDifference> compare_files(const std::vector<std::string>& a, const std
 }
 
 TEST(ComparedRecordings, ExcludesStartUpAndWarmUpFromTheSteadyStep) {
-  Recorder recorder(kRecordingsSeed);
+  SteppedProgramRecorder recorder(kRecordingsSeed);
   const std::vector<std::string> brief = {recorder.record({.startup_s = 0.5})};
   const std::vector<std::string> lengthy = {recorder.record({.startup_s = 6})};
   const Result<RunDifference> found = compare_files(brief, lengthy);
@@ -108,7 +109,7 @@ TEST(ComparedRecordings, ExcludesStartUpAndWarmUpFromTheSteadyStep) {
 }
 
 TEST(ComparedRecordings, ComparesWholeRecordingsWithoutSteps) {
-  Recorder recorder(kRecordingsSeed);
+  SteppedProgramRecorder recorder(kRecordingsSeed);
   const std::vector<std::string> bare = {recorder.record({.has_steps = false})};
   const Result<RunDifference> found = compare_files(bare, bare);
   ASSERT_TRUE(found);
@@ -118,7 +119,7 @@ TEST(ComparedRecordings, ComparesWholeRecordingsWithoutSteps) {
 
 TEST(ComparedRecordings, ReportsAtMostTenPercentFalseChanges) {
   RecordProperty("seed", std::to_string(kRecordingsSeed));
-  Recorder recorder(kRecordingsSeed + 1);
+  SteppedProgramRecorder recorder(kRecordingsSeed + 1);
   int found = 0;
   int covered = 0;
   for (int pair = 0; pair < 200; ++pair) {
@@ -134,7 +135,7 @@ TEST(ComparedRecordings, ReportsAtMostTenPercentFalseChanges) {
 // The printed change is detected in 80 % of the cases (730 of 900 in a longer trial of this test). By chance fewer than
 // 38 of 60 are detected once in a thousand times; which ones they are depends on the processor's rounding.
 TEST(ComparedRecordings, ThreeRecordingsPerSideDetectThePrintedChange) {
-  Recorder recorder(kRecordingsSeed + 2);
+  SteppedProgramRecorder recorder(kRecordingsSeed + 2);
   int found = 0;
   for (int trial = 0; trial < 60; ++trial) {
     const double printed = *compare_files(recorder.runs(3), recorder.runs(3))->smallest_detectable_change;

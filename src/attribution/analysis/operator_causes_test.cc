@@ -59,10 +59,10 @@ RunDifference difference_with_causes(std::vector<DifferenceEntry> entries) {
   return difference;
 }
 
-std::string code_of(const DifferenceEntry& entry) {
+std::string cause_code_of(const DifferenceEntry& entry) {
   return difference_with_causes({entry}).entries.front().group->cause.code;
 }
-std::string text_of(const DifferenceEntry& entry) {
+std::string cause_text_of(const DifferenceEntry& entry) {
   return difference_with_causes({entry}).entries.front().group->cause.text;
 }
 
@@ -71,51 +71,51 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 TEST(OperatorCauses, APrecisionIsReadFromKernels) {
   const DifferenceEntry entry =
       group({"matmul", "forward"}, {1, 5}, operator_side({"tf32"}, "tf32"), operator_side({"sgemm"}, "float32"));
-  EXPECT_EQ(code_of(entry), "precision");
-  EXPECT_TRUE(contains(text_of(entry), "float32 in B, in tf32 in A")) << text_of(entry);
+  EXPECT_EQ(cause_code_of(entry), "precision");
+  EXPECT_TRUE(contains(cause_text_of(entry), "float32 in B, in tf32 in A")) << cause_text_of(entry);
 }
 
 TEST(OperatorCauses, TheSideWithMoreEnergyIsNamed) {
-  EXPECT_TRUE(contains(text_of(group({"host copy"}, {5, 1})), "A copies more between host and device"));
-  EXPECT_TRUE(contains(text_of(group({"host copy"}, {1, 5})), "B copies more"));
+  EXPECT_TRUE(contains(cause_text_of(group({"host copy"}, {5, 1})), "A copies more between host and device"));
+  EXPECT_TRUE(contains(cause_text_of(group({"host copy"}, {1, 5})), "B copies more"));
 }
 
 TEST(OperatorCauses, RecomputeIsFoundByItsPhase) {
-  EXPECT_EQ(code_of(group({"matmul", "recompute"}, {std::nullopt, 5})), "recompute");
+  EXPECT_EQ(cause_code_of(group({"matmul", "recompute"}, {std::nullopt, 5})), "recompute");
 }
 
 TEST(OperatorCauses, LargerShapesAreACauseOfTheirOwn) {
   DifferenceEntry entry =
       group({"matmul", "forward"}, {1, 5}, operator_side({"x"}, "", {"16x8x8"}), operator_side({"y"}, "", {"64x8x8"}));
   entry.group->has_different_shapes = true;
-  EXPECT_EQ(code_of(entry), "shapes");
-  EXPECT_TRUE(contains(text_of(entry), "64x8x8 instead of 16x8x8")) << text_of(entry);
+  EXPECT_EQ(cause_code_of(entry), "shapes");
+  EXPECT_TRUE(contains(cause_text_of(entry), "64x8x8 instead of 16x8x8")) << cause_text_of(entry);
 }
 
 TEST(OperatorCauses, MoreLaunchesOfTheSameKernels) {
-  EXPECT_EQ(code_of(group({"matmul", "forward"}, {1, 2, 4, 8})), "calls");
+  EXPECT_EQ(cause_code_of(group({"matmul", "forward"}, {1, 2, 4, 8})), "calls");
 }
 
 TEST(OperatorCauses, AnotherKernelForTheSameWork) {
   const DifferenceEntry entry = group({"convolution", "forward"}, {1, 5}, operator_side({"void winograd<float>(int)"}),
                                       operator_side({"implicit_gemm"}));
-  EXPECT_EQ(code_of(entry), "kernel");
-  EXPECT_TRUE(contains(text_of(entry), "implicit_gemm in B instead of winograd")) << text_of(entry);
+  EXPECT_EQ(cause_code_of(entry), "kernel");
+  EXPECT_TRUE(contains(cause_text_of(entry), "implicit_gemm in B instead of winograd")) << cause_text_of(entry);
 }
 
 TEST(OperatorCauses, TheSameKernelsTakeLongerOrDrawMorePower) {
-  EXPECT_EQ(code_of(group({"matmul", "forward"}, {1, 2, 1, 1, 1, 2})), "duration");
-  EXPECT_EQ(code_of(group({"matmul", "forward"}, {1, 2})), "power");
+  EXPECT_EQ(cause_code_of(group({"matmul", "forward"}, {1, 2, 1, 1, 1, 2})), "duration");
+  EXPECT_EQ(cause_code_of(group({"matmul", "forward"}, {1, 2})), "power");
 }
 
 TEST(OperatorCauses, WorkWithoutCounterpartIsExtra) {
-  EXPECT_EQ(code_of(group({"matmul", "forward"}, {std::nullopt, 5})), "extra");
+  EXPECT_EQ(cause_code_of(group({"matmul", "forward"}, {std::nullopt, 5})), "extra");
 }
 
 TEST(OperatorCauses, LayoutsCopiesAndWaitingAreFoundByTheirKind) {
-  EXPECT_EQ(code_of(group({"layout conversion", "forward"}, {std::nullopt, 5})), "layout");
-  EXPECT_EQ(code_of(group({"copy", "forward"}, {1, 5})), "copies");
-  EXPECT_EQ(code_of(group({"waiting", "synchronization"}, {1, 5})), "waiting");
+  EXPECT_EQ(cause_code_of(group({"layout conversion", "forward"}, {std::nullopt, 5})), "layout");
+  EXPECT_EQ(cause_code_of(group({"copy", "forward"}, {1, 5})), "copies");
+  EXPECT_EQ(cause_code_of(group({"waiting", "synchronization"}, {1, 5})), "waiting");
 }
 
 TEST(OperatorCauses, AFusedOperationAndItsPartsHaveOneCause) {
@@ -155,8 +155,8 @@ TEST(OperatorCauses, PartsOfAttentionIncludeItsProducts) {
 }
 
 TEST(OperatorCauses, AnOptimizerWithManyKernelsIsUnfused) {
-  EXPECT_EQ(code_of(group({"optimizer", "optimizer"}, {1, 5, 4, 800}, operator_side({"fused_adam"}),
-                          operator_side({"elementwise"}))),
+  EXPECT_EQ(cause_code_of(group({"optimizer", "optimizer"}, {1, 5, 4, 800}, operator_side({"fused_adam"}),
+                                operator_side({"elementwise"}))),
             "unfused");
 }
 
@@ -164,7 +164,7 @@ TEST(OperatorCauses, NoiseAndSmallDifferencesHaveNoCause) {
   DifferenceEntry noisy = group({"matmul", "forward"}, {1, 2, 1, 2});
   noisy.low_j = -1;
   noisy.high_j = 3;
-  EXPECT_EQ(code_of(noisy), "");
+  EXPECT_EQ(cause_code_of(noisy), "");
   const RunDifference difference =
       difference_with_causes({group({"matmul", "forward"}, {100, 200}), group({"copy", "forward"}, {0.1, 0.2})});
   EXPECT_EQ(difference.entries.back().group->cause.code, "") << "less than 1 % of the total";

@@ -17,8 +17,8 @@ namespace {
 using Path = std::vector<std::string>;
 
 constexpr std::uint64_t kMatchingSeed = 20261118;
-constexpr char kLinear[] = "torch.nn.functional.linear [8,16,32] [64,32]";
-constexpr char kGemm[] = "nvjet_tst_128x256";
+constexpr char kLinearOperation[] = "torch.nn.functional.linear [8,16,32] [64,32]";
+constexpr char kGemmKernelName[] = "nvjet_tst_128x256";
 
 ReportRow operation_row(Path path, double energy_j, std::uint64_t count = 400, const std::string& device = "gpu0") {
   ReportRow row;
@@ -40,11 +40,11 @@ ReportResult report_of_rows(std::vector<ReportRow> rows) {
 }
 
 // A run of 400 steps with these rows; nothing else used energy.
-OperatorRecording recording_of_rows(std::vector<ReportRow> rows, std::vector<IdleEntry> idle = {}) {
+OperatorRecording make_operator_recording(std::vector<ReportRow> rows, std::vector<IdleEntry> idle = {}) {
   double sum_j = 0;
   for (const ReportRow& row : rows) sum_j += *row.energy_j;
   for (const IdleEntry& entry : idle) sum_j += *entry.energy_j;
-  ReportResult result = example_training();
+  ReportResult result = make_training_report();
   result.by = "operator";
   result.domains.resize(1);
   result.domains.front().joules = sum_j;
@@ -75,8 +75,9 @@ const DifferenceEntry& entry(const RunDifference& difference, const Path& path) 
 
 TEST(OperatorComparison, EqualWorkUnderOtherNamesIsOneGroup) {
   const RunDifference difference =
-      compare(recording_of_rows({operation_row({"train", "forward", "encoder.0.mlp", kGemm, kLinear}, 400)}),
-              recording_of_rows({operation_row(
+      compare(make_operator_recording(
+                  {operation_row({"train", "forward", "encoder.0.mlp", kGemmKernelName, kLinearOperation}, 400)}),
+              make_operator_recording({operation_row(
                   {"train", "forward", "Dense_1", "sm90_xmma_gemm_bf16bf16", "dot_general [128,32] [32,64]"}, 600)}));
   const DifferenceEntry& found = entry(difference, {"matmul", "forward", "128x64x32"});
   EXPECT_NEAR(*found.difference_j, 0.5, 1e-9);
@@ -84,15 +85,17 @@ TEST(OperatorComparison, EqualWorkUnderOtherNamesIsOneGroup) {
   ASSERT_TRUE(found.group);
   EXPECT_EQ(found.group->a.operations, Path{"torch.nn.functional.linear"});
   EXPECT_EQ(found.group->b.operations, Path{"dot_general"});
-  EXPECT_EQ(found.group->a.kernels.front().name, kGemm);
+  EXPECT_EQ(found.group->a.kernels.front().name, kGemmKernelName);
 }
 
 TEST(OperatorComparison, ShapesThatShareMostSizesAreMatched) {
   const RunDifference difference =
-      compare(recording_of_rows({operation_row({"train", "forward", "m", kGemm, "torch.mm [128,32] [32,64]"}, 400),
-                                 operation_row({"train", "forward", "m", kGemm, "torch.mm [128,32] [32,999]"}, 300)}),
-              recording_of_rows({operation_row({"train", "forward", "m", kGemm, "torch.mm [512,32] [32,64]"}, 1600),
-                                 operation_row({"train", "forward", "m", kGemm, "torch.mm [512,32] [32,999]"}, 1200)}));
+      compare(make_operator_recording(
+                  {operation_row({"train", "forward", "m", kGemmKernelName, "torch.mm [128,32] [32,64]"}, 400),
+                   operation_row({"train", "forward", "m", kGemmKernelName, "torch.mm [128,32] [32,999]"}, 300)}),
+              make_operator_recording(
+                  {operation_row({"train", "forward", "m", kGemmKernelName, "torch.mm [512,32] [32,64]"}, 1600),
+                   operation_row({"train", "forward", "m", kGemmKernelName, "torch.mm [512,32] [32,999]"}, 1200)}));
   const DifferenceEntry& found = entry(difference, {"matmul", "forward", "128x64x32 -> 512x64x32"});
   EXPECT_NEAR(found.a->energy_j, 1, 1e-9);
   EXPECT_NEAR(found.b->energy_j, 4, 1e-9);
@@ -102,22 +105,22 @@ TEST(OperatorComparison, ShapesThatShareMostSizesAreMatched) {
 
 TEST(OperatorComparison, KernelsWithoutOperationAreMatchedByKindAndPhase) {
   const RunDifference difference = compare(
-      recording_of_rows(
+      make_operator_recording(
           {operation_row({"train", "backward", "m", "vectorized_elementwise_kernel", "MulBackward0 [64]"}, 400),
            operation_row({"train", "backward", "m", "vectorized_elementwise_kernel", "AddBackward0 [8,64]"}, 400)}),
-      recording_of_rows({operation_row({"train", "backward", "", "triton_poi_fused_add_mul_0"}, 400)}));
+      make_operator_recording({operation_row({"train", "backward", "", "triton_poi_fused_add_mul_0"}, 400)}));
   const DifferenceEntry& found = entry(difference, {"elementwise", "backward", "several shapes"});
   EXPECT_NEAR(found.a->energy_j, 2, 1e-9);
   EXPECT_NEAR(found.b->energy_j, 1, 1e-9);
 }
 
 TEST(OperatorComparison, WorkOfOneSideKeepsItsShapeAndWaitingItsCause) {
-  const RunDifference difference =
-      compare(recording_of_rows({operation_row({"train", "forward", "m", kGemm, kLinear}, 400)}),
-              recording_of_rows(
-                  {operation_row({"train", "forward", "m", kGemm, kLinear}, 400),
-                   operation_row({"train", "forward", "m", "softmax_kernel", "torch.softmax [8,8]"}, 400)},
-                  {{.cause = IdleCause::data, .device = "gpu0", .energy_j = 80.0, .low_j = 79.0, .high_j = 81.0}}));
+  const RunDifference difference = compare(
+      make_operator_recording({operation_row({"train", "forward", "m", kGemmKernelName, kLinearOperation}, 400)}),
+      make_operator_recording(
+          {operation_row({"train", "forward", "m", kGemmKernelName, kLinearOperation}, 400),
+           operation_row({"train", "forward", "m", "softmax_kernel", "torch.softmax [8,8]"}, 400)},
+          {{.cause = IdleCause::data, .device = "gpu0", .energy_j = 80.0, .low_j = 79.0, .high_j = 81.0}}));
   EXPECT_EQ(entry(difference, {"softmax", "forward", "[8,8]"}).verdict, ChangeVerdict::appeared);
   EXPECT_NEAR(*entry(difference, {"waiting", "data"}).difference_j, 0.2, 1e-9);
 }
@@ -131,7 +134,7 @@ TEST(OperatorComparison, WaitingWithoutEnergyHasNoCount) {
 }
 
 // Products of different shapes: `rows` x 64 x 32, (rows + 1) x 64 x 32 ..., with less and less energy.
-RecordedWork matmuls_of_many_shapes(int shapes, int rows) {
+RecordedWork make_matmuls_of_shapes(int shapes, int rows) {
   RecordedWork recorded_work;
   for (int i = 0; i < shapes; ++i) {
     OperatorWork& work = recorded_work.work.emplace_back();
@@ -147,8 +150,8 @@ RecordedWork matmuls_of_many_shapes(int shapes, int rows) {
 
 TEST(OperatorComparison, OnlyTheLargestOfManyShapesAreMatchedOneToOne) {
   constexpr int kShapes = 1500;
-  const RecordedWork a = matmuls_of_many_shapes(kShapes, 10000);
-  const RecordedWork b = matmuls_of_many_shapes(kShapes, 20000);
+  const RecordedWork a = make_matmuls_of_shapes(kShapes, 10000);
+  const RecordedWork b = make_matmuls_of_shapes(kShapes, 20000);
   const MatchedWork matched = match_operator_work({&a, 1}, {&b, 1});
   ASSERT_EQ(matched.b[0].size(), 1001u) << "1000 groups of one shape each, and one of the rest";
   const auto is_rest = [](const ReportRow& row) { return row.path.back() == "several shapes"; };
@@ -160,10 +163,10 @@ TEST(OperatorComparison, OnlyTheLargestOfManyShapesAreMatchedOneToOne) {
 
 TEST(OperatorComparison, KernelsOfUnsampledStepsHaveTheOperationsOfSampledOnes) {
   const ReportResult whole =
-      report_of_rows({operation_row({"train", "forward", "m", kGemm, kLinear}, 30),
-                      operation_row({"train", "forward", "m", kGemm, "torch.mm [8,8] [8,8]"}, 10)});
+      report_of_rows({operation_row({"train", "forward", "m", kGemmKernelName, kLinearOperation}, 30),
+                      operation_row({"train", "forward", "m", kGemmKernelName, "torch.mm [8,8] [8,8]"}, 10)});
   const std::vector<OperatorWork> work =
-      operator_work(report_of_rows({operation_row({"train", "forward", "m", kGemm}, 100)}), whole);
+      operator_work(report_of_rows({operation_row({"train", "forward", "m", kGemmKernelName}, 100)}), whole);
   ASSERT_EQ(work.size(), 2u);
   const auto linear = std::ranges::find(work, "torch.nn.functional.linear", &OperatorWork::operation);
   ASSERT_NE(linear, work.end());
@@ -172,9 +175,10 @@ TEST(OperatorComparison, KernelsOfUnsampledStepsHaveTheOperationsOfSampledOnes) 
 }
 
 TEST(OperatorComparison, RecomputedModulesHaveTheOperationsOfTheirForwardPass) {
-  const ReportResult whole = report_of_rows({operation_row({"train", "forward", "m", kGemm, kLinear}, 30)});
+  const ReportResult whole =
+      report_of_rows({operation_row({"train", "forward", "m", kGemmKernelName, kLinearOperation}, 30)});
   const std::vector<OperatorWork> work =
-      operator_work(report_of_rows({operation_row({"train", "recompute", "m", kGemm}, 100)}), whole);
+      operator_work(report_of_rows({operation_row({"train", "recompute", "m", kGemmKernelName}, 100)}), whole);
   ASSERT_EQ(work.size(), 1u);
   EXPECT_EQ(work.front().phase, "recompute");
   EXPECT_EQ(work.front().shape.key, "128x64x32");
@@ -191,7 +195,7 @@ std::vector<ReportRow> random_rows(statistics::Random& random) {
   const std::size_t count = 1 + random.uniform_below(20);
   for (std::size_t i = 0; i < count; ++i) {
     Path path = {"train", one_of({"forward", "backward", "recompute", "optimizer", ""}), one_of({"", "a", "b.c"}),
-                 one_of({kGemm, "vectorized_elementwise_kernel", "HtoD", "CatArrayBatchedCopy", "unnamed"})};
+                 one_of({kGemmKernelName, "vectorized_elementwise_kernel", "HtoD", "CatArrayBatchedCopy", "unnamed"})};
     const std::string operation = one_of({"", "torch.mm", "torch.add", "torch.cat", "torch.relu"});
     const std::string size = std::to_string(1 << random.uniform_below(4));
     if (!operation.empty()) path.push_back(operation + one_of({"", " [" + size + ",8] [8," + size + "]", " ()"}));
@@ -205,8 +209,8 @@ TEST(OperatorComparison, DifferencesOfGroupsAddUpToTheDifferenceOfTheTotals) {
   for (int round = 0; round < 200; ++round) {
     SCOPED_TRACE("seed " + std::to_string(kMatchingSeed) + ", round " + std::to_string(round));
     const std::vector<IdleEntry> idle = {{.cause = IdleCause::launch, .device = "gpu0", .energy_j = random.uniform()}};
-    OperatorRecording a = recording_of_rows(random_rows(random), idle);
-    const OperatorRecording b = recording_of_rows(random_rows(random));
+    OperatorRecording a = make_operator_recording(random_rows(random), idle);
+    const OperatorRecording b = make_operator_recording(random_rows(random));
     a.reports.energy_j = *a.reports.energy_j + 50;
     a.reports.rows.domains.front().joules = *a.reports.energy_j;  // 50 J that no row has
     a.reports.rows.totals = total_energy(a.reports.rows.domains);
@@ -228,7 +232,7 @@ TEST(OperatorComparison, DifferencesOfGroupsAddUpToTheDifferenceOfTheTotals) {
 
 TEST(OperatorComparison, AProgramComparedWithItselfHasNoCause) {
   statistics::Random random(kMatchingSeed);
-  const OperatorRecording run = recording_of_rows(random_rows(random));
+  const OperatorRecording run = make_operator_recording(random_rows(random));
   const RunDifference difference = compare(run, run);
   EXPECT_TRUE(difference.causes.empty());
   for (const DifferenceEntry& one : difference.entries) EXPECT_NEAR(*one.difference_j, 0, 1e-12);

@@ -13,9 +13,9 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::int64_t kMillisecond = kNanosecondsPerMillisecond;
+constexpr std::int64_t kMillisecond_ns = kNanosecondsPerMillisecond;
 
-RecordedEnergy::Result energy_of_h200(const H200Phases& gpu, TimeSpan span, std::size_t slices = 1) {
+RecordedEnergy::Result record_h200_energy(const H200Phases& gpu, TimeSpan span, std::size_t slices = 1) {
   RecordedEnergy recorded(H200Phases::channels(), span, slices);
   for (const Sample& sample : gpu.samples()) recorded.add(sample);
   return recorded.finish();
@@ -29,12 +29,12 @@ TEST(PowerOverTime, AnIdlePhaseBetweenLoadsHasIdlePower) {
     const double load_s = 5 + 0.21 * static_cast<double>(seed);
     const H200Phases gpu{.phases = {{2, 128}, {load_s, 650}, {2.5, 128}, {6, 650}, {1, 128}}, .seed = seed};
     const std::int64_t idle_ns = gpu.begin_ns() + H200Phases::to_ns(2 + load_s);
-    const TimeSpan idle{idle_ns + 100 * kMillisecond, idle_ns + 2400 * kMillisecond};
-    const RecordedEnergy::Result part = energy_of_h200(gpu, idle);  // as `report --time` does
+    const TimeSpan idle{idle_ns + 100 * kMillisecond_ns, idle_ns + 2400 * kMillisecond_ns};
+    const RecordedEnergy::Result part = record_h200_energy(gpu, idle);  // as `report --time` does
     EXPECT_NEAR(part.domain_table.rows.at(0).mean_w.value(), 128, 128 * 0.02);
 
     const TimeSpan whole{gpu.begin_ns(), gpu.end_ns()};
-    const RecordedEnergy::Result run = energy_of_h200(gpu, whole, 1000);  // as power over time in JSON and on pages
+    const RecordedEnergy::Result run = record_h200_energy(gpu, whole, 1000);  // as power over time in JSON and on pages
     const double slice_ns = static_cast<double>(whole.end_ns - whole.begin_ns) / 1000;
     double sum_w = 0;
     int slices = 0;
@@ -51,11 +51,11 @@ TEST(PowerOverTime, AnIdlePhaseBetweenLoadsHasIdlePower) {
 TEST(PowerOverTime, AdjacentWindowsSumToTheWhole) {
   const H200Phases gpu{.phases = {{1, 128}, {4, 600}, {3, 128}, {4, 400}, {1, 128}}, .seed = 3};
   const TimeSpan whole{gpu.begin_ns(), gpu.end_ns()};
-  const double whole_j = energy_of_h200(gpu, whole).domain_table.rows.at(0).joules.value();
+  const double whole_j = record_h200_energy(gpu, whole).domain_table.rows.at(0).joules.value();
   double sum_j = 0;
-  for (std::int64_t from_ns = whole.begin_ns; from_ns < whole.end_ns; from_ns += 370 * kMillisecond) {
-    const TimeSpan part{from_ns, std::min(from_ns + 370 * kMillisecond, whole.end_ns)};
-    sum_j += energy_of_h200(gpu, part).domain_table.rows.at(0).joules.value();
+  for (std::int64_t from_ns = whole.begin_ns; from_ns < whole.end_ns; from_ns += 370 * kMillisecond_ns) {
+    const TimeSpan part{from_ns, std::min(from_ns + 370 * kMillisecond_ns, whole.end_ns)};
+    sum_j += record_h200_energy(gpu, part).domain_table.rows.at(0).joules.value();
   }
   EXPECT_NEAR(sum_j, whole_j, 1e-6 * whole_j);
 }
@@ -80,12 +80,12 @@ TEST(PowerOverTime, WithoutPowerHistoryPowerIsConstantBetweenReads) {
 TEST(PowerOverTime, TheFirstTrainingStepsExcludeStartUpEnergy) {
   const H200Phases gpu{.phases = {{1.8, 75}, {8.2, 500}}};
   const TimeSpan span{gpu.begin_ns(), gpu.end_ns()};
-  const std::int64_t begin_ns = gpu.begin_ns() + 1800 * kMillisecond;
-  const RecordedEnergy::Result energy = energy_of_h200(gpu, span);
+  const std::int64_t begin_ns = gpu.begin_ns() + 1800 * kMillisecond_ns;
+  const RecordedEnergy::Result energy = record_h200_energy(gpu, span);
   ASSERT_EQ(energy.domain_curves.size(), 1u);
   std::vector<StepOrEpochMark> moments;
   for (std::uint64_t step = 0; step < 100; ++step)
-    moments.push_back({begin_ns + static_cast<std::int64_t>(step) * 70 * kMillisecond, step});
+    moments.push_back({begin_ns + static_cast<std::int64_t>(step) * 70 * kMillisecond_ns, step});
   const EnergyFunction between = [&](std::int64_t from_ns, std::int64_t to_ns) {
     return energy.domain_curves[0].curve.joules_at(to_ns) - energy.domain_curves[0].curve.joules_at(from_ns);
   };
@@ -101,7 +101,7 @@ TEST(PowerOverTime, TheLastStepHasTheLengthOfTheOtherSteps) {
   };
   std::vector<StepOrEpochMark> moments;
   for (std::uint64_t step = 0; step < 50; ++step)
-    moments.push_back({static_cast<std::int64_t>(step) * 30 * kMillisecond, step});
+    moments.push_back({static_cast<std::int64_t>(step) * 30 * kMillisecond_ns, step});
   const LedgerResult steps = step_rows("step", moments, energy_j, span, ProbeSpans(span));
   for (const ReportRow& row : steps.rows) EXPECT_NEAR(row.energy_j.value(), 3, 1e-9) << row.name;
   EXPECT_NEAR(steps.unattributed_j.value(), 2000 - 150, 1e-6);

@@ -17,12 +17,12 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr int kProcesses = 3;
-constexpr double kLength_s = 8;
-constexpr std::int64_t kChunk_ns = 1'000'000'000;
+constexpr int kProcessCount = 3;
+constexpr double kRunLength_s = 8;
+constexpr std::int64_t kChunkLength_ns = 1'000'000'000;
 constexpr std::uint64_t kSeeds[] = {1, 2, 3};
 
-Activity names_of(std::mt19937_64& random) {
+Activity make_named_activity(std::mt19937_64& random) {
   Activity activity;
   activity.scopes = {
       {1, 0, ScopeKind::mode, "train"}, {2, 1, ScopeKind::phase, "forward"}, {3, 1, ScopeKind::phase, "backward"}};
@@ -38,18 +38,18 @@ Activity names_of(std::mt19937_64& random) {
   return activity;
 }
 
-// The kernels of one process (every kProcesses-th burst), one second at a time, and its CPU time.
+// The kernels of one process (every kProcessCount-th burst), one second at a time, and its CPU time.
 void write_process(recording::RecordingWriter& writer, const SimulatedRun& run, int process, std::uint64_t seed,
                    std::int64_t shift_ns) {
   std::mt19937_64 random(seed * 100 + static_cast<std::uint64_t>(process));
-  Activity names = names_of(random);
-  for (std::int64_t begin_ns = run.begin_ns; begin_ns < run.end_ns; begin_ns += kChunk_ns) {
+  Activity names = make_named_activity(random);
+  for (std::int64_t begin_ns = run.begin_ns; begin_ns < run.end_ns; begin_ns += kChunkLength_ns) {
     Activity activity = std::exchange(names, {});
     activity.begin_ns = begin_ns + shift_ns;
-    activity.end_ns = std::min(begin_ns + kChunk_ns, run.end_ns) + shift_ns;
+    activity.end_ns = std::min(begin_ns + kChunkLength_ns, run.end_ns) + shift_ns;
     for (const SimulatedKernel& kernel : run.kernels) {
-      const bool belongs_to_process = static_cast<int>(kernel.start_ns / 50'000'000 % kProcesses) == process;
-      if (!belongs_to_process || kernel.start_ns < begin_ns || kernel.start_ns >= begin_ns + kChunk_ns) continue;
+      const bool belongs_to_process = static_cast<int>(kernel.start_ns / 50'000'000 % kProcessCount) == process;
+      if (!belongs_to_process || kernel.start_ns < begin_ns || kernel.start_ns >= begin_ns + kChunkLength_ns) continue;
       const auto scope = static_cast<std::uint32_t>(random() % 34);
       activity.kernels.push_back({kernel.start_ns + shift_ns, kernel.end_ns + shift_ns, kernel.kind, 0, scope, 0, 0});
       activity.kernel_tallies.push_back({kernel.kind, 0, scope, 1, kernel.end_ns - kernel.start_ns});
@@ -64,18 +64,18 @@ void write_process(recording::RecordingWriter& writer, const SimulatedRun& run, 
 
 // Writes the files of the recorder and of each process, with all times shifted by `shift_ns`.
 std::vector<std::string> record(const TemporaryDirectory& folder, std::uint64_t seed, std::int64_t shift_ns) {
-  const SimulatedRun run = SimulatedGpu({}, seed).mixture(kLength_s);
+  const SimulatedRun run = SimulatedGpu({}, seed).simulate_mixture(kRunLength_s);
   std::vector<std::string> files;
-  for (int process = -1; process < kProcesses; ++process) {
+  for (int process = -1; process < kProcessCount; ++process) {
     const bool is_recorder = process < 0;
-    RecordingSource source = recording_source(100 + process);
+    RecordingSource source = make_recording_source(100 + process);
     source.role = is_recorder ? "recorder" : "process";
     source.started_ns += shift_ns;
     files.push_back(folder.path() + fmt::format("/{}-{}-{}.joule", seed, shift_ns, process));
     Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(files.back(), source, 0);
     EXPECT_TRUE(writer);
     if (is_recorder) {
-      const std::vector<Channel> channels = {SimulatedGpu::channel(), recorded_channel("package-0")};
+      const std::vector<Channel> channels = {SimulatedGpu::channel(), make_recorded_channel("package-0")};
       writer->set_channels(channels);
       writer->add(Mark{run.begin_ns + shift_ns, MarkKind::command_begin, 0, 0, {}});
       writer->add(Mark{run.end_ns + shift_ns, MarkKind::command_end, 0, 0, {}});
@@ -95,14 +95,14 @@ std::vector<std::string> record(const TemporaryDirectory& folder, std::uint64_t 
   return files;
 }
 
-ReportResult report(std::span<const std::string> files, RowLevel level) {
+ReportResult build_expected_report(std::span<const std::string> files, RowLevel level) {
   const Result<ReportResult> result = build_report(files, {level});
   EXPECT_TRUE(result) << result.error().message;
   return result ? *result : ReportResult();
 }
 
 // The ledger as text, with all numbers to the last bit.
-std::string ledger_text(const ReportResult& result) {
+std::string format_ledger(const ReportResult& result) {
   std::string text = fmt::format("{:a} {:a} {:a}\n", result.attributed_j.value_or(-1), result.idle_j.value_or(-1),
                                  result.unattributed_j.value_or(-1));
   for (const ReportRow& row : result.rows) {
@@ -115,18 +115,18 @@ std::string ledger_text(const ReportResult& result) {
   return text;
 }
 
-constexpr RowLevel kLevels[] = {RowLevel::phase,  RowLevel::layer,    RowLevel::op,
-                                RowLevel::tensor, RowLevel::function, RowLevel::kernel};
+constexpr RowLevel kRowLevels[] = {RowLevel::phase,  RowLevel::layer,    RowLevel::op,
+                                   RowLevel::tensor, RowLevel::function, RowLevel::kernel};
 
 TEST(ReportProperties, AttributedIdleAndUnattributedSumToMeasured) {
   const TemporaryDirectory folder;
   for (const std::uint64_t seed : kSeeds) {
     const std::vector<std::string> files = record(folder, seed, 0);
-    std::vector<RowLevel> levels(std::begin(kLevels), std::end(kLevels));
+    std::vector<RowLevel> levels(std::begin(kRowLevels), std::end(kRowLevels));
     levels.push_back(RowLevel::work);  // of comparisons; views do not contain it
     for (const RowLevel level : levels) {
       SCOPED_TRACE(fmt::format("seed {} by {}", seed, row_level_name(level)));
-      const ReportResult result = report(files, level);
+      const ReportResult result = build_expected_report(files, level);
       ASSERT_TRUE(joules_of(result.totals.measured) && result.attributed_j && result.idle_j && result.unattributed_j);
       const double all_j = *result.attributed_j + *result.idle_j + *result.unattributed_j;
       EXPECT_NEAR(all_j, *joules_of(result.totals.measured), 1e-3 * *joules_of(result.totals.measured));
@@ -179,12 +179,12 @@ TEST(ReportProperties, TheOrderOfFilesDoesNotChangeABit) {
   for (const std::uint64_t seed : kSeeds) {
     std::vector<std::string> files = record(folder, seed, 0);
     std::mt19937_64 random(seed);
-    for (const RowLevel level : kLevels) {
-      const std::string first = ledger_text(report(files, level));
+    for (const RowLevel level : kRowLevels) {
+      const std::string first = format_ledger(build_expected_report(files, level));
       for (int i = 0; i < 3; ++i) {
         SCOPED_TRACE(fmt::format("seed {} by {}", seed, row_level_name(level)));
         std::shuffle(files.begin(), files.end(), random);
-        EXPECT_EQ(ledger_text(report(files, level)), first);
+        EXPECT_EQ(format_ledger(build_expected_report(files, level)), first);
       }
     }
   }
@@ -196,18 +196,18 @@ TEST(ReportProperties, AViewOfAllLevelsEqualsTheReportOfEachLevelBitForBit) {
     const std::vector<std::string> files = record(folder, seed, 0);
     const Result<RunView> view = build_run_view(files);
     ASSERT_TRUE(view) << view.error().message;
-    for (const RowLevel level : kLevels) {
+    for (const RowLevel level : kRowLevels) {
       SCOPED_TRACE(fmt::format("seed {} by {}", seed, row_level_name(level)));
       const LevelView* const shown = view->level(row_level_name(level));
       ASSERT_NE(shown, nullptr);
-      const ReportResult expected = report(files, level);
+      const ReportResult expected = build_expected_report(files, level);
       ReportResult same;
       same.rows = shown->rows;
       same.attributed_j = shown->attributed_j;
       same.idle_j = shown->idle_j;
       same.unattributed_j = shown->unattributed_j;
       same.diagnostics = expected.diagnostics;
-      EXPECT_EQ(ledger_text(same), ledger_text(expected));
+      EXPECT_EQ(format_ledger(same), format_ledger(expected));
       for (const Diagnostic& note : shown->diagnostics.list()) EXPECT_TRUE(expected.diagnostics.contains(note.code));
     }
   }
@@ -221,8 +221,8 @@ TEST(ReportProperties, ShiftingAllTimesChangesNothing) {
       const std::vector<std::string> moved = record(folder, seed, shift_ns);
       for (const RowLevel level : {RowLevel::op, RowLevel::kernel}) {
         SCOPED_TRACE(fmt::format("seed {} moved by {} ns, by {}", seed, shift_ns, row_level_name(level)));
-        const ReportResult before = report(files, level);
-        const ReportResult after = report(moved, level);
+        const ReportResult before = build_expected_report(files, level);
+        const ReportResult after = build_expected_report(moved, level);
         EXPECT_NEAR(*after.attributed_j, *before.attributed_j, 1e-6 * *before.attributed_j);
         EXPECT_NEAR(*after.idle_j, *before.idle_j, 1e-6 * *before.attributed_j);
         ASSERT_EQ(after.rows.size(), before.rows.size());

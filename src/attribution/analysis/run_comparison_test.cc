@@ -26,7 +26,7 @@ std::vector<StepEnergy> steps_with_warm_up(double factor, double spread_j = 0.1)
 
 // Reports of a whole run: the rows include start-up.
 RunReports whole_run_reports(double factor) {
-  RunReports reports{.rows = example_training_times(factor), .steps = steps_with_warm_up(factor)};
+  RunReports reports{.rows = make_scaled_training_report(factor), .steps = steps_with_warm_up(factor)};
   reports.steady_state = find_steady_state(reports.steps);
   reports.elapsed_s = 10;
   reports.energy_j = joules_of(reports.rows.totals.measured);
@@ -223,7 +223,7 @@ TEST(RunComparison, RefusesAUnitThatOneRecordingLacks) {
 }
 
 TEST(RunComparison, ComparesRunsWithoutStepsWholeAndReportsIt) {
-  RunReports bare{.rows = example_training()};
+  RunReports bare{.rows = make_training_report()};
   bare.rows.steps = bare.rows.epochs = 0;
   bare.rows.metrics.clear();
   EXPECT_FALSE(can_compare_steady_states(std::vector<std::optional<SteadyState>>{std::nullopt}, {}));

@@ -13,26 +13,26 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::int64_t kSecond = kNanosecondsPerSecond;
+constexpr std::int64_t kSecond_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kStep_ns = 2 * kNanosecondsPerMillisecond;
-constexpr std::uint64_t kSteps = 5000;
-constexpr double kWatts = 50;
+constexpr std::uint64_t kStepCount = 5000;
+constexpr double kPower_w = 50;
 
 // Ten seconds at 50 W: 5000 steps in five epochs, a loss that falls by one per epoch, 8 samples per step.
-std::string record_steps(const TemporaryDirectory& folder) {
+std::string write_step_recording(const TemporaryDirectory& folder) {
   std::string file = folder.path() + "/steps.joule";
-  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);
+  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, make_recording_source(), 0);
   EXPECT_TRUE(writer);
-  Channel channel = recorded_channel("package-0");
+  Channel channel = make_recorded_channel("package-0");
   channel.domain_class = DomainClass::cpu;
   writer->set_channels({&channel, 1});
-  const std::int64_t begin_ns = kSecond;
-  const auto end_ns = begin_ns + static_cast<std::int64_t>(kSteps) * kStep_ns;
+  const std::int64_t begin_ns = kSecond_ns;
+  const auto end_ns = begin_ns + static_cast<std::int64_t>(kStepCount) * kStep_ns;
   writer->add(Mark{begin_ns, MarkKind::command_begin, 0, 0, {}});
-  for (std::int64_t at_ns = begin_ns - kSecond / 2; at_ns <= end_ns + kSecond / 2; at_ns += kSecond / 100) {
-    writer->add(Sample{0, {static_cast<std::uint64_t>(seconds(at_ns) * kWatts * 1e6), at_ns, at_ns, ReadCode::ok}});
+  for (std::int64_t at_ns = begin_ns - kSecond_ns / 2; at_ns <= end_ns + kSecond_ns / 2; at_ns += kSecond_ns / 100) {
+    writer->add(Sample{0, {static_cast<std::uint64_t>(seconds(at_ns) * kPower_w * 1e6), at_ns, at_ns, ReadCode::ok}});
   }
-  for (std::uint64_t step = 0; step < kSteps; ++step) {
+  for (std::uint64_t step = 0; step < kStepCount; ++step) {
     const std::int64_t at_ns = begin_ns + static_cast<std::int64_t>(step) * kStep_ns;
     if (step % 1000 == 0) writer->add(Mark{at_ns, MarkKind::epoch, step / 1000, 1, {}});
     writer->add(Mark{at_ns, MarkKind::step, step, 1, {}});
@@ -48,7 +48,7 @@ std::string record_steps(const TemporaryDirectory& folder) {
   return file;
 }
 
-RunView view_of(const std::string& file) {
+RunView build_expected_view(const std::string& file) {
   Result<RunView> view = build_run_view({&file, 1});
   EXPECT_TRUE(view) << view.error().message;
   return view ? std::move(*view) : RunView();
@@ -62,11 +62,11 @@ double sum_energy_j(const std::vector<StepOrEpochView>& stages) {
 
 TEST(RunView, GroupsManyStepsAndPreservesTheirEnergy) {
   const TemporaryDirectory folder;
-  const RunView view = view_of(record_steps(folder));
+  const RunView view = build_expected_view(write_step_recording(folder));
   EXPECT_LE(view.steps.size(), ViewLimits{}.steps_and_epochs);
   std::uint64_t steps = 0;
   for (const StepOrEpochView& stage : view.steps) steps += stage.count;
-  EXPECT_EQ(steps, kSteps);
+  EXPECT_EQ(steps, kStepCount);
   EXPECT_NEAR(sum_energy_j(view.steps), 500, 1);
   EXPECT_EQ(view.epochs.size(), 5u);
   EXPECT_NEAR(sum_energy_j(view.epochs), 500, 1);
@@ -74,19 +74,19 @@ TEST(RunView, GroupsManyStepsAndPreservesTheirEnergy) {
 
 TEST(RunView, ReturnsAllStepsOnRequest) {
   const TemporaryDirectory folder;
-  const std::string file = record_steps(folder);
+  const std::string file = write_step_recording(folder);
   ViewQuery query;
   query.limits.steps_and_epochs = 10'000;
   const Result<RunView> view = build_run_view({&file, 1}, query);
   ASSERT_TRUE(view);
-  ASSERT_EQ(view->steps.size(), kSteps);
-  EXPECT_EQ(view->steps.back().number, kSteps - 1);
+  ASSERT_EQ(view->steps.size(), kStepCount);
+  EXPECT_EQ(view->steps.back().number, kStepCount - 1);
   EXPECT_EQ(view->steps.back().count, 1u);
 }
 
 TEST(RunView, EpochsHaveLossAndEnergyPerUnitOfLoss) {
   const TemporaryDirectory folder;
-  const RunView view = view_of(record_steps(folder));
+  const RunView view = build_expected_view(write_step_recording(folder));
   ASSERT_EQ(view.epochs.size(), 5u);
   EXPECT_FALSE(view.epochs[0].joules_per_loss);  // no epoch before it
   for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(view.epochs[i].loss.value(), 9.0 - static_cast<double>(i), 1e-9);
@@ -95,7 +95,7 @@ TEST(RunView, EpochsHaveLossAndEnergyPerUnitOfLoss) {
 
 TEST(RunView, DerivesFiguresFromEnergyTimeAndProgramMetrics) {
   const TemporaryDirectory folder;
-  const RunView view = view_of(record_steps(folder));
+  const RunView view = build_expected_view(write_step_recording(folder));
   const RunRates& rates = view.rates;
   EXPECT_NEAR(rates.energy_per_unit(rates.steps).value(), 0.1, 1e-3);
   EXPECT_NEAR(rates.energy_per_unit(rates.epochs).value(), 100, 1);
@@ -109,30 +109,30 @@ TEST(RunView, DerivesFiguresFromEnergyTimeAndProgramMetrics) {
 
 TEST(RunView, ShowsSomeAndCountsAllValuesOfAMetric) {
   const TemporaryDirectory folder;
-  const RunView view = view_of(record_steps(folder));
+  const RunView view = build_expected_view(write_step_recording(folder));
   ASSERT_EQ(view.metrics.size(), 2u);
   EXPECT_EQ(view.metrics[0].name, "loss");
-  EXPECT_EQ(view.metrics[0].count, kSteps);
+  EXPECT_EQ(view.metrics[0].count, kStepCount);
   EXPECT_LE(view.metrics[0].points.size(), ViewLimits{}.metric_points);
   EXPECT_EQ(view.metrics[0].points.front().step, 0);
 }
 
 // Ten seconds at 50 W, in intervals of 0.1 s: two layers of a forward pass and one of a backward pass, which take all
 // of the CPU time, and two steps per interval.
-std::string record_phases(const TemporaryDirectory& folder) {
+std::string write_phase_recording(const TemporaryDirectory& folder) {
   std::string file = folder.path() + "/phases.joule";
-  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);
+  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, make_recording_source(), 0);
   EXPECT_TRUE(writer);
-  Channel channel = recorded_channel("package-0");
+  Channel channel = make_recorded_channel("package-0");
   channel.domain_class = DomainClass::cpu;
   writer->set_channels({&channel, 1});
-  constexpr std::int64_t kSlice_ns = kSecond / 10;
-  writer->add(Mark{kSecond, MarkKind::command_begin, 0, 0, {}});
-  for (std::int64_t at_ns = kSecond / 2; at_ns <= 11 * kSecond + kSecond / 2; at_ns += kSecond / 100) {
-    writer->add(Sample{0, {static_cast<std::uint64_t>(seconds(at_ns) * kWatts * 1e6), at_ns, at_ns, ReadCode::ok}});
+  constexpr std::int64_t kSlice_ns = kSecond_ns / 10;
+  writer->add(Mark{kSecond_ns, MarkKind::command_begin, 0, 0, {}});
+  for (std::int64_t at_ns = kSecond_ns / 2; at_ns <= 11 * kSecond_ns + kSecond_ns / 2; at_ns += kSecond_ns / 100) {
+    writer->add(Sample{0, {static_cast<std::uint64_t>(seconds(at_ns) * kPower_w * 1e6), at_ns, at_ns, ReadCode::ok}});
   }
   for (std::int64_t i = 0; i < 100; ++i) {
-    Activity activity{.begin_ns = kSecond + i * kSlice_ns, .end_ns = kSecond + (i + 1) * kSlice_ns};
+    Activity activity{.begin_ns = kSecond_ns + i * kSlice_ns, .end_ns = kSecond_ns + (i + 1) * kSlice_ns};
     if (i == 0) {
       activity.scopes = {{1, 0, ScopeKind::mode, "train"},     {2, 1, ScopeKind::phase, "forward"},
                          {3, 1, ScopeKind::phase, "backward"}, {4, 2, ScopeKind::module, "conv"},
@@ -147,14 +147,14 @@ std::string record_phases(const TemporaryDirectory& folder) {
     }
     writer->add(activity);
   }
-  writer->add(Mark{11 * kSecond, MarkKind::command_end, 0, 0, {}});
+  writer->add(Mark{11 * kSecond_ns, MarkKind::command_end, 0, 0, {}});
   EXPECT_TRUE(writer->finish({}));
   return file;
 }
 
 TEST(RunView, ComputesSpreadsByPhaseOnRequest) {
   const TemporaryDirectory folder;
-  const std::string file = record_phases(folder);
+  const std::string file = write_phase_recording(folder);
   ViewQuery query;
   const Result<RunView> layers = build_run_view({&file, 1}, query);
   ASSERT_TRUE(layers);
@@ -173,7 +173,7 @@ TEST(RunView, ComputesSpreadsByPhaseOnRequest) {
 
 TEST(RunView, PowerOverTimePreservesTheEnergy) {
   const TemporaryDirectory folder;
-  const RunView view = view_of(record_steps(folder));
+  const RunView view = build_expected_view(write_step_recording(folder));
   ASSERT_EQ(view.run.power.size(), 1u);
   double joules = 0;
   for (const std::optional<double>& watts : view.run.power[0].watts) joules += watts.value_or(0) * view.run.slice_s;

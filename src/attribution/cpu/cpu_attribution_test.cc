@@ -19,21 +19,21 @@ namespace {
 constexpr std::int64_t kTick_ns = kNanosecondsPerMillisecond;
 constexpr double kTick_s = 1e-3;
 constexpr std::uint32_t kProcess = 1;
-constexpr double kCpus = 4;
+constexpr double kCpuCount = 4;
 constexpr double kIdle_w = 21;
 constexpr double kBusy_w = 90;  // power of all CPUs together, above idle
 
 struct Layer {
   double cpus = 1;
   double factor = 1;  // power of a busy CPU relative to the usual
-  double typical_ms = 10;
+  double typical_length_ms = 10;
   double true_j = 0;
 };
 
 struct CpuScenario {
   std::vector<Layer> layers;
   double neighbour_factor = 1;
-  bool neighbour = true;
+  bool has_neighbour = true;
   double pause_ms = 0;  // after each step
   double seconds = 40;
 };
@@ -61,13 +61,13 @@ class SimulatedCpu {
     for (const Activity& activity : activities_) sums.add(kProcess, activity), work.add(kProcess, activity);
     sums.finish();
     CpuAttributionInputs known{.cpu_use = work.finish(sums)};
-    known.other_cpu_s = other_cpu_curve(machine_, sums.captured_cpu_s(), kCpus);
+    known.other_cpu_s = other_cpu_curve(machine_, sums.captured_cpu_s(), kCpuCount);
     const std::vector<std::vector<EnergyPoint>> domains = {readings_};
     std::optional<CpuPowers> fitted;
-    if (regress) fitted = fit_cpu_powers(known.cpu_use, {machine_, kCpus}, domains);
+    if (regress) fitted = fit_cpu_powers(known.cpu_use, {machine_, kCpuCount}, domains);
     known.powers = fitted ? *fitted : make_equal_cpu_powers(known.cpu_use.column_count);
     known.is_estimated = estimated;
-    known.cpu_count = kCpus;
+    known.cpu_count = kCpuCount;
     for (const EnergyPoint& reading : readings_) known.counter_reading_times_ns.push_back(reading.time_ns);
     draw_gain_replicates(known.powers, gain_spread);
     MachineEnergy energy;
@@ -85,7 +85,7 @@ class SimulatedCpu {
   }
 
   const std::vector<Layer>& layers() const { return scenario_.layers; }
-  double background_j() const { return background_j_; }
+  double true_background_j() const { return true_background_j_; }
   double idle_j() const { return idle_j_; }
   double measured_j() const { return measured_j_; }
 
@@ -102,11 +102,11 @@ class SimulatedCpu {
       while (left_ms <= 0) {
         at = (at + 1) % (scenario_.layers.size() + 1);
         const bool pause = at == scenario_.layers.size();
-        const double typical_ms = pause ? scenario_.pause_ms : scenario_.layers[at].typical_ms;
-        left_ms = std::llround(uniform(0.7, 1.3) * typical_ms);
+        const double typical_length_ms = pause ? scenario_.pause_ms : scenario_.layers[at].typical_length_ms;
+        left_ms = std::llround(uniform(0.7, 1.3) * typical_length_ms);
       }
       if (--neighbour_ms <= 0) {
-        neighbour = scenario_.neighbour && !neighbour;
+        neighbour = scenario_.has_neighbour && !neighbour;
         neighbour_ms = std::llround(uniform(300, 3000));
       }
       --left_ms;
@@ -122,11 +122,11 @@ class SimulatedCpu {
     const double strength =
         all > 0 ? (layer.cpus * layer.factor + neighbour_cpus * scenario_.neighbour_factor) / all : 0;
     noise_ = 0.8 * noise_ + 0.6 * std::normal_distribution<double>(0, 0.03)(random_);
-    const double dynamic_j = kBusy_w * std::pow(all / kCpus, 0.8) * strength * (1 + noise_) * kTick_s;
+    const double dynamic_j = kBusy_w * std::pow(all / kCpuCount, 0.8) * strength * (1 + noise_) * kTick_s;
     if (all > 0) {
       const double share = layer.cpus * layer.factor / (all * strength);
       layer.true_j += dynamic_j * share + kIdle_w * kTick_s * layer.cpus / all;
-      background_j_ += dynamic_j * (1 - share) + kIdle_w * kTick_s * neighbour_cpus / all;
+      true_background_j_ += dynamic_j * (1 - share) + kIdle_w * kTick_s * neighbour_cpus / all;
     } else {
       idle_j_ += kIdle_w * kTick_s;
     }
@@ -167,7 +167,7 @@ class SimulatedCpu {
   double noise_ = 0;
   double joules_ = 0;
   double machine_s_ = 0;
-  double background_j_ = 0;
+  double true_background_j_ = 0;
   double idle_j_ = 0;
   double measured_j_ = 0;
 };
@@ -182,7 +182,7 @@ CpuScenario training(std::uint64_t seed) {
   return scene;
 }
 
-const ReportRow* row_named(const LedgerResult& result, const std::string& name) {
+const ReportRow* find_row(const LedgerResult& result, const std::string& name) {
   for (const ReportRow& row : result.rows) {
     if (row.name == name) return &row;
   }
@@ -226,12 +226,12 @@ TEST(CpuAttribution, EstimatesLayerPowersBesideANoisyCoTenantAndIntervalsCover) 
     expect_energy_is_conserved(shared, machine.measured_j());
     for (std::size_t i = 0; i < machine.layers().size(); ++i) {
       const std::string name = "layer" + std::to_string(i);
-      found.add(row_named(regressed, name), machine.layers()[i].true_j);
-      by_time.add(row_named(shared, name), machine.layers()[i].true_j);
-      EXPECT_EQ(row_named(regressed, name)->basis, "regressed");
-      EXPECT_EQ(row_named(shared, name)->basis, "cpu-time");
+      found.add(find_row(regressed, name), machine.layers()[i].true_j);
+      by_time.add(find_row(shared, name), machine.layers()[i].true_j);
+      EXPECT_EQ(find_row(regressed, name)->basis, "regressed");
+      EXPECT_EQ(find_row(shared, name)->basis, "cpu-time");
     }
-    background.add(row_named(regressed, "background"), machine.background_j());
+    background.add(find_row(regressed, "background"), machine.true_background_j());
   }
   std::printf(
       "layers: %.1f %% RMS, by CPU time %.1f %%; background %.1f %%; intervals hold %.0f %%, by CPU time %.0f %%\n",
@@ -247,11 +247,11 @@ TEST(CpuAttribution, EstimatesLayerPowersBesideANoisyCoTenantAndIntervalsCover) 
 TEST(CpuAttribution, UnidentifiablePowersAreSplitByCpuTimeWithAWideInterval) {
   CpuScenario scene;
   scene.layers = {{1, 0.7, 1, 0}, {1, 1.4, 1, 0}};  // each recorded interval contains equal parts of both
-  scene.neighbour = false;
+  scene.has_neighbour = false;
   SimulatedCpu machine(scene, 7);
   const LedgerResult result = machine.account(true);
   for (std::size_t i = 0; i < 2; ++i) {
-    const ReportRow* const row = row_named(result, "layer" + std::to_string(i));
+    const ReportRow* const row = find_row(result, "layer" + std::to_string(i));
     ASSERT_NE(row, nullptr);
     EXPECT_EQ(row->basis, "cpu-time");
     EXPECT_LE(*row->low_j, machine.layers()[i].true_j);
@@ -262,12 +262,12 @@ TEST(CpuAttribution, UnidentifiablePowersAreSplitByCpuTimeWithAWideInterval) {
 TEST(CpuAttribution, SeparatesIdlePowerWhenTheMachineIdles) {
   CpuScenario scene = training(3);
   scene.pause_ms = 150;
-  scene.neighbour = false;
+  scene.has_neighbour = false;
   SimulatedCpu machine(scene, 3);
   const LedgerResult result = machine.account(true);
   expect_energy_is_conserved(result, machine.measured_j());
   EXPECT_NEAR(*result.idle_j, machine.idle_j(), 0.1 * machine.idle_j());
-  const ReportRow* const row = row_named(result, "layer1");
+  const ReportRow* const row = find_row(result, "layer1");
   ASSERT_TRUE(row != nullptr && row->dynamic_j);
   EXPECT_LT(*row->dynamic_j, *row->energy_j);
   EXPECT_GT(*row->dynamic_j, 0.5 * *row->energy_j);

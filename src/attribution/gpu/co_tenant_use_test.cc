@@ -71,7 +71,7 @@ TEST(CoTenantUse, UseOfAKilledRecorderIsNotExtrapolated) {
   EXPECT_NEAR(total_s(use.busy_slices({0, 100 * kSecond_ns})), 1 + 5, 1e-9);
 }
 
-TimeCurve constant_rate(double amount) {
+TimeCurve make_constant_rate_curve(double amount) {
   TimeCurve curve(kSpan, cell_count_for_span(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
@@ -85,8 +85,8 @@ struct CoTenantGpu {
 
   CoTenantGpu(double measured_s, double co_tenant_s, RowLevel level = RowLevel::kernel) {
     MachineEnergy energy;
-    MachineEnergy::Gpu gpu{"gpu0", constant_rate(3000)};
-    if (co_tenant_s > 0) gpu.co_tenant_s = constant_rate(co_tenant_s);
+    MachineEnergy::Gpu gpu{"gpu0", make_constant_rate_curve(3000)};
+    if (co_tenant_s > 0) gpu.co_tenant_s = make_constant_rate_curve(co_tenant_s);
     energy.gpus.emplace("GPU-1", std::move(gpu));
     Activity activity;
     activity.begin_ns = kSpan.begin_ns;
@@ -153,7 +153,7 @@ TEST(CoTenantsOnAGpu, AreNoRowWhereThereAreNone) {
 
 // Kernel kinds from `first_co_tenant` on belong to a co-tenant: their kernels are not recorded, only their busy
 // fraction of every two seconds.
-LedgerResult mixture_with_co_tenants(const SimulatedRun& run, std::uint32_t first_co_tenant) {
+LedgerResult attribute_with_co_tenants(const SimulatedRun& run, std::uint32_t first_co_tenant) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy recorded(channels, span, 10);
@@ -202,8 +202,8 @@ void expect_intervals_cover(std::uint32_t first_co_tenant) {
   double widths = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", others from kind " << first_co_tenant << " on");
-    const SimulatedRun run = SimulatedGpu({}, seed).mixture(60);
-    const LedgerResult ledger = mixture_with_co_tenants(run, first_co_tenant);
+    const SimulatedRun run = SimulatedGpu({}, seed).simulate_mixture(60);
+    const LedgerResult ledger = attribute_with_co_tenants(run, first_co_tenant);
     double co_tenant_j = 0;
     for (std::size_t kind = first_co_tenant; kind < run.joules.size(); ++kind) co_tenant_j += run.joules[kind];
     for (const ReportRow& row : ledger.rows) {

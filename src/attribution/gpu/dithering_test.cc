@@ -13,7 +13,7 @@
 namespace joulemap::attribution {
 namespace {
 
-KernelTimeline timeline_of(const SimulatedRun& run) {
+KernelTimeline make_timeline(const SimulatedRun& run) {
   KernelTimeline timeline(run.busy_s.size());
   for (const SimulatedKernel& kernel : run.kernels) {
     timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind));
@@ -22,14 +22,14 @@ KernelTimeline timeline_of(const SimulatedRun& run) {
   return timeline;
 }
 
-struct Accuracy {
+struct PowerFitAccuracy {
   double error = 0;              // root mean square relative error of the power of a kernel kind
   double interval_coverage = 0;  // coverage of the 90 % intervals
 };
 
-Accuracy simulate_accuracy(const SimulatedGpu::Dither& dither, double length_s, std::size_t kernels_per_class,
-                           std::uint64_t seeds) {
-  Accuracy accuracy;
+PowerFitAccuracy simulate_accuracy(const SimulatedGpu::Dither& dither, double length_s, std::size_t kernels_per_class,
+                                   std::uint64_t seeds) {
+  PowerFitAccuracy accuracy;
   double count = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     SimulatedGpu gpu({.updates_per_read = 10}, seed);
@@ -43,7 +43,7 @@ Accuracy simulate_accuracy(const SimulatedGpu::Dither& dither, double length_s, 
       history.push_back({sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * 1e-3});
     }
     const std::optional<PowerFit> fit =
-        fit_powers(timeline_of(run), {recorded.domain_curves.at(0).counter_updates, history});
+        fit_powers(make_timeline(run), {recorded.domain_curves.at(0).counter_updates, history});
     double busy_j = 0;
     double busy_s = 0;
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
@@ -67,8 +67,8 @@ Accuracy simulate_accuracy(const SimulatedGpu::Dither& dither, double length_s, 
 // 60 s of identical steps with nine kernel kinds each: without pauses the observations hardly differ.
 TEST(Dithering, SeparatesKernelClassesOfEqualSteps) {
   for (const std::size_t kernels_per_class : {1U, 5U, 20U}) {
-    const Accuracy without = simulate_accuracy({.share = 0}, 60, kernels_per_class, 3);
-    const Accuracy with = simulate_accuracy({}, 60, kernels_per_class, 3);
+    const PowerFitAccuracy without = simulate_accuracy({.share = 0}, 60, kernels_per_class, 3);
+    const PowerFitAccuracy with = simulate_accuracy({}, 60, kernels_per_class, 3);
     std::printf("60 s, steps of %4.1f ms: %.1f %% without pauses (%.0f %% of intervals hold), %.1f %% with (%.0f %%)\n",
                 static_cast<double>(kernels_per_class) * 9 * 0.203, 100 * without.error,
                 100 * without.interval_coverage, 100 * with.error, 100 * with.interval_coverage);

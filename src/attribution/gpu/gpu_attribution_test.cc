@@ -49,7 +49,7 @@ LedgerResult account(const SimulatedRun& run, bool with_kernels = true) {
   return result;
 }
 
-std::size_t kind_of(const ReportRow& row) { return static_cast<std::size_t>(row.name.back() - '0'); }
+std::size_t kernel_kind_of(const ReportRow& row) { return static_cast<std::size_t>(row.name.back() - '0'); }
 
 TEST(GpuAttribution, RowsOfAMixtureMatchTheEnergyOfTheirKernels) {
   int inside = 0;
@@ -57,14 +57,14 @@ TEST(GpuAttribution, RowsOfAMixtureMatchTheEnergyOfTheirKernels) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu({}, seed);
-    const SimulatedRun run = gpu.mixture(40);
+    const SimulatedRun run = gpu.simulate_mixture(40);
     const LedgerResult result = account(run);
     ASSERT_EQ(result.rows.size(), run.joules.size());
     for (const ReportRow& row : result.rows) {
-      const double truth_j = run.joules[kind_of(row)];
+      const double truth_j = run.joules[kernel_kind_of(row)];
       EXPECT_EQ(row.basis, "regressed") << row.name;
       EXPECT_NEAR(*row.energy_j / truth_j, 1, 0.08) << row.name;
-      const double idle_j = 130 * run.busy_s[kind_of(row)];
+      const double idle_j = 130 * run.busy_s[kernel_kind_of(row)];
       EXPECT_NEAR(*row.dynamic_j, truth_j - idle_j, 0.12 * truth_j) << row.name;
       if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++inside;
       ++rows;
@@ -84,7 +84,7 @@ TEST(GpuAttribution, RowsOfASteadyLoopAreTimeProportionalAndMarkedSo) {
   for (const ReportRow& row : result.rows) {
     EXPECT_EQ(row.basis, "time-share");
     EXPECT_NEAR(*row.power_w / *result.rows.front().power_w, 1, 1e-3);
-    const double truth_j = run.joules[kind_of(row)];
+    const double truth_j = run.joules[kernel_kind_of(row)];
     if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++inside;
   }
   EXPECT_GE(inside, 6);
@@ -93,14 +93,14 @@ TEST(GpuAttribution, RowsOfASteadyLoopAreTimeProportionalAndMarkedSo) {
 
 TEST(GpuAttribution, TalliesAloneIdentifyLessAndStillSumToTheTotal) {
   SimulatedGpu gpu({}, 6);
-  const SimulatedRun run = gpu.mixture(60);
+  const SimulatedRun run = gpu.simulate_mixture(60);
   const LedgerResult result = account(run, false);
   for (const ReportRow& row : result.rows) EXPECT_GT(*row.energy_j, 0) << row.name;
 }
 
 TEST(GpuAttribution, AShortRunIsTimeProportional) {
   SimulatedGpu gpu({}, 7);
-  const LedgerResult result = account(gpu.mixture(1.1));
+  const LedgerResult result = account(gpu.simulate_mixture(1.1));
   for (const ReportRow& row : result.rows) {
     EXPECT_EQ(row.basis, "time-share");
     EXPECT_LT(*row.low_j, *row.energy_j);

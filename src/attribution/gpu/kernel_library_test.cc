@@ -19,7 +19,7 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::uint32_t kProcess = 2;
-const std::string kGpu = "Simulated";
+const std::string kGpuModel = "Simulated";
 
 struct AccountedRun {
   MachineEnergy machine;
@@ -41,9 +41,9 @@ AccountedRun account(const SimulatedRun& run, const KernelPriors& known, double 
   }
   sums.finish();
   DeviceWork device = std::move(work.finish(sums.processes()).at("GPU-1"));
-  const std::vector<KernelClassPrior> priors = known.column_priors(kGpu, device.kernels_by_column);
+  const std::vector<KernelClassPrior> priors = known.column_priors(kGpuModel, device.kernels_by_column);
   AccountedRun result;
-  MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j, {}, kGpu, power_limited};
+  MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j, {}, kGpuModel, power_limited};
   gpu.powers = find_kernel_powers(std::move(device), {energy.domain_curves[0].counter_updates}, span, priors);
   gpu.energy_j = lag_corrected_curve(energy.domain_curves[0].curve, gpu.powers->power_fit.counter_lag_ns, gpu.energy_j);
   result.machine.gpus.emplace("GPU-1", std::move(gpu));
@@ -54,7 +54,7 @@ AccountedRun account(const SimulatedRun& run, const KernelPriors& known, double 
 }
 
 // Another card of the same model: all powers differ by a common factor, and each by a small factor of its own.
-SimulatedGpu::Traits traits_of_other_gpu(std::uint64_t seed) {
+SimulatedGpu::Traits make_other_gpu_traits(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<> normal;
   SimulatedGpu::Traits traits;
@@ -63,12 +63,13 @@ SimulatedGpu::Traits traits_of_other_gpu(std::uint64_t seed) {
   return traits;
 }
 
-std::vector<KernelPower> learned_library(int recordings, std::uint64_t seed) {
+std::vector<KernelPower> learn_library(int recordings, std::uint64_t seed) {
   std::vector<KernelPower> library;
   for (int i = 0; i < recordings; ++i) {
-    SimulatedGpu gpu(traits_of_other_gpu(seed * 100 + static_cast<std::uint64_t>(i)),
+    SimulatedGpu gpu(make_other_gpu_traits(seed * 100 + static_cast<std::uint64_t>(i)),
                      seed * 10 + static_cast<std::uint64_t>(i));
-    recording::merge_into_kernel_library(library, learn_kernel_powers_from_fit(account(gpu.mixture(40), {}).machine));
+    recording::merge_into_kernel_library(library,
+                                         learn_kernel_powers_from_fit(account(gpu.simulate_mixture(40), {}).machine));
   }
   return library;
 }
@@ -94,8 +95,8 @@ TEST(KernelLibrary, IdentifiesKernelPowersOfEqualSteps) {
   ErrorTally by_time;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const KernelPriors priors = KernelPriors::make_from_library(learned_library(2, seed));
-    SimulatedGpu gpu(traits_of_other_gpu(seed * 1000), seed);
+    const KernelPriors priors = KernelPriors::make_from_library(learn_library(2, seed));
+    SimulatedGpu gpu(make_other_gpu_traits(seed * 1000), seed);
     const SimulatedRun run = gpu.steady_loop(20, 5);
     const LedgerResult result = account(run, priors).ledger;
     for (const ReportRow& row : result.rows) EXPECT_EQ(row.basis, "library") << row.name;
@@ -112,9 +113,9 @@ TEST(KernelLibrary, IdentifiesKernelPowersOfEqualSteps) {
 }
 
 TEST(KernelLibrary, BarelyMovesPowersThatTheRunIdentifies) {
-  const std::vector<KernelPower> library = learned_library(2, 3);
-  SimulatedGpu gpu(traits_of_other_gpu(7), 7);
-  const SimulatedRun run = gpu.mixture(60);
+  const std::vector<KernelPower> library = learn_library(2, 3);
+  SimulatedGpu gpu(make_other_gpu_traits(7), 7);
+  const SimulatedRun run = gpu.simulate_mixture(60);
   ErrorTally known;
   ErrorTally alone;
   add_rows(known, account(run, KernelPriors::make_from_library(library)).ledger, run);
@@ -124,12 +125,12 @@ TEST(KernelLibrary, BarelyMovesPowersThatTheRunIdentifies) {
 
 // The library contains half of the classes; the other half get priors from similar classes.
 TEST(KernelLibrary, UnknownClassesBorrowPowersWithWideIntervals) {
-  std::vector<KernelPower> library = learned_library(2, 5);
+  std::vector<KernelPower> library = learn_library(2, 5);
   const auto is_dropped = [](const KernelPower& known) {
     return known.kernel_key != recording::idle_power_key() && (known.kernel_key.name.back() - '0') % 2 == 1;
   };
   std::erase_if(library, is_dropped);
-  SimulatedGpu gpu(traits_of_other_gpu(11), 11);
+  SimulatedGpu gpu(make_other_gpu_traits(11), 11);
   const SimulatedRun run = gpu.steady_loop(20, 5);
   const AccountedRun result = account(run, KernelPriors::make_from_library(library));
   ErrorTally all;
@@ -145,14 +146,14 @@ TEST(KernelLibrary, UnknownClassesBorrowPowersWithWideIntervals) {
 TEST(KernelLibrary, DoesNotLearnFromItsOwnPriors) {
   SimulatedGpu gpu({}, 4);
   const SimulatedRun run = gpu.steady_loop(20, 5);
-  const AccountedRun result = account(run, KernelPriors::make_from_library(learned_library(1, 4)));
+  const AccountedRun result = account(run, KernelPriors::make_from_library(learn_library(1, 4)));
   for (const KernelPower& found : learn_kernel_powers_from_fit(result.machine))
     EXPECT_EQ(found.kernel_key, recording::idle_power_key()) << found.kernel_key.name;
 }
 
 TEST(KernelLibrary, AGpuAtItsPowerLimitAddsLessPrecision) {
   SimulatedGpu gpu({}, 6);
-  const SimulatedRun run = gpu.mixture(40);
+  const SimulatedRun run = gpu.simulate_mixture(40);
   const std::vector<KernelPower> free = learn_kernel_powers_from_fit(account(run, {}).machine);
   const std::vector<KernelPower> held = learn_kernel_powers_from_fit(account(run, {}, 1.0).machine);
   ASSERT_EQ(free.size(), held.size());
@@ -164,7 +165,7 @@ TEST(KernelLibrary, AGpuAtItsPowerLimitAddsLessPrecision) {
 }
 
 TEST(KernelLibrary, TheSameInputGivesTheSameBits) {
-  const KernelPriors priors = KernelPriors::make_from_library(learned_library(1, 2));
+  const KernelPriors priors = KernelPriors::make_from_library(learn_library(1, 2));
   SimulatedGpu gpu({}, 2);
   const SimulatedRun run = gpu.steady_loop(10, 5);
   const LedgerResult once = account(run, priors).ledger;
@@ -178,8 +179,8 @@ TEST(KernelLibrary, TheSameInputGivesTheSameBits) {
 
 // For a recording that is too short for any regression.
 TEST(KernelLibrary, AttributesAFewObservationsByPriorsAlone) {
-  const KernelPriors priors = KernelPriors::make_from_library(learned_library(2, 8));
-  SimulatedGpu gpu(traits_of_other_gpu(8), 8);
+  const KernelPriors priors = KernelPriors::make_from_library(learn_library(2, 8));
+  SimulatedGpu gpu(make_other_gpu_traits(8), 8);
   const SimulatedRun run = gpu.steady_loop(1.2, 5);
   const LedgerResult result = account(run, priors).ledger;
   ASSERT_EQ(result.rows.size(), run.joules.size());

@@ -12,34 +12,39 @@
 namespace joulemap::attribution {
 namespace {
 
-ObservedKernels observed(std::string name, double blocks = 5000, KernelKind kind = KernelKind::kernel) {
+ObservedKernels make_kernel_observation(std::string name, double blocks = 5000, KernelKind kind = KernelKind::kernel) {
   return {{kind, std::move(name), 20}, blocks, 256, 1, 1000};
 }
 
 KernelPower library_entry(std::string name, double watts, double blocks = 5000) {
-  return recording::make_measured_entry("H200", observed(std::move(name), blocks), watts, 0.03);
+  return recording::make_measured_entry("H200", make_kernel_observation(std::move(name), blocks), watts, 0.03);
 }
 
 TEST(KernelPowerHierarchy, StemsAreNamesWithoutArgumentsAndNumbers) {
   EXPECT_EQ(
-      kernel_name_stem(observed("void at::native::reduce_kernel<512, 1, at::Op<float> >(at::Op<float>)").kernel_key),
+      kernel_name_stem(
+          make_kernel_observation("void at::native::reduce_kernel<512, 1, at::Op<float> >(at::Op<float>)").kernel_key),
       "at::native::reduce_kernel");
-  EXPECT_EQ(kernel_name_stem(observed("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi").kernel_key),
-            "at::native::vectorized_elementwise_kernel");
-  EXPECT_EQ(kernel_name_stem(observed("sm90_xmma_gemm_f32f32_tilesize128x64x32").kernel_key),
+  EXPECT_EQ(
+      kernel_name_stem(make_kernel_observation("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi").kernel_key),
+      "at::native::vectorized_elementwise_kernel");
+  EXPECT_EQ(kernel_name_stem(make_kernel_observation("sm90_xmma_gemm_f32f32_tilesize128x64x32").kernel_key),
             "sm_xmma_gemm_ff_tilesizexx");
-  EXPECT_EQ(kernel_name_stem(observed("void at::native::(anonymous namespace)::pool<float>(int)").kernel_key),
-            "at::native::pool");
+  EXPECT_EQ(
+      kernel_name_stem(make_kernel_observation("void at::native::(anonymous namespace)::pool<float>(int)").kernel_key),
+      "at::native::pool");
 }
 
 TEST(KernelPowerHierarchy, FindsFamiliesByWordsOfTheName) {
-  EXPECT_EQ(kernel_family(observed("nvjet_sm90_tst_320x128_64x3").kernel_key), "gemm");
-  EXPECT_EQ(kernel_family(observed("sm80_xmma_fprop_implicit_gemm_f32").kernel_key), "convolution");
-  EXPECT_EQ(kernel_family(observed("void at::native::vectorized_elementwise_kernel<4, reduce>(int)").kernel_key),
+  EXPECT_EQ(kernel_family(make_kernel_observation("nvjet_sm90_tst_320x128_64x3").kernel_key), "gemm");
+  EXPECT_EQ(kernel_family(make_kernel_observation("sm80_xmma_fprop_implicit_gemm_f32").kernel_key), "convolution");
+  EXPECT_EQ(kernel_family(
+                make_kernel_observation("void at::native::vectorized_elementwise_kernel<4, reduce>(int)").kernel_key),
             "elementwise");
-  EXPECT_EQ(kernel_family(observed("void cudnn::bn_bw_1C11_kernel_new<float>(float)").kernel_key), "normalization");
-  EXPECT_EQ(kernel_family(observed("mine").kernel_key), "other");
-  EXPECT_EQ(kernel_family(observed("DtoD", 1, KernelKind::copy).kernel_key), "copy");
+  EXPECT_EQ(kernel_family(make_kernel_observation("void cudnn::bn_bw_1C11_kernel_new<float>(float)").kernel_key),
+            "normalization");
+  EXPECT_EQ(kernel_family(make_kernel_observation("mine").kernel_key), "other");
+  EXPECT_EQ(kernel_family(make_kernel_observation("DtoD", 1, KernelKind::copy).kernel_key), "copy");
 }
 
 TEST(KernelPowerHierarchy, AStemWithLittleSpreadIsMorePreciseThanAFamily) {
@@ -51,9 +56,9 @@ TEST(KernelPowerHierarchy, AStemWithLittleSpreadIsMorePreciseThanAFamily) {
     }
   }
   const KernelPowerHierarchy kinds(library);
-  const KernelClassPrior same = kinds.predict_power(observed("elementwise_x<99>"));
-  const KernelClassPrior other_gemm = kinds.predict_power(observed("gemm_z<1>"));
-  const KernelClassPrior nothing = kinds.predict_power(observed("mine"));
+  const KernelClassPrior same = kinds.predict_power(make_kernel_observation("elementwise_x<99>"));
+  const KernelClassPrior other_gemm = kinds.predict_power(make_kernel_observation("gemm_z<1>"));
+  const KernelClassPrior nothing = kinds.predict_power(make_kernel_observation("mine"));
   EXPECT_NEAR(same.watts, 507, 25);
   EXPECT_LT(same.relative_sd, other_gemm.relative_sd);
   EXPECT_LT(other_gemm.relative_sd, nothing.relative_sd);
@@ -65,8 +70,8 @@ TEST(KernelPowerHierarchy, FewBlocksLeaveMostOfTheGpuIdle) {
   const std::vector<KernelPower> library = {library_entry("add<1>", 600), library_entry("add<2>", 620),
                                             library_entry("mul<1>", 580)};
   const KernelPowerHierarchy kinds(library);
-  EXPECT_LT(kinds.predict_power(observed("add<3>", 8)).watts, 200);
-  EXPECT_GT(kinds.predict_power(observed("add<3>", 8000)).watts, 500);
+  EXPECT_LT(kinds.predict_power(make_kernel_observation("add<3>", 8)).watts, 200);
+  EXPECT_GT(kinds.predict_power(make_kernel_observation("add<3>", 8000)).watts, 500);
 }
 
 // Families, stems and classes are drawn from the model. Leaves each class out in turn: the interval of its prior, from
@@ -95,7 +100,7 @@ TEST(KernelPowerHierarchy, BorrowedPowersHaveTheStatedUncertainty) {
       std::vector<KernelPower> without_class = library;
       without_class.erase(without_class.begin() + static_cast<std::ptrdiff_t>(i));
       const KernelClassPrior prior =
-          KernelPowerHierarchy(without_class).predict_power(observed(library[i].kernel_key.name));
+          KernelPowerHierarchy(without_class).predict_power(make_kernel_observation(library[i].kernel_key.name));
       const double deviation = std::log(library[i].watts / prior.watts) / prior.relative_sd;
       if (std::abs(deviation) < 1.645) ++inside;
       ++count;
@@ -108,7 +113,7 @@ TEST(KernelPowerHierarchy, BorrowedPowersHaveTheStatedUncertainty) {
 TEST(KernelPriors, PriorsFromARecordingEqualThoseOfTheLibrary) {
   const KernelPriors library =
       KernelPriors::make_from_library({library_entry("add<1>", 600), library_entry("gemm<1>", 900)});
-  const std::vector<ObservedKernels> here = {observed("add<1>"), observed("add<2>")};
+  const std::vector<ObservedKernels> here = {make_kernel_observation("add<1>"), make_kernel_observation("add<2>")};
   const KernelPriors from_recording = KernelPriors::make_from_recording(library.find_kernel_powers("H200", here));
   const std::vector<std::vector<ObservedKernels>> columns = {{here[0]}, {here[1]}, here};
   const std::vector<KernelClassPrior> before = library.column_priors("H200", columns);

@@ -49,7 +49,7 @@ struct SlowedRun {
 };
 
 SlowedRun slowed_run(const SimulatedGpu::Traits& traits, std::uint64_t seed, double length_s) {
-  SlowedRun slowed{SimulatedGpu(traits, seed).mixture(length_s), KernelTimeline(traits.watts.size()), {}};
+  SlowedRun slowed{SimulatedGpu(traits, seed).simulate_mixture(length_s), KernelTimeline(traits.watts.size()), {}};
   std::vector<std::vector<std::uint32_t>> lengths_ns(traits.watts.size());
   for (const SimulatedKernel& kernel : slowed.run.kernels) {
     lengths_ns[kernel.kind].push_back(static_cast<std::uint32_t>(kernel.end_ns - kernel.start_ns));

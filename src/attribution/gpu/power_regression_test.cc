@@ -16,7 +16,7 @@ namespace {
 
 using Kernels = std::vector<SimulatedKernel>;
 
-KernelTimeline timeline_of(const Kernels& kernels, std::size_t kinds) {
+KernelTimeline make_timeline(const Kernels& kernels, std::size_t kinds) {
   KernelTimeline timeline(kinds);
   for (const SimulatedKernel& kernel : kernels) {
     timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind));
@@ -35,7 +35,7 @@ std::vector<EnergyPoint> counter_updates_of(const SimulatedRun& run) {
 }
 
 // Mean power of each kernel kind if every kernel has the power of the last counter update before it.
-std::vector<double> last_sample_powers(const SimulatedRun& run, std::size_t kinds) {
+std::vector<double> estimate_last_sample_powers(const SimulatedRun& run, std::size_t kinds) {
   std::vector<double> joules(kinds);
   const std::vector<EnergyPoint> updates = counter_updates_of(run);
   std::size_t at = 1;
@@ -71,7 +71,7 @@ std::vector<PowerPoint> power_points_of(const SimulatedRun& run) {
 
 // Powers of kernel kinds that differ by 2.5 % from the usual ones, as the model spread assumes. Intervals must cover
 // the usual power.
-SimulatedGpu::Traits with_random_offsets(SimulatedGpu::Traits usual, std::uint64_t seed) {
+SimulatedGpu::Traits add_random_offsets(SimulatedGpu::Traits usual, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (double& watts : usual.watts) watts *= 1 + 0.025 * std::normal_distribution<>()(random);
   return usual;
@@ -85,10 +85,10 @@ TEST(PowerRegression, EstimatesPowersOfAMixtureWithUncertainty) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const SimulatedGpu::Traits usual;
-    SimulatedGpu gpu(with_random_offsets(usual, seed), seed);
-    const SimulatedRun run = gpu.mixture(40);
+    SimulatedGpu gpu(add_random_offsets(usual, seed), seed);
+    const SimulatedRun run = gpu.simulate_mixture(40);
     const std::size_t kinds = run.busy_s.size();
-    const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, kinds), {counter_updates_of(run)});
+    const std::optional<PowerFit> fit = fit_powers(make_timeline(run.kernels, kinds), {counter_updates_of(run)});
     ASSERT_TRUE(fit);
     EXPECT_TRUE(fit->is_lag_identified);
     EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 2.5e6);
@@ -99,7 +99,7 @@ TEST(PowerRegression, EstimatesPowersOfAMixtureWithUncertainty) {
       busy_j += run.joules[kind];
       busy_s += run.busy_s[kind];
     }
-    const std::vector<double> last_sample_w = last_sample_powers(run, kinds);
+    const std::vector<double> last_sample_w = estimate_last_sample_powers(run, kinds);
     for (std::size_t kind = 0; kind < kinds; ++kind) {
       const double truth = true_power_w(run, kind);
       const KernelClassPower& found = fit->classes[kind];
@@ -128,11 +128,11 @@ TEST(PowerRegression, DriverHistoryIdentifiesPowersInTenSeconds) {
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const SimulatedGpu::Traits usual{.updates_per_read = 25};
-    SimulatedGpu gpu(with_random_offsets(usual, seed), seed);
-    const SimulatedRun run = gpu.mixture(10);
+    SimulatedGpu gpu(add_random_offsets(usual, seed), seed);
+    const SimulatedRun run = gpu.simulate_mixture(10);
     const std::vector<PowerPoint> history = power_points_of(run);
     const std::optional<PowerFit> fit =
-        fit_powers(timeline_of(run.kernels, run.busy_s.size()), {counter_updates_of(run), history});
+        fit_powers(make_timeline(run.kernels, run.busy_s.size()), {counter_updates_of(run), history});
     ASSERT_TRUE(fit);
     EXPECT_TRUE(fit->is_lag_identified);
     EXPECT_NEAR(static_cast<double>(fit->time_constant_ns), 12e6, 4e6);
@@ -157,7 +157,7 @@ TEST(PowerRegression, ASteadyLoopIsTimeProportional) {
     SimulatedGpu gpu({}, seed);
     const SimulatedRun run = gpu.steady_loop(40, 5);
     const std::optional<PowerFit> fit =
-        fit_powers(timeline_of(run.kernels, run.busy_s.size()), {counter_updates_of(run)});
+        fit_powers(make_timeline(run.kernels, run.busy_s.size()), {counter_updates_of(run)});
     ASSERT_TRUE(fit);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       EXPECT_FALSE(fit->classes[kind].is_regressed) << kind;
@@ -174,9 +174,9 @@ TEST(PowerRegression, ARarelyReadCounterIdentifiesLessAndReportsIt) {
   for (std::uint64_t seed = 1; seed <= 15; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu({.updates_per_read = 25, .kernel_ns = 1'000'000}, seed);
-    const SimulatedRun run = gpu.mixture(300);
+    const SimulatedRun run = gpu.simulate_mixture(300);
     const std::optional<PowerFit> fit =
-        fit_powers(timeline_of(run.kernels, run.busy_s.size()), {counter_updates_of(run)});
+        fit_powers(make_timeline(run.kernels, run.busy_s.size()), {counter_updates_of(run)});
     ASSERT_TRUE(fit);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       const double truth = true_power_w(run, kind);
@@ -193,9 +193,9 @@ TEST(PowerRegression, ARarelyReadCounterIdentifiesLessAndReportsIt) {
 // The counter's clock drifts, so the times of its updates must be estimated from recent readings.
 TEST(PowerRegression, ALongRunIsAsAccurateAsAShortOne) {
   SimulatedGpu gpu({.kernel_ns = 2'000'000}, 9);
-  const SimulatedRun run = gpu.mixture(1500);
+  const SimulatedRun run = gpu.simulate_mixture(1500);
   const std::optional<PowerFit> fit =
-      fit_powers(timeline_of(run.kernels, run.busy_s.size()), {counter_updates_of(run)});
+      fit_powers(make_timeline(run.kernels, run.busy_s.size()), {counter_updates_of(run)});
   ASSERT_TRUE(fit);
   EXPECT_TRUE(fit->is_lag_identified);
   EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 4e6);
@@ -206,8 +206,8 @@ TEST(PowerRegression, ALongRunIsAsAccurateAsAShortOne) {
 
 TEST(PowerRegression, TheSameInputGivesTheSameBits) {
   SimulatedGpu gpu({}, 3);
-  const SimulatedRun run = gpu.mixture(20);
-  const KernelTimeline timeline = timeline_of(run.kernels, run.busy_s.size());
+  const SimulatedRun run = gpu.simulate_mixture(20);
+  const KernelTimeline timeline = make_timeline(run.kernels, run.busy_s.size());
   const std::optional<PowerFit> once = fit_powers(timeline, {counter_updates_of(run)});
   const std::optional<PowerFit> again = fit_powers(timeline, {counter_updates_of(run)});
   ASSERT_TRUE(once && again);
@@ -217,8 +217,8 @@ TEST(PowerRegression, TheSameInputGivesTheSameBits) {
 
 TEST(PowerRegression, OutlierIntervalsHaveLittleWeight) {
   SimulatedGpu gpu({}, 4);
-  const SimulatedRun run = gpu.mixture(40);
-  const KernelTimeline timeline = timeline_of(run.kernels, run.busy_s.size());
+  const SimulatedRun run = gpu.simulate_mixture(40);
+  const KernelTimeline timeline = make_timeline(run.kernels, run.busy_s.size());
   std::vector<EnergyPoint> updates = counter_updates_of(run);
   const std::optional<PowerFit> plain = fit_powers(timeline, {updates});
   double added_j = 0;

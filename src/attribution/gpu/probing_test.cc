@@ -19,7 +19,7 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::uint32_t kProcess = 2;
-constexpr std::uint32_t kLayer = 3;
+constexpr std::uint32_t kLayerScope = 3;
 constexpr std::uint32_t kReplayedModuleScope = 5;
 
 RecordedEnergy::Result recorded_energy_of(const SimulatedRun& run) {
@@ -29,7 +29,7 @@ RecordedEnergy::Result recorded_energy_of(const SimulatedRun& run) {
   return energy.finish();
 }
 
-KernelTimeline timeline_of(const SimulatedRun& run) {
+KernelTimeline make_timeline(const SimulatedRun& run) {
   KernelTimeline timeline(run.busy_s.size());
   for (const SimulatedKernel& kernel : run.kernels) {
     timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind));
@@ -48,7 +48,7 @@ TEST(Probing, IdentifiesKernelPowersOfEqualSteps) {
     const SimulatedRun run = gpu.probed_loop(20, 5, 15);
     const std::vector<TimeSpan> probing = {{run.probe_begin_ns, run.end_ns}};
     const std::optional<PowerFit> fit =
-        fit_powers(timeline_of(run), {recorded_energy_of(run).domain_curves.at(0).counter_updates, {}, probing});
+        fit_powers(make_timeline(run), {recorded_energy_of(run).domain_curves.at(0).counter_updates, {}, probing});
     ASSERT_TRUE(fit);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       const double truth_w = run.joules[kind] / run.busy_s[kind];
@@ -69,10 +69,10 @@ TEST(Probing, IdentifiesKernelPowersOfEqualSteps) {
 
 TEST(Probing, AnIdentifiableMixtureStaysRegressed) {
   SimulatedGpu gpu({}, 3);
-  const SimulatedRun run = gpu.mixture(60);
+  const SimulatedRun run = gpu.simulate_mixture(60);
   const std::vector<TimeSpan> probing = {{run.end_ns - 10 * kNanosecondsPerSecond, run.end_ns}};
   const std::optional<PowerFit> fit =
-      fit_powers(timeline_of(run), {recorded_energy_of(run).domain_curves.at(0).counter_updates, {}, probing});
+      fit_powers(make_timeline(run), {recorded_energy_of(run).domain_curves.at(0).counter_updates, {}, probing});
   ASSERT_TRUE(fit);
   for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
     EXPECT_TRUE(fit->classes[kind].is_regressed) << kind;
@@ -84,11 +84,11 @@ TEST(Probing, AnIdentifiableMixtureStaysRegressed) {
 std::vector<Activity> probed_activities_of(const SimulatedRun& run) {
   const std::vector<Scope> scopes = {{1, 0, ScopeKind::mode, "train"},
                                      {2, 1, ScopeKind::phase, "forward"},
-                                     {kLayer, 2, ScopeKind::module, "fc"},
+                                     {kLayerScope, 2, ScopeKind::module, "fc"},
                                      {4, 0, ScopeKind::mode, std::string(kProbeModeScopeName)},
                                      {kReplayedModuleScope, 4, ScopeKind::module, "fc"}};
   return activities_of(run, scopes, [&](const SimulatedKernel& kernel) {
-    return kernel.start_ns < run.probe_begin_ns ? kLayer : kReplayedModuleScope;
+    return kernel.start_ns < run.probe_begin_ns ? kLayerScope : kReplayedModuleScope;
   });
 }
 
@@ -117,7 +117,7 @@ LedgerResult account(const SimulatedRun& run, RowLevel level, std::vector<Activi
   return ledger.finish();
 }
 
-double sum_of(const std::vector<double>& values) {
+double sum_values(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
   return sum;
@@ -132,7 +132,7 @@ TEST(Probing, RowsHaveTheEnergyOfTheRunAndProbingIsASeparateRow) {
   for (const ReportRow& row : result.rows) {
     EXPECT_EQ(row.basis, "probed") << row.name;
     if (row.path == std::vector<std::string>{"probe"}) {
-      EXPECT_NEAR(*row.energy_j / (sum_of(run.joules) - sum_of(run.loop_joules)), 1, 0.03);
+      EXPECT_NEAR(*row.energy_j / (sum_values(run.joules) - sum_values(run.loop_joules)), 1, 0.03);
       continue;
     }
     const double truth_j = run.loop_joules[static_cast<std::size_t>(row.name.back() - '0')];
@@ -152,8 +152,8 @@ TEST(Probing, SeparatesLayersOfTheRunFromTheirReplays) {
     bool probed = false;
     for (const ReportRow& row : result.rows) {
       const bool is_probe = row.path == std::vector<std::string>{"probe"};
-      const double probe_j = sum_of(run.joules) - sum_of(run.loop_joules);
-      EXPECT_NEAR(*row.energy_j / (is_probe ? probe_j : sum_of(run.loop_joules)), 1, 0.03) << row.path.front();
+      const double probe_j = sum_values(run.joules) - sum_values(run.loop_joules);
+      EXPECT_NEAR(*row.energy_j / (is_probe ? probe_j : sum_values(run.loop_joules)), 1, 0.03) << row.path.front();
       probed = probed || is_probe;
     }
     EXPECT_TRUE(probed);

@@ -30,7 +30,7 @@ const std::vector<Channel> kChannels = {channel("gpu0-energy", "GPU-0", Quantity
                                         channel("gpu0-power-history", "GPU-0", Quantity::power_history),
                                         channel("gpu1-energy", "GPU-1", Quantity::energy)};
 
-KernelTimeline timeline_of(const SimulatedRun& run) {
+KernelTimeline make_timeline(const SimulatedRun& run) {
   KernelTimeline timeline(run.busy_s.size());
   for (const SimulatedKernel& kernel : run.kernels) {
     timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind));
@@ -78,7 +78,7 @@ TEST(SensorModel, UsesDefaultsWithoutACalibration) {
 TEST(SensorModel, SuppliesALagThatTheRunCannotIdentify) {
   SimulatedGpu gpu({.noise_j = 30}, 1);
   const SimulatedRun run = gpu.steady_loop(20, 5);
-  const KernelTimeline timeline = timeline_of(run);
+  const KernelTimeline timeline = make_timeline(run);
   const std::vector<EnergyPoint> updates = counter_updates_of(run);
 
   const std::optional<PowerFit> usual = fit_powers(timeline, {updates});
@@ -101,8 +101,8 @@ TEST(SensorModel, SuppliesALagThatTheRunCannotIdentify) {
 // A mixture identifies its lag better than the calibration does.
 TEST(SensorModel, YieldsToALagThatTheRunIdentifies) {
   SimulatedGpu gpu({}, 2);
-  const SimulatedRun run = gpu.mixture(20);
-  const KernelTimeline timeline = timeline_of(run);
+  const SimulatedRun run = gpu.simulate_mixture(20);
+  const KernelTimeline timeline = make_timeline(run);
   const std::vector<EnergyPoint> updates = counter_updates_of(run);
   SensorModel known;
   known.counter_lag = CalibratedLag{40'000'000, 39'000'000, 41'000'000, 0};

@@ -25,7 +25,7 @@ struct ClassCounts {
 
 // Identical steps of `step_ms` with nine kernel kinds. Powers and the time constant of the gauge differ a little from
 // the defaults.
-ClassCounts count_classes(double step_ms, std::uint64_t seed) {
+ClassCounts simulate_class_counts(double step_ms, std::uint64_t seed) {
   SimulatedGpu::Traits traits{.updates_per_read = 25, .time_constant_s = seed % 2 == 0 ? 0.0145 : 0.0105};
   const std::vector<double> usual_w = traits.watts;
   std::mt19937_64 random(seed);
@@ -60,7 +60,7 @@ TEST(SensorModelUncertainty, IntervalsOfEqualStepsCover) {
   for (const double step_ms : {5.0, 9.0, 13.0, 19.0, 20.0, 37.0}) {
     ClassCounts totals;
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-      const ClassCounts counts = count_classes(step_ms, seed);
+      const ClassCounts counts = simulate_class_counts(step_ms, seed);
       if (counts.covered_classes + 3 < counts.regressed_classes)
         std::printf("steps of %.0f ms, seed %lu: ", step_ms, seed);
       if (counts.covered_classes + 3 < counts.regressed_classes)

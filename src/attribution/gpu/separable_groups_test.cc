@@ -10,7 +10,7 @@ namespace joulemap::attribution {
 namespace {
 
 // Stand-ins for the times of the unknowns, which are only used as weights.
-std::vector<double> unknown_weights(const statistics::NormalEquations& sums) {
+std::vector<double> unknown_time_weights(const statistics::NormalEquations& sums) {
   std::vector<double> times;
   for (std::size_t i = 0; i < sums.size(); ++i) times.push_back(std::sqrt(sums.gram(i, i)));
   return times;
@@ -26,7 +26,7 @@ TEST(SeparableGroups, ClassesThatAlwaysRunTogetherFormOneGroup) {
     const double fourth = static_cast<double>(random() % 100) / 1000;
     sums.add_observation(std::vector<double>{both, third, 2 * both, fourth}, 10);
   }
-  const SeparableGroups groups = separable_groups(sums, 1e-4, unknown_weights(sums));
+  const SeparableGroups groups = separable_groups(sums, 1e-4, unknown_time_weights(sums));
   EXPECT_EQ(groups.group_by_unknown, (std::vector<std::size_t>{0, 1, 0, 2})) << "seed " << kSeed;
   EXPECT_EQ(groups.group_count, 3u);
   EXPECT_LT(groups.identified_fractions[0], kMinIdentifiedFraction);
@@ -36,7 +36,7 @@ TEST(SeparableGroups, ClassesThatAlwaysRunTogetherFormOneGroup) {
 TEST(SeparableGroups, EqualStepsAreOneGroup) {
   statistics::NormalEquations sums(6);
   for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0.01, 0.02, 0.03, 0.01, 0.02, 0.01}, 50);
-  const SeparableGroups groups = separable_groups(sums, 1e-4, unknown_weights(sums));
+  const SeparableGroups groups = separable_groups(sums, 1e-4, unknown_time_weights(sums));
   EXPECT_EQ(groups.group_count, 1u);
 }
 
@@ -45,7 +45,7 @@ TEST(SeparableGroups, ALargeClassOfASteadyLoopIsNotSeparable) {
   statistics::NormalEquations sums(4);
   for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0.08, 0.01, 0.01, 0}, 50);
   for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0, 0, 0, 0.1}, 10);
-  const SeparableGroups groups = separable_groups(sums, 1e-4, unknown_weights(sums));
+  const SeparableGroups groups = separable_groups(sums, 1e-4, unknown_time_weights(sums));
   for (std::size_t k = 0; k < 3; ++k) EXPECT_LT(groups.identified_fractions[k], 0.1) << k;
   EXPECT_GT(groups.identified_fractions[3], kMinIdentifiedFraction);
 }

@@ -12,7 +12,7 @@ constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
 constexpr std::uint32_t kProcess = 3;
 
-TimeCurve constant_rate(double amount) {
+TimeCurve make_constant_rate_curve(double amount) {
   TimeCurve curve(kSpan, cell_count_for_span(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
@@ -57,9 +57,9 @@ class LedgerCauses {
  public:
   explicit LedgerCauses(const Activity& activity, RowLevel level = RowLevel::function, bool has_gpu = true,
                         bool is_recorded = true) {
-    MachineEnergy energy{.cpu_energy_j = constant_rate(100)};
+    MachineEnergy energy{.cpu_energy_j = make_constant_rate_curve(100)};
     energy.has_sampled_operations = is_recorded;
-    if (has_gpu) energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+    if (has_gpu) energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
     ActivitySums sums(kSpan);
     sums.add(kProcess, activity);
     sums.finish();
@@ -187,8 +187,8 @@ TEST(CauseEvidence, NamesClassifySampledFunctions) {
 }
 
 TEST(CauseEvidence, UncapturedTimeHasNoCause) {
-  MachineEnergy energy{.cpu_energy_j = constant_rate(1000)};
-  energy.machine_cpu_s = constant_rate(20);
+  MachineEnergy energy{.cpu_energy_j = make_constant_rate_curve(1000)};
+  energy.machine_cpu_s = make_constant_rate_curve(20);
   energy.command_cpu_s = 1;
   Activity activity = training();
   activity.scope_tallies = {host(kConv, 1, 1)};

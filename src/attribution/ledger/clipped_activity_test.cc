@@ -6,7 +6,7 @@
 namespace joulemap::attribution {
 namespace {
 
-Activity ten_to_twenty() {
+Activity make_activity_10_to_20() {
   Activity activity{.begin_ns = 10, .end_ns = 20};
   activity.scopes = {{1, 0, ScopeKind::region, "here"}};
   activity.scope_tallies = {{1, 10, 4, 100, 80, 20}};
@@ -17,7 +17,7 @@ Activity ten_to_twenty() {
 }
 
 TEST(ClippedActivity, ScalesTalliesByTheTimeInsideTheSpan) {
-  const Activity half = clip_activity(ten_to_twenty(), {15, 100});
+  const Activity half = clip_activity(make_activity_10_to_20(), {15, 100});
   EXPECT_EQ(half.begin_ns, 15);
   EXPECT_EQ(half.end_ns, 20);
   EXPECT_EQ(half.scope_tallies[0].count, 5u);
@@ -28,7 +28,7 @@ TEST(ClippedActivity, ScalesTalliesByTheTimeInsideTheSpan) {
 }
 
 TEST(ClippedActivity, CutsSingleKernelsAtTheEdge) {
-  const Activity half = clip_activity(ten_to_twenty(), {15, 100});
+  const Activity half = clip_activity(make_activity_10_to_20(), {15, 100});
   ASSERT_EQ(half.kernels.size(), 2u);
   EXPECT_EQ(half.kernels[0].start_ns, 15);
   EXPECT_EQ(half.kernels[0].end_ns, 17);
@@ -37,7 +37,7 @@ TEST(ClippedActivity, CutsSingleKernelsAtTheEdge) {
 }
 
 TEST(ClippedActivity, DropsEverythingButNamesOutsideTheSpan) {
-  const Activity none = clip_activity(ten_to_twenty(), {30, 40});
+  const Activity none = clip_activity(make_activity_10_to_20(), {30, 40});
   EXPECT_EQ(none.scopes.size(), 1u);
   EXPECT_TRUE(none.scope_tallies.empty());
   EXPECT_TRUE(none.kernel_tallies.empty());
@@ -48,18 +48,18 @@ TEST(ClippedActivity, PreservesScopeSharesOfTheWholeRun) {
   Activity without_span;
   without_span.shares = {{1, 2, 3, 1000}};
   EXPECT_EQ(clip_activity(without_span, {30, 40}).shares.size(), 1u);
-  Activity with_span = ten_to_twenty();
+  Activity with_span = make_activity_10_to_20();
   with_span.shares = without_span.shares;
   EXPECT_TRUE(clip_activity(with_span, {30, 40}).shares.empty());
 }
 
 TEST(ClippedActivity, IsUnchangedWithinTheSpan) {
-  EXPECT_TRUE(is_within_span(ten_to_twenty(), {10, 20}));
-  EXPECT_FALSE(is_within_span(ten_to_twenty(), {11, 20}));
+  EXPECT_TRUE(is_within_span(make_activity_10_to_20(), {10, 20}));
+  EXPECT_FALSE(is_within_span(make_activity_10_to_20(), {11, 20}));
 }
 
 // 100 steps of 10 ns; the first two are traced and extrapolate to all.
-TracedSteps lightly_traced_run() {
+TracedSteps make_lightly_traced_steps() {
   TracedSteps steps;
   for (std::int64_t i = 0; i < 100; ++i) {
     steps.add(
@@ -72,7 +72,7 @@ TEST(ClippedActivity, AWindowWithoutTracedStepsHasTheKernelsThatExtrapolateToIt)
   Activity traced{.begin_ns = 0, .end_ns = 20};
   traced.scope_tallies = {{1, 10, 4, 100, 80, 20}};
   traced.kernel_tallies = {{0, 0, 1, 6, 8}};
-  const std::vector<Activity> parts = clip_activity(traced, {500, 600}, lightly_traced_run(), ScopePaths());
+  const std::vector<Activity> parts = clip_activity(traced, {500, 600}, make_lightly_traced_steps(), ScopePaths());
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_TRUE(parts[0].scope_tallies.empty());
   EXPECT_EQ(parts[1].begin_ns, 500);
@@ -102,7 +102,7 @@ TEST(ClippedActivity, ConsecutiveWindowsContainAllExtrapolatedKernels) {
   traced.kernel_tallies = {{0, 0, 1, 600, 800}};
   std::int64_t time_ns = 0;
   for (std::int64_t from = 0; from < 1000; from += 50) {
-    for (const Activity& part : clip_activity(traced, {from, from + 50}, lightly_traced_run(), ScopePaths())) {
+    for (const Activity& part : clip_activity(traced, {from, from + 50}, make_lightly_traced_steps(), ScopePaths())) {
       for (const KernelTally& tally : part.kernel_tallies) time_ns += tally.time_ns;
     }
   }

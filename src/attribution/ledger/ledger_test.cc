@@ -12,7 +12,7 @@ constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
 constexpr std::uint32_t kProcess = 3;
 
-TimeCurve constant_rate(double amount) {
+TimeCurve make_constant_rate_curve(double amount) {
   TimeCurve curve(kSpan, cell_count_for_span(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
@@ -73,7 +73,7 @@ LedgerOutcome account(RowLevel level, const MachineEnergy& energy, Activity acti
 TEST(Ledger, SplitsCpuEnergyByCpuTime) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 6), cpu(7, 3), cpu(0, 1)};
-  const LedgerOutcome outcome = account(RowLevel::layer, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::layer, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 600, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 300, 1e-6);
   EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // CPU time in the root scope
@@ -83,7 +83,7 @@ TEST(Ledger, SplitsCpuEnergyByCpuTime) {
 TEST(Ledger, WhileNothingRunsTheEnergyIsIdle) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 2.5)};
-  const LedgerOutcome outcome = account(RowLevel::phase, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::phase, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward"}), 250, 1e-6);
   EXPECT_NEAR(*outcome.result.idle_j, 750, 1e-6);
 }
@@ -91,8 +91,8 @@ TEST(Ledger, WhileNothingRunsTheEnergyIsIdle) {
 TEST(Ledger, EnergyOfOtherProcessesIsBackground) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 5)};
-  MachineEnergy energy{.cpu_energy_j = constant_rate(1000)};
-  energy.machine_cpu_s = constant_rate(20);
+  MachineEnergy energy{.cpu_energy_j = make_constant_rate_curve(1000)};
+  energy.machine_cpu_s = make_constant_rate_curve(20);
   energy.command_cpu_s = 10;  // s, of which five were not captured
   const LedgerOutcome outcome = account(RowLevel::layer, energy, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 250, 1e-6);
@@ -104,7 +104,7 @@ TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
   Activity activity = names();
   // One step of ten was sampled. In that step, the time of the layer is the sum of its operations.
   activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1)};
-  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);
   EXPECT_EQ(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
@@ -116,7 +116,7 @@ TEST(Ledger, OperationsOutsideOfLayersGetOnlyTheirOwnTime) {
   activity.scopes.push_back({12, 1, ScopeKind::op, "Tensor.item"});
   // One step of ten was sampled. The program read its files for nine seconds, and called item() once in a step.
   activity.scope_tallies = {cpu(4, 1, 20, 2), cpu(1, 9, 0), cpu(12, 0.1, 1, 1)};
-  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   const ReportRow* const item = outcome.row({"train", "Tensor.item"});
   ASSERT_NE(item, nullptr);
   EXPECT_EQ(item->count, 10u);
@@ -133,7 +133,7 @@ TEST(Ledger, OperationsOfAPhaseExcludeItsWaitingTime) {
   ScopeTally waits = cpu(12, 0.001, 20, 2);  // two of twenty calls were in sampled steps
   waits.wall_ns = 7'000'000'000;
   activity.scope_tallies = {cpu(4, 1, 20, 2), waits, cpu(13, 0.0001, 1, 1)};
-  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   const ReportRow* const empty = outcome.row({"train", "dataloader", "torch.empty"});
   const ReportRow* const loader = outcome.row({"train", "dataloader"});
   ASSERT_TRUE(empty != nullptr && loader != nullptr && empty->cause && loader->cause);
@@ -146,7 +146,7 @@ TEST(Ledger, OperationsOfAPhaseExcludeItsWaitingTime) {
 TEST(Ledger, OperationsOfAModuleThatAlsoComputesGetTheirOwnTimeOnly) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 9.9, 20, 2), cpu(5, 0.01, 2, 2)};
-  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->time_s, 0.1, 1e-6);
   EXPECT_NEAR(outcome.row({"train", "forward", "net.conv"})->time_s, 9.81, 1e-6);
 }
@@ -156,7 +156,7 @@ TEST(Ledger, SplitsOperationsByShapeAtLevelTensorOnly) {
   activity.scopes.push_back({10, 5, ScopeKind::tensors, "[64,3,224,224] [64,3,7,7]"});
   activity.scopes.push_back({11, 5, ScopeKind::tensors, "[64,64,56,56] [64,64,3,3]"});
   activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(10, 0.5, 2, 2), cpu(11, 0.25, 1, 1), cpu(9, 0.25, 1, 1)};
-  const LedgerOutcome tensors = account(RowLevel::tensor, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const LedgerOutcome tensors = account(RowLevel::tensor, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   const ReportRow* const first =
       tensors.row({"train", "forward", "net.conv", "torch.conv2d [64,3,224,224] [64,3,7,7]"});
   ASSERT_NE(first, nullptr);
@@ -164,7 +164,7 @@ TEST(Ledger, SplitsOperationsByShapeAtLevelTensorOnly) {
   EXPECT_EQ(first->count, 20u);
   EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.conv2d [64,64,56,56] [64,64,3,3]"}), 250, 1e-6);
   EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);  // its shapes are unknown
-  const LedgerOutcome operations = account(RowLevel::op, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const LedgerOutcome operations = account(RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(operations.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_EQ(operations.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
 }
@@ -175,7 +175,7 @@ TEST(Ledger, WhileKernelsAreLostGpuEnergyIsUnattributedAndNotIdle) {
   activity.begin_ns = 0;
   activity.end_ns = 5 * kSecond_ns;
   MachineEnergy energy;
-  energy.gpus["GPU-1"] = {"gpu0", constant_rate(1000), {}};
+  energy.gpus["GPU-1"] = {"gpu0", make_constant_rate_curve(1000), {}};
   for (const bool is_lost : {false, true}) {
     ActivitySums sums(kSpan);
     sums.add(kProcess, activity);
@@ -204,7 +204,7 @@ TEST(Ledger, AnIdleGapRecordedWhileKernelsWereLostLeavesTheirTimeBusy) {
   gap.end_ns = 10 * kSecond_ns;
   gap.waits = {{0, 4, WaitKind::host, 1, gap.end_ns - gap.begin_ns}};
   MachineEnergy energy;
-  energy.gpus["GPU-1"] = {"gpu0", constant_rate(1000), {}};
+  energy.gpus["GPU-1"] = {"gpu0", make_constant_rate_curve(1000), {}};
   ActivitySums sums(kSpan);
   sums.add(kProcess, activity);
   sums.add(kProcess, gap);
@@ -222,11 +222,11 @@ TEST(Ledger, AModuleHasTheEnergyOfAllItsPasses) {
   Activity activity = names();
   activity.scopes.push_back({10, 1, ScopeKind::phase, "optimizer"});
   activity.scope_tallies = {cpu(4, 1), cpu(7, 2), cpu(10, 1)};
-  const LedgerOutcome outcome = account(RowLevel::module, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::module, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   const auto backward = [](const LedgerOutcome& of) { return of.row({"train", "backward", "net.conv"}); };
   EXPECT_EQ(backward(outcome), nullptr);
   EXPECT_NEAR(outcome.energy({"net.conv"}), 3 * outcome.energy({"train", "optimizer"}), 1e-6);
-  const LedgerOutcome by_layer = account(RowLevel::layer, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const LedgerOutcome by_layer = account(RowLevel::layer, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   ASSERT_NE(backward(by_layer), nullptr);
   EXPECT_NEAR(outcome.energy({"net.conv"}),
               by_layer.energy({"train", "forward", "net.conv"}) + *backward(by_layer)->energy_j, 1e-6);
@@ -237,7 +237,7 @@ TEST(Ledger, AModuleNamedLikeASpecialRowHasARowOfItsOwn) {
     Activity activity = names();
     activity.scopes.push_back({10, 2, ScopeKind::module, name});
     activity.scope_tallies = {cpu(4, 1), cpu(10, 2)};
-    const LedgerOutcome outcome = account(RowLevel::module, {.cpu_energy_j = constant_rate(1000)}, activity);
+    const LedgerOutcome outcome = account(RowLevel::module, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
     EXPECT_NEAR(outcome.energy({"module " + name}), 2 * outcome.energy({"net.conv"}), 1e-6) << name;
   }
 }
@@ -253,8 +253,8 @@ TEST(ScopePaths, CountsOperationsWithUnknownInputs) {
 TEST(Ledger, WithAllCallsRecordedOperationsHaveTheirTimeAndTheLayerTheRest) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 9, 20), cpu(5, 0.75, 3), cpu(9, 0.25, 1), cpu(7, 0, 1)};
-  const LedgerOutcome outcome =
-      account(RowLevel::op, {.cpu_energy_j = constant_rate(1000), .has_sampled_operations = false}, activity);
+  const LedgerOutcome outcome = account(
+      RowLevel::op, {.cpu_energy_j = make_constant_rate_curve(1000), .has_sampled_operations = false}, activity);
   const std::vector<std::string> layer = {"train", "forward", "net.conv"};
   const ReportRow* const conv = outcome.row({"train", "forward", "net.conv", "torch.conv2d"});
   ASSERT_NE(conv, nullptr);
@@ -270,7 +270,7 @@ TEST(Ledger, AFunctionIsTheSameWhereverItIsCalledFrom) {
   activity.scopes.push_back({10, 7, ScopeKind::op, "torch.relu"});
   activity.scope_tallies = {cpu(4, 4.5, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1),
                             cpu(7, 4, 20, 2),   cpu(10, 0.5, 2, 2), cpu(8, 1)};
-  const LedgerOutcome outcome = account(RowLevel::function, {.cpu_energy_j = constant_rate(1100)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::function, {.cpu_energy_j = make_constant_rate_curve(1100)}, activity);
   EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 412.5, 1e-6);
   EXPECT_NEAR(outcome.energy({"torch.relu"}), 137.5 + 450, 1e-6);
   EXPECT_EQ(outcome.row({"torch.relu"})->count, 10u + 20u);
@@ -284,12 +284,12 @@ TEST(Ledger, WithoutOperationsFunctionsAreSampledFunctions) {
   activity.scopes.push_back({12, 4, ScopeKind::function, "torch.nn.functional.conv2d"});
   activity.scope_tallies = {cpu(0, 2), cpu(8, 3), cpu(4, 4.5, 20, 2), cpu(5, 0.5, 3, 3)};
   activity.shares = {{0, 10, 2, 1000}, {8, 11, 5, 1000}, {4, 12, 9, 1000}};
-  const LedgerOutcome outcome = account(RowLevel::function, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::function, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"__main__.augment"}), 200, 1e-6);
   EXPECT_NEAR(outcome.energy({"json.loads"}), 300, 1e-6);
   EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 500, 1e-6);  // its operation was recorded
   EXPECT_EQ(outcome.row({"json.loads"})->count, 0u);
-  const LedgerOutcome by_layer = account(RowLevel::layer, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const LedgerOutcome by_layer = account(RowLevel::layer, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_EQ(by_layer.row({"train", "forward", "net.conv"})->count, 20u);
 }
 
@@ -297,14 +297,14 @@ TEST(Ledger, ProfilerSharesSplitACoarseScope) {
   Activity activity = names();
   activity.scope_tallies = {cpu(1, 10)};
   activity.shares = {{1, 4, 2, 3'000'000}, {1, 7, 1, 1'000'000}};
-  const LedgerOutcome outcome = account(RowLevel::layer, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::layer, {.cpu_energy_j = make_constant_rate_curve(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 750, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 250, 1e-6);
   EXPECT_EQ(outcome.row({"train"}), nullptr);
 }
 
 // Energy of an idle device by cause.
-std::map<IdleCause, double> idle_by_cause(const LedgerResult& result) {
+std::map<IdleCause, double> sum_idle_by_cause(const LedgerResult& result) {
   std::map<IdleCause, double> causes;
   for (const IdleEntry& entry : result.idle) causes[entry.cause] += entry.energy_j.value_or(0);
   return causes;
@@ -317,14 +317,14 @@ TEST(Ledger, IdleEnergyOfAGpuBelongsToTheScopesThatItWaitedFor) {
                     {0, 7, WaitKind::synchronization, 10, 2 * kSecond_ns},
                     {0, 0, WaitKind::host, 1, 1 * kSecond_ns}};
   MachineEnergy energy;
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   const LedgerOutcome outcome = account(RowLevel::layer, energy, activity);
   const ReportRow* const layer = outcome.row({"train", "forward", "net.conv"}, "gpu0");
   ASSERT_NE(layer, nullptr);
   EXPECT_NEAR(*layer->energy_j, 400, 1e-6);
   EXPECT_NEAR(*layer->waiting_j, 300, 1e-6);
   EXPECT_NEAR(*layer->waiting_s, 3, 1e-9);
-  std::map<IdleCause, double> causes = idle_by_cause(outcome.result);
+  std::map<IdleCause, double> causes = sum_idle_by_cause(outcome.result);
   EXPECT_NEAR(causes[IdleCause::launch], 300, 1e-6);
   EXPECT_NEAR(causes[IdleCause::synchronization], 200, 1e-6);
   EXPECT_NEAR(causes[IdleCause::host], 100, 1e-6) << "in no scope, and there are no steps";
@@ -357,8 +357,8 @@ TEST(Ledger, IdleEnergyOutsideOfScopesIsThatOfStepsOrLiesBetweenThem) {
     step.kernels = 100;
   }
   MachineEnergy energy;
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
-  std::map<IdleCause, double> causes = idle_by_cause(account(RowLevel::layer, energy, activities).result);
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
+  std::map<IdleCause, double> causes = sum_idle_by_cause(account(RowLevel::layer, energy, activities).result);
   EXPECT_NEAR(causes[IdleCause::between], 200, 1);
   EXPECT_NEAR(causes[IdleCause::host], 400, 1);
 }
@@ -378,9 +378,9 @@ TEST(Ledger, IdleEnergyOfUntracedStepsBelongsToTheScopesOfTheHost) {
   activity.kernel_tallies = {{0, 0, 4, 10, kSecond_ns / 5}};
   activity.waits = {{0, 4, WaitKind::host, 1, kSecond_ns / 100}};
   MachineEnergy energy;
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   const LedgerOutcome outcome = account(RowLevel::layer, energy, activity);
-  std::map<IdleCause, double> causes = idle_by_cause(outcome.result);
+  std::map<IdleCause, double> causes = sum_idle_by_cause(outcome.result);
   EXPECT_NEAR(causes[IdleCause::unknown], 0, 1e-6);
   EXPECT_NEAR(causes[IdleCause::data], 0.6 * *outcome.result.idle_j, 0.02 * *outcome.result.idle_j);
   EXPECT_NEAR(causes[IdleCause::data] + causes[IdleCause::launch], *outcome.result.idle_j, 1e-6);
@@ -401,11 +401,11 @@ TEST(Ledger, IdleEnergyInAPartOfALightRunBelongsToTheScopesOfTheHost) {
   sums.add(kProcess, part);
   sums.finish();
   MachineEnergy energy;
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   Ledger ledger(RowLevel::layer, energy, sums);
   ledger.add(kProcess, part);
   const LedgerResult result = ledger.finish();
-  std::map<IdleCause, double> causes = idle_by_cause(result);
+  std::map<IdleCause, double> causes = sum_idle_by_cause(result);
   EXPECT_NEAR(causes[IdleCause::unknown], 0, 1e-6);
   EXPECT_NEAR(causes[IdleCause::checkpoint], 0.8 * *result.idle_j, 0.02 * *result.idle_j);
 }
@@ -414,10 +414,10 @@ TEST(Ledger, IdleEnergyWithoutKnownWaitsIsStartupShutdownOrUnknown) {
   Activity activity = names();
   activity.kernel_tallies = {{0, 0, 4, 100, 4 * kSecond_ns}};
   MachineEnergy energy;
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   const TimeSpan active{kSpan.begin_ns + 2 * kSecond_ns, kSpan.end_ns - 1 * kSecond_ns};
   const LedgerOutcome outcome = account(RowLevel::layer, energy, activity, active);
-  std::map<IdleCause, double> causes = idle_by_cause(outcome.result);
+  std::map<IdleCause, double> causes = sum_idle_by_cause(outcome.result);
   EXPECT_NEAR(causes[IdleCause::startup], 200, 1);
   EXPECT_NEAR(causes[IdleCause::shutdown], 100, 1);
   EXPECT_NEAR(causes[IdleCause::unknown], 300, 1);
@@ -442,7 +442,7 @@ TEST(Ledger, KernelsRanOutsideOfTheGapsInWhichTheGpuIsKnownToBeIdle) {
   const LedgerOutcome outcome = account(RowLevel::layer, energy, std::vector{kernels, gap});
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}, "gpu0"), 1400, 1);
   EXPECT_NEAR(*outcome.row({"train", "forward", "net.conv"}, "gpu0")->waiting_j, 800, 1);
-  EXPECT_NEAR(idle_by_cause(outcome.result)[IdleCause::unknown], 0, 1);
+  EXPECT_NEAR(sum_idle_by_cause(outcome.result)[IdleCause::unknown], 0, 1);
 }
 
 // No kernel ran in the analysed part; the first and the last kernel of the run lie before, after, or around it.
@@ -462,8 +462,8 @@ TEST(Ledger, APartOfARunWithoutKernelsIsNeitherItsStartNorItsEnd) {
     sums.finish();
     EXPECT_TRUE(sums.has_activity());
     MachineEnergy energy;
-    energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
-    return idle_by_cause(Ledger(RowLevel::layer, energy, sums).finish());
+    energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
+    return sum_idle_by_cause(Ledger(RowLevel::layer, energy, sums).finish());
   };
   EXPECT_NEAR(causes_between(-5, 20)[IdleCause::unknown], 1000, 1);
   EXPECT_NEAR(causes_between(15, 20)[IdleCause::startup], 1000, 1);
@@ -474,7 +474,7 @@ TEST(Ledger, GpuEnergyBelongsToRunningKernelsAndIsIdleBetween) {
   Activity activity = names();
   activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 0, 10, 2 * kSecond_ns}};
   MachineEnergy energy;
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   const LedgerOutcome by_layer = account(RowLevel::layer, energy, activity);
   EXPECT_NEAR(by_layer.energy({"train", "forward", "net.conv"}, "gpu0"), 600, 1e-6);
   EXPECT_NEAR(*by_layer.result.idle_j, 200, 1e-6);
@@ -490,8 +490,8 @@ TEST(Ledger, AStackHasLayersAndEndsInTheirKernels) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 2)};
   activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 4, 10, 2 * kSecond_ns}};
-  MachineEnergy energy{.cpu_energy_j = constant_rate(100)};
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  MachineEnergy energy{.cpu_energy_j = make_constant_rate_curve(100)};
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   const LedgerOutcome stacks = account(RowLevel::stack, energy, activity);
   EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "gemm()"}, "gpu0"), 600, 1e-6);
   EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "HtoD"}, "gpu0"), 200, 1e-6);
@@ -503,7 +503,7 @@ TEST(Ledger, ConcurrentKernelsShareTheEnergy) {
   Activity activity = names();
   activity.kernel_tallies = {{0, 0, 4, 100, 15 * kSecond_ns}, {1, 0, 4, 10, 5 * kSecond_ns}};
   MachineEnergy energy;
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   const LedgerOutcome outcome = account(RowLevel::kernel, energy, activity);
   EXPECT_NEAR(outcome.energy({"_Z4gemmv"}, "gpu0"), 750, 1e-6);
   EXPECT_NEAR(*outcome.result.idle_j, 0, 1e-6);
@@ -516,7 +516,7 @@ TEST(Ledger, UntracedStepsEqualTracedOnes) {
     activity.steps.push_back({i, i * kSecond_ns, (i + 1) * kSecond_ns, 0, 0, 0, i == 0, i == 0});
   }
   MachineEnergy energy;
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   const LedgerOutcome outcome = account(RowLevel::kernel, energy, activity);
   EXPECT_EQ(outcome.row({"_Z4gemmv"}, "gpu0")->count, 1000u);
   EXPECT_NEAR(outcome.row({"_Z4gemmv"}, "gpu0")->time_s, 10, 1e-6);
@@ -549,7 +549,7 @@ TEST(Ledger, KernelsOfTwoTracedStepsGetTheEnergyOfAllSteps) {
                               .is_traced = i < 2});
   }
   MachineEnergy energy;
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", make_constant_rate_curve(1000)});
   ActivitySums sums(kSpan);
   sums.add(kProcess, activity);
   sums.finish();

@@ -16,7 +16,7 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
-constexpr std::int64_t kLength_s = 10;
+constexpr std::int64_t kRunLength_s = 10;
 constexpr double kGpu_w = 300;
 constexpr double kPackage_w = 100;
 
@@ -32,7 +32,7 @@ struct ClusterNode {
 };
 
 Channel gpu_channel(const std::string& boot, int gpu) {
-  Channel channel = recorded_channel(fmt::format("gpu{}", gpu));
+  Channel channel = make_recorded_channel(fmt::format("gpu{}", gpu));
   channel.sensor = "nvml";
   channel.domain_class = DomainClass::gpu;
   channel.device = fmt::format("GPU-{}-{}", boot, gpu);
@@ -40,20 +40,20 @@ Channel gpu_channel(const std::string& boot, int gpu) {
 }
 
 std::string write_recorder(const TemporaryDirectory& folder, const ClusterNode& machine, std::int64_t pid = 100) {
-  RecordingSource source = recording_source(pid);
+  RecordingSource source = make_recording_source(pid);
   source.host = machine.host;
   source.boot_id = machine.boot;
   const std::string path = folder.path() + fmt::format("/{}-{}.joule", machine.boot, pid);
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(path, source, 0);
   EXPECT_TRUE(writer);
-  std::vector<Channel> channels = {recorded_channel("package-0")};
+  std::vector<Channel> channels = {make_recorded_channel("package-0")};
   channels[0].domain_class = DomainClass::cpu;
   for (int gpu = 0; gpu < machine.ranks; ++gpu) channels.push_back(gpu_channel(machine.boot, gpu));
   for (Channel& channel : channels) {
     if (machine.is_estimated) channel.provenance = Provenance::estimated;
   }
   writer->set_channels(channels);
-  const std::int64_t end_ns = machine.begin_ns + kLength_s * kSecond_ns;
+  const std::int64_t end_ns = machine.begin_ns + kRunLength_s * kSecond_ns;
   writer->add(Mark{machine.begin_ns, MarkKind::command_begin, 0, 0, {}});
   writer->add(Mark{end_ns, MarkKind::command_end, 0, 0, {}});
   for (std::int64_t now_ns = machine.begin_ns - kSecond_ns; now_ns <= end_ns + kSecond_ns; now_ns += kSecond_ns / 20) {
@@ -72,7 +72,7 @@ std::string write_recorder(const TemporaryDirectory& folder, const ClusterNode& 
 // Writes the file of one rank, which keeps a CPU busy with one layer all the time, and its GPU half of the time.
 std::string write_rank_recording(const TemporaryDirectory& folder, const ClusterNode& machine, int local,
                                  std::int64_t pid = 200) {
-  RecordingSource source = recording_source(pid + local);
+  RecordingSource source = make_recording_source(pid + local);
   source.started_ns = machine.begin_ns + kSecond_ns / 2;
   source.role = "process";
   source.host = machine.host;
@@ -82,10 +82,10 @@ std::string write_rank_recording(const TemporaryDirectory& folder, const Cluster
   EXPECT_TRUE(writer);
   writer->add(EnvironmentFact{std::string(recording::kRankFactName), std::to_string(machine.first_rank + local)});
   for (int step = 0; step < machine.steps; ++step) {
-    const std::int64_t time_ns = machine.begin_ns + step * kLength_s * kSecond_ns / machine.steps;
+    const std::int64_t time_ns = machine.begin_ns + step * kRunLength_s * kSecond_ns / machine.steps;
     writer->add(Mark{time_ns, MarkKind::step, static_cast<std::uint64_t>(step), 0, {}});
   }
-  for (std::int64_t second = 0; second < kLength_s; ++second) {
+  for (std::int64_t second = 0; second < kRunLength_s; ++second) {
     Activity activity;
     if (second == 0) {
       activity.scopes = {
@@ -112,7 +112,7 @@ std::vector<std::string> write_run(const TemporaryDirectory& folder, const std::
   return files;
 }
 
-ReportResult report(std::span<const std::string> files, RowLevel level) {
+ReportResult build_expected_report(std::span<const std::string> files, RowLevel level) {
   const Result<ReportResult> result = build_report(files, {level, AttributionMode::integral});
   EXPECT_TRUE(result) << result.error().message;
   return result ? *result : ReportResult();
@@ -144,16 +144,16 @@ void expect_consistent_ledger(const ReportResult& result) {
 
 const std::vector<ClusterNode> kTwoMachines = {{"node-1", "boot-a", 50 * kSecond_ns, 0, 2},
                                                {"node-2", "boot-b", 90'000 * kSecond_ns, 2, 1}};
-constexpr double kTotal_j = kLength_s * (2 * kPackage_w + 3 * kGpu_w);
+constexpr double kTotal_j = kRunLength_s * (2 * kPackage_w + 3 * kGpu_w);
 
 TEST(Ranks, OfOneMachineMakeOneRowPerPathAndDevice) {
   const TemporaryDirectory folder;
-  const ReportResult layers = report(write_run(folder, {kTwoMachines[0]}), RowLevel::layer);
+  const ReportResult layers = build_expected_report(write_run(folder, {kTwoMachines[0]}), RowLevel::layer);
   expect_consistent_ledger(layers);
   EXPECT_EQ(layers.rows.size(), 3u);  // the CPUs together, and two GPUs
-  EXPECT_NEAR(find(layers, {"train", "forward", "conv"}, "cpu")->energy_j.value_or(0), kLength_s * kPackage_w, 10);
+  EXPECT_NEAR(find(layers, {"train", "forward", "conv"}, "cpu")->energy_j.value_or(0), kRunLength_s * kPackage_w, 10);
   EXPECT_EQ(find(layers, {"train", "forward", "conv"}, "cpu")->count, 20u);
-  EXPECT_NEAR(find(layers, {"train", "forward", "conv"}, "gpu1")->energy_j.value_or(0), kLength_s * kGpu_w / 2, 20);
+  EXPECT_NEAR(find(layers, {"train", "forward", "conv"}, "gpu1")->energy_j.value_or(0), kRunLength_s * kGpu_w / 2, 20);
   EXPECT_EQ(layers.steps, 5u);  // merged over ranks
 }
 
@@ -162,11 +162,11 @@ TEST(Ranks, OfTwoMachinesHaveSeparateDevices) {
   const std::vector<std::string> files = write_run(folder, kTwoMachines);
   for (const RowLevel level : {RowLevel::domain, RowLevel::phase, RowLevel::layer, RowLevel::kernel, RowLevel::rank}) {
     SCOPED_TRACE(row_level_name(level));
-    const ReportResult result = report(files, level);
+    const ReportResult result = build_expected_report(files, level);
     expect_consistent_ledger(result);
     EXPECT_NEAR(*joules_of(result.totals.measured), kTotal_j, 0.01 * kTotal_j);
   }
-  const ReportResult layers = report(files, RowLevel::layer);
+  const ReportResult layers = build_expected_report(files, RowLevel::layer);
   std::set<std::string> devices;
   for (const ReportRow& row : layers.rows) devices.insert(row.device);
   EXPECT_EQ(devices, (std::set<std::string>{"node-1/cpu", "node-1/gpu0", "node-1/gpu1", "node-2/cpu", "node-2/gpu0"}));
@@ -180,10 +180,11 @@ TEST(Ranks, OfAMachineWithoutSensorsAreNotAddedToMeasuredOnes) {
   const std::vector<std::string> files = write_run(folder, machines);
   for (const RowLevel level : {RowLevel::domain, RowLevel::phase, RowLevel::layer, RowLevel::kernel, RowLevel::step}) {
     SCOPED_TRACE(row_level_name(level));
-    const ReportResult result = report(files, level);
+    const ReportResult result = build_expected_report(files, level);
     const double measured_j = joules_of(result.totals.measured).value_or(0);
-    EXPECT_NEAR(measured_j, kLength_s * (kPackage_w + 2 * kGpu_w), 0.01 * measured_j);
-    EXPECT_NEAR(joules_of(result.totals.estimated).value_or(0), kLength_s * (kPackage_w + kGpu_w), 0.01 * measured_j);
+    EXPECT_NEAR(measured_j, kRunLength_s * (kPackage_w + 2 * kGpu_w), 0.01 * measured_j);
+    EXPECT_NEAR(joules_of(result.totals.estimated).value_or(0), kRunLength_s * (kPackage_w + kGpu_w),
+                0.01 * measured_j);
     EXPECT_NEAR(*result.attributed_j + *result.idle_j + *result.unattributed_j, measured_j, 1);
     EXPECT_TRUE(result.diagnostics.contains("estimates_not_added"));
   }
@@ -191,22 +192,22 @@ TEST(Ranks, OfAMachineWithoutSensorsAreNotAddedToMeasuredOnes) {
 
 TEST(Ranks, HaveOneShareEach) {
   const TemporaryDirectory folder;
-  const ReportResult ranks = report(write_run(folder, kTwoMachines), RowLevel::rank);
+  const ReportResult ranks = build_expected_report(write_run(folder, kTwoMachines), RowLevel::rank);
   const ReportRow* const first = find(ranks, {"rank 0"}, "node-1/gpu0");
   const ReportRow* const on_cpu = find(ranks, {"rank 1"}, "node-1/cpu");
   const ReportRow* const last = find(ranks, {"rank 2"}, "node-2/cpu");
   ASSERT_TRUE(first != nullptr && on_cpu != nullptr && last != nullptr);
-  EXPECT_NEAR(first->energy_j.value_or(0), kLength_s * kGpu_w / 2, 20);
+  EXPECT_NEAR(first->energy_j.value_or(0), kRunLength_s * kGpu_w / 2, 20);
   EXPECT_EQ(first->count, 1u);
-  EXPECT_NEAR(on_cpu->energy_j.value_or(0), kLength_s * kPackage_w / 2, 10);  // two ranks share a package
-  EXPECT_NEAR(last->energy_j.value_or(0), kLength_s * kPackage_w, 10);
+  EXPECT_NEAR(on_cpu->energy_j.value_or(0), kRunLength_s * kPackage_w / 2, 10);  // two ranks share a package
+  EXPECT_NEAR(last->energy_j.value_or(0), kRunLength_s * kPackage_w, 10);
 }
 
 TEST(Ranks, WithTheSameStepNumberShareAStepDespiteClockOffsets) {
   const TemporaryDirectory folder;
   std::vector<ClusterNode> machines = kTwoMachines;
   machines[1].steps = 4;  // slower: 4 steps of 2.5 s instead of 5 of 2 s
-  const ReportResult steps = report(write_run(folder, machines), RowLevel::step);
+  const ReportResult steps = build_expected_report(write_run(folder, machines), RowLevel::step);
   expect_consistent_ledger(steps);
   ASSERT_EQ(steps.rows.size(), 5u);
   EXPECT_NEAR(steps.rows[0].energy_j.value_or(0), 2 * (kPackage_w + 2 * kGpu_w) + 2.5 * (kPackage_w + kGpu_w), 20);
@@ -219,7 +220,7 @@ TEST(Ranks, OfMachinesWithTheSameNameAreDistinguished) {
   const TemporaryDirectory folder;
   std::vector<ClusterNode> machines = kTwoMachines;
   machines[1].host = "node-1";
-  const ReportResult result = report(write_run(folder, machines), RowLevel::kernel);
+  const ReportResult result = build_expected_report(write_run(folder, machines), RowLevel::kernel);
   expect_consistent_ledger(result);
   EXPECT_NE(find(result, {"gemm"}, "node-1:0/gpu0"), nullptr);
   EXPECT_NE(find(result, {"gemm"}, "node-1:1/gpu0"), nullptr);
@@ -229,18 +230,18 @@ TEST(Ranks, ThatFailOnOneMachineFailTheRun) {
   const TemporaryDirectory folder;
   std::vector<ClusterNode> machines = kTwoMachines;
   machines[0].exit_code = 3;
-  EXPECT_EQ(report(write_run(folder, machines), RowLevel::domain).exit_code, 3);
+  EXPECT_EQ(build_expected_report(write_run(folder, machines), RowLevel::domain).exit_code, 3);
 }
 
 TEST(Ranks, OfAMachineWithTwoSamplersAreMeasuredOnce) {
   const TemporaryDirectory folder;
   std::vector<std::string> files = write_run(folder, {kTwoMachines[0]});
-  const double alone_j = joules_of(report(files, RowLevel::domain).totals.measured).value_or(0);
+  const double alone_j = joules_of(build_expected_report(files, RowLevel::domain).totals.measured).value_or(0);
   ClusterNode again = kTwoMachines[0];
   again.begin_ns += kSecond_ns / 10;  // two ranks that each started a recorder
   files.push_back(write_recorder(folder, again, 101));
   for (const RowLevel level : {RowLevel::domain, RowLevel::layer, RowLevel::rank}) {
-    const ReportResult result = report(files, level);
+    const ReportResult result = build_expected_report(files, level);
     EXPECT_NEAR(joules_of(result.totals.measured).value_or(0), alone_j, 1e-3 * alone_j) << row_level_name(level);
     EXPECT_TRUE(result.diagnostics.contains("duplicate_samples"));
     expect_consistent_ledger(result);
@@ -253,10 +254,10 @@ TEST(Ranks, OfAMachineRecordedTwiceInARowAreSummed) {
   ClusterNode later = kTwoMachines[0];
   later.begin_ns += 100 * kSecond_ns;
   std::vector<std::string> files = write_run(folder, {kTwoMachines[0]});
-  const double once_j = report(files, RowLevel::layer).attributed_j.value_or(0);
+  const double once_j = build_expected_report(files, RowLevel::layer).attributed_j.value_or(0);
   files.push_back(write_recorder(folder, later, 101));
   files.push_back(write_rank_recording(folder, later, 0, 301));
-  const ReportResult both = report(files, RowLevel::layer);
+  const ReportResult both = build_expected_report(files, RowLevel::layer);
   EXPECT_GT(both.attributed_j.value_or(0), 1.4 * once_j);
   EXPECT_EQ(both.rows.size(), 3u);
   EXPECT_EQ(find(both, {"train", "forward", "conv"}, "cpu")->count, 30u);
@@ -265,7 +266,7 @@ TEST(Ranks, OfAMachineRecordedTwiceInARowAreSummed) {
 TEST(Ranks, AreEmptyWithoutRankInformation) {
   const TemporaryDirectory folder;
   std::vector<std::string> files = {write_recorder(folder, kTwoMachines[0])};
-  const ReportResult result = report(files, RowLevel::rank);
+  const ReportResult result = build_expected_report(files, RowLevel::rank);
   EXPECT_TRUE(result.diagnostics.contains("nothing_captured"));
 }
 

@@ -40,7 +40,7 @@ TEST(MergedRows, WaitingThatIsUnknownInOneRecordingIsUnknownInTheSum) {
   EXPECT_EQ(merge_machine_rows({{layer(10, 5)}, {unknown}})[0].waiting_j, std::nullopt);
 }
 
-std::string evaluation_flags(std::vector<StepOrEpochMark> steps, const std::vector<EvaluationMark>& evaluations) {
+std::string flag_evaluation_steps(std::vector<StepOrEpochMark> steps, const std::vector<EvaluationMark>& evaluations) {
   mark_evaluation_steps(steps, evaluations);
   std::string flags;
   for (const StepOrEpochMark& step : steps) flags += step.is_evaluation ? 'e' : '.';
@@ -49,11 +49,11 @@ std::string evaluation_flags(std::vector<StepOrEpochMark> steps, const std::vect
 
 TEST(EvaluationSteps, AreTheLastOnesThatBeganBeforeTheMark) {
   const std::vector<StepOrEpochMark> steps{{10, 0}, {20, 1}, {30, 2}, {40, 3}, {50, 4}};
-  EXPECT_EQ(evaluation_flags(steps, {}), ".....");
-  EXPECT_EQ(evaluation_flags(steps, {{40, 1}}), "..e..") << "the step that begins at the mark is not one of them";
-  EXPECT_EQ(evaluation_flags(steps, {{40, 3}, {60, 1}}), "eee.e");
-  EXPECT_EQ(evaluation_flags(steps, {{25, 9}}), "ee...") << "more steps than there are";
-  EXPECT_EQ(evaluation_flags({{30, 2}, {10, 0}, {20, 1}}, {{25, 1}}), ".e.") << "sorted by time";
+  EXPECT_EQ(flag_evaluation_steps(steps, {}), ".....");
+  EXPECT_EQ(flag_evaluation_steps(steps, {{40, 1}}), "..e..") << "the step that begins at the mark is not one of them";
+  EXPECT_EQ(flag_evaluation_steps(steps, {{40, 3}, {60, 1}}), "eee.e");
+  EXPECT_EQ(flag_evaluation_steps(steps, {{25, 9}}), "ee...") << "more steps than there are";
+  EXPECT_EQ(flag_evaluation_steps({{30, 2}, {10, 0}, {20, 1}}, {{25, 1}}), ".e.") << "sorted by time";
 }
 
 TEST(EvaluationSteps, HaveRowsOfTheirOwnButNoTimesAmongTheSteps) {

@@ -20,7 +20,7 @@ namespace {
 using statistics::Random;
 
 constexpr std::int64_t kMs = 1'000'000;
-constexpr std::int64_t kUpdate_ns = 100 * kMs;
+constexpr std::int64_t kUpdatePeriod_ns = 100 * kMs;
 constexpr double kIdle_w = 120;
 
 struct TrueStepCosts {
@@ -42,7 +42,7 @@ struct EngineRun {
   EngineSteps steps;
   std::vector<std::pair<std::int64_t, double>> energy;  // cumulative J at times
   std::vector<double> step_j;
-  std::map<std::string, double> variable_j;  // by request
+  std::map<std::string, double> variable_energy_j;  // by request
   std::int64_t end_ns = 0;
   double total_j = 0;
 
@@ -58,8 +58,8 @@ struct EngineRun {
   }
   // What a counter shows that updates every 100 ms: linear between updates.
   double counter_value_j(std::int64_t time_ns) const {
-    const std::int64_t before_ns = time_ns / kUpdate_ns * kUpdate_ns;
-    const std::int64_t after_ns = std::min(before_ns + kUpdate_ns, end_ns);
+    const std::int64_t before_ns = time_ns / kUpdatePeriod_ns * kUpdatePeriod_ns;
+    const std::int64_t after_ns = std::min(before_ns + kUpdatePeriod_ns, end_ns);
     const double before_j = joules_at(before_ns);
     if (after_ns <= before_ns) return before_j;
     const double share = static_cast<double>(time_ns - before_ns) / static_cast<double>(after_ns - before_ns);
@@ -67,7 +67,7 @@ struct EngineRun {
   }
   std::vector<std::int64_t> counter_update_times() const {
     std::vector<std::int64_t> times_ns;
-    for (std::int64_t at_ns = 0; at_ns <= end_ns; at_ns += kUpdate_ns) times_ns.push_back(at_ns);
+    for (std::int64_t at_ns = 0; at_ns <= end_ns; at_ns += kUpdatePeriod_ns) times_ns.push_back(at_ns);
     return times_ns;
   }
 };
@@ -119,7 +119,7 @@ EngineRun simulate_serving(const std::vector<PlannedRequest>& requests, const Tr
     const double time_s = dot_product(terms, truth.seconds) * (1 + 0.01 * random.normal());
     for (std::size_t i = first_entry; i < run.steps.entries.size(); ++i) {
       const StepRequest& entry = run.steps.entries[i];
-      run.variable_j[run.steps.requests[entry.request].id] +=
+      run.variable_energy_j[run.steps.requests[entry.request].id] +=
           factor * dot_product(request_step_terms(entry), truth.joules);
     }
     const std::int64_t end_ns = now_ns + static_cast<std::int64_t>(time_s * 1e9);
@@ -142,7 +142,7 @@ EngineRun simulate_serving(const std::vector<PlannedRequest>& requests, const Tr
 }
 
 // A mixture of short requests, long prompts and long outputs.
-std::vector<PlannedRequest> mixture(std::size_t count, std::uint64_t seed, double steps_between = 6) {
+std::vector<PlannedRequest> make_request_mixture(std::size_t count, std::uint64_t seed, double steps_between = 6) {
   Random random(seed);
   std::vector<PlannedRequest> requests;
   double arrival = 0;
@@ -159,8 +159,8 @@ std::vector<PlannedRequest> mixture(std::size_t count, std::uint64_t seed, doubl
 }
 
 // Passes the steps to the ledger once for each of `engines`.
-ServingResult analyse_with(ServingLedger ledger, const EngineRun& run, Diagnostics* notes = nullptr,
-                           double relative_uncertainty = 0.01, std::uint32_t engines = 1) {
+ServingResult compute_result_with(ServingLedger ledger, const EngineRun& run, Diagnostics* notes = nullptr,
+                                  double relative_uncertainty = 0.01, std::uint32_t engines = 1) {
   for (std::uint32_t engine = 0; engine < engines; ++engine) ledger.observe_steps(engine, run.steps);
   ledger.fit(
       run.counter_update_times(),
@@ -174,8 +174,9 @@ ServingResult analyse_with(ServingLedger ledger, const EngineRun& run, Diagnosti
   return result;
 }
 
-ServingResult analyse(const EngineRun& run, Diagnostics* notes = nullptr, double relative_uncertainty = 0.01) {
-  return analyse_with(ServingLedger({0, run.end_ns}), run, notes, relative_uncertainty);
+ServingResult compute_serving_result(const EngineRun& run, Diagnostics* notes = nullptr,
+                                     double relative_uncertainty = 0.01) {
+  return compute_result_with(ServingLedger({0, run.end_ns}), run, notes, relative_uncertainty);
 }
 
 // A run at constant power whose steps of 10 ms follow each other from 500 ms on, with one entry each.
@@ -199,7 +200,7 @@ double sum_of_rows_j(const LedgerResult& rows) {
                          [](double sum_j, const ReportRow& row) { return sum_j + row.energy_j.value_or(0); });
 }
 
-const ReportRow& row_of(const LedgerResult& rows, std::string_view name) {
+const ReportRow& find_row(const LedgerResult& rows, std::string_view name) {
   return *std::ranges::find(rows.rows, name, &ReportRow::name);
 }
 
@@ -217,7 +218,7 @@ void expect_true_parts(const EngineRun& run, const ServingResult& result, double
   EXPECT_GE(result.requests_j, -1e-9 * steps_j);
 }
 
-double label_of(const ServingResult& result, std::string_view name, double LabelEnergy::*member) {
+double find_tenant_value(const ServingResult& result, std::string_view name, double LabelEnergy::*member) {
   for (const LabelEnergy& label : result.labels) {
     if (label.kind == "tenant" && label.name == name) return label.*member;
   }
@@ -231,14 +232,14 @@ TEST(ServingLedger, StepsHaveTheirEnergyAndRowsSumToIt) {
     TrueStepCosts truth;
     for (double& value : truth.joules) value *= std::exp(0.7 * random.normal());
     for (double& value : truth.seconds) value *= std::exp(0.3 * random.normal());
-    EngineRun run =
-        simulate_serving(mixture(40 + random.uniform_below(100), seed, 1 + 20 * random.uniform()), truth, seed, 0.5);
+    EngineRun run = simulate_serving(
+        make_request_mixture(40 + random.uniform_below(100), seed, 1 + 20 * random.uniform()), truth, seed, 0.5);
     for (StepRequest& entry : run.steps.entries) {  // random events
       if (random.uniform() < 0.01) entry.events |= kRequestPreempted;
       if (random.uniform() < 0.005) entry.events = kRequestAborted;
       if (random.uniform() < 0.02) entry.rejected_tokens = 2;
     }
-    const ServingResult result = analyse(run);
+    const ServingResult result = compute_serving_result(run);
     const double sum_j = result.requests_j + result.wasted_j() + result.idle_j + result.outside_steps_j;
     expect_true_parts(run, result, 0.1);
     double listed_j = 0;
@@ -283,8 +284,8 @@ double true_share_j(const TrueStepCosts& truth, const std::vector<StepRequest>& 
 
 TEST(ServingLedger, FindsTheCostOfPrefillAndDecode) {
   const TrueStepCosts truth;
-  const EngineRun run = simulate_serving(mixture(300, 5), truth, 5);
-  const ServingResult result = analyse(run);
+  const EngineRun run = simulate_serving(make_request_mixture(300, 5), truth, 5);
+  const ServingResult result = compute_serving_result(run);
   ASSERT_TRUE(result.model.is_regressed);
   const auto near = [](const EnergyInterval& found, double true_j, double tolerance) {
     EXPECT_NEAR(found.energy_j, true_j, tolerance * true_j);
@@ -320,9 +321,9 @@ TEST(ServingLedger, AvoidableEnergyPredictsWhatLeavingOutAClassSaves) {
     TrueStepCosts truth;
     truth.noise = 0.02;
     if (seed % 2 == 0) truth.joules = {1.0, 0.4, 0.05, 1e-6, 0.02, 2e-4};
-    const std::vector<PlannedRequest> all = mixture(240, seed, seed < 4 ? 3 : 12);
+    const std::vector<PlannedRequest> all = make_request_mixture(240, seed, seed < 4 ? 3 : 12);
     const EngineRun run = simulate_serving(all, truth, seed);
-    const ServingResult result = analyse(run);
+    const ServingResult result = compute_serving_result(run);
     for (const std::string_view tenant : {"short", "prompt", "output"}) {
       std::vector<PlannedRequest> others = all;
       std::erase_if(others, [&](const PlannedRequest& one) { return one.tenant == tenant; });
@@ -338,8 +339,8 @@ TEST(ServingLedger, AvoidableEnergyPredictsWhatLeavingOutAClassSaves) {
         times_j += request.shares.time_j;
       }
       const auto error = [&](double found_j) { return std::abs(found_j - saved_j) / saved_j; };
-      worst_avoidable = std::max(worst_avoidable, error(label_of(result, tenant, &LabelEnergy::avoidable_j)));
-      shapley_error += error(label_of(result, tenant, &LabelEnergy::energy_j));
+      worst_avoidable = std::max(worst_avoidable, error(find_tenant_value(result, tenant, &LabelEnergy::avoidable_j)));
+      shapley_error += error(find_tenant_value(result, tenant, &LabelEnergy::energy_j));
       token_error += error(tokens_j);
       time_error += error(times_j);
       ++cases;
@@ -358,8 +359,8 @@ TEST(ServingLedger, NinetyPercentIntervalsCoverTheTruth) {
   int cases = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const TrueStepCosts truth;
-    const EngineRun run = simulate_serving(mixture(80, seed, 5), truth, seed);
-    const ServingResult result = analyse(run, nullptr, 0);
+    const EngineRun run = simulate_serving(make_request_mixture(80, seed, 5), truth, seed);
+    const ServingResult result = compute_serving_result(run, nullptr, 0);
     double prefill_j = 0;
     double decode_j = 0;
     std::size_t entry = 0;
@@ -402,7 +403,7 @@ TEST(ServingLedger, WasteIsWorkThatIsThrownAway) {
       preempted = true;
     }
   }
-  const ServingResult result = analyse(run);
+  const ServingResult result = compute_serving_result(run);
   EXPECT_EQ(result.finished, 2u);
   EXPECT_EQ(result.aborted, 1u);
   EXPECT_EQ(result.prompt_tokens, 3 * 512u + 1);  // the token before the preemption is computed again, too
@@ -422,7 +423,7 @@ TEST(ServingLedger, WasteOfAbortedRequestsIsThatOfTheirOwnPhases) {
   entries.push_back({1, 10, 0, 1, 0, 10, 0});
   for (std::uint32_t i = 0; i < 200; ++i) entries.push_back({1, 0, 0, 1, 0, 11 + i, 0});
   entries.back().events = kRequestAborted;
-  const ServingResult result = analyse(run_of_entries({{0, "a", "", ""}, {1, "b", "", ""}}, entries));
+  const ServingResult result = compute_serving_result(run_of_entries({{0, "a", "", ""}, {1, "b", "", ""}}, entries));
   const ServedRequest& preempted = result.listed_requests[0];
   const ServedRequest& aborted = result.listed_requests[1];
   EXPECT_NEAR(result.wasted_aborted_prefill_j, aborted.prefill_j, 1e-9 * aborted.prefill_j);
@@ -430,9 +431,9 @@ TEST(ServingLedger, WasteOfAbortedRequestsIsThatOfTheirOwnPhases) {
   const LedgerResult rows = make_token_rows(result);
   const double useful_j = preempted.prefill_j - preempted.wasted_j;
   EXPECT_GT(useful_j, 0.05 * preempted.prefill_j);
-  EXPECT_NEAR(*row_of(rows, "prefill").energy_j, useful_j, 1e-6 * useful_j);
-  EXPECT_NEAR(*row_of(rows, "decode").energy_j, 0, 1e-6 * useful_j);
-  EXPECT_EQ(row_of(rows, "preempted").count, 9000u);
+  EXPECT_NEAR(*find_row(rows, "prefill").energy_j, useful_j, 1e-6 * useful_j);
+  EXPECT_NEAR(*find_row(rows, "decode").energy_j, 0, 1e-6 * useful_j);
+  EXPECT_EQ(find_row(rows, "preempted").count, 9000u);
   EXPECT_NEAR(sum_of_rows_j(rows), *rows.attributed_j, 1e-9 * *rows.attributed_j);
 }
 
@@ -440,17 +441,17 @@ TEST(ServingLedger, TokensReadBackFromThePrefixCacheAreNotRecomputed) {
   const EngineRun run = run_of_entries(
       {{0, "a", "", ""}},
       {{0, 500, 0, 1, 0, 500, kRequestPreempted}, {0, 300, 200, 1, 0, 500, 0}, {0, 40, 0, 1, 0, 540, 0}});
-  const ServingResult result = analyse(run);
+  const ServingResult result = compute_serving_result(run);
   EXPECT_EQ(result.recomputed_tokens, 300u);
   EXPECT_EQ(result.prompt_tokens, 540u);
 }
 
 TEST(ServingLedger, CachedTokensCostLessThanComputedOnes) {
-  EngineRun run = simulate_serving(mixture(60, 3), {}, 3);
+  EngineRun run = simulate_serving(make_request_mixture(60, 3), {}, 3);
   for (std::size_t i = 0; i < run.steps.entries.size(); ++i) {
     if (run.steps.entries[i].prompt_tokens > 0) run.steps.entries[i].cached_tokens = 100;
   }
-  const ServingResult result = analyse(run);
+  const ServingResult result = compute_serving_result(run);
   EXPECT_GT(result.cached_tokens, 0u);
   EXPECT_GT(result.saved_by_cache.energy_j, result.cached_j);
 }
@@ -462,13 +463,13 @@ TEST(ServingLedger, AGapBetweenStepsIsIdleUnlessRequestsWait) {
   run.steps.entries = {{0, 10, 0, 1, 0, 10, 0}, {0, 0, 0, 1, 0, 11, kRequestFinished}, {1, 10, 0, 1, 0, 10, 0}};
   run.energy = {{0, 0}, {2000 * kMs, 200}};
   run.end_ns = 2000 * kMs;
-  const ServingResult result = analyse(run);
+  const ServingResult result = compute_serving_result(run);
   EXPECT_NEAR(result.busy_s, 0.35, 1e-9);  // with 50 ms in which "a" waited for its second step
   EXPECT_NEAR(result.end_s - result.begin_s, 0.39, 1e-9);
 }
 
 TEST(ServingLedger, FaultsOfAnEngineAreReported) {
-  EngineRun run = simulate_serving(mixture(30, 9), {}, 9);
+  EngineRun run = simulate_serving(make_request_mixture(30, 9), {}, 9);
   std::swap(run.steps.steps[4].begin_ns, run.steps.steps[5].begin_ns);  // out of order, and one overlaps
   std::swap(run.steps.steps[4].end_ns, run.steps.steps[5].end_ns);
   run.steps.requests[3].id = run.steps.requests[2].id;
@@ -478,7 +479,7 @@ TEST(ServingLedger, FaultsOfAnEngineAreReported) {
   run.steps.steps[6].end_ns = run.steps.steps[6].begin_ns;  // a clock that jumped
   run.steps.requests.pop_back();                            // a lost definition
   Diagnostics notes;
-  const ServingResult result = analyse(run, &notes);
+  const ServingResult result = compute_serving_result(run, &notes);
   EXPECT_TRUE(notes.contains("engine_steps_out_of_order"));
   EXPECT_TRUE(notes.contains("request_ids_repeated"));
   EXPECT_TRUE(notes.contains("requests_unfinished"));
@@ -487,9 +488,9 @@ TEST(ServingLedger, FaultsOfAnEngineAreReported) {
 }
 
 TEST(ServingLedger, RequestsBeyondTheLimitAreSummedAndNotListed) {
-  const EngineRun run = simulate_serving(mixture(50, 4), {}, 4);
+  const EngineRun run = simulate_serving(make_request_mixture(50, 4), {}, 4);
   Diagnostics notes;
-  const ServingResult result = analyse_with(ServingLedger({0, run.end_ns}, 20), run, &notes);
+  const ServingResult result = compute_result_with(ServingLedger({0, run.end_ns}, 20), run, &notes);
   EXPECT_EQ(result.listed_requests.size(), 20u);
   EXPECT_EQ(result.requests, 50u);
   EXPECT_EQ(result.finished, 50u);
@@ -501,7 +502,7 @@ TEST(ServingLedger, RequestsBeyondTheLimitAreSummedAndNotListed) {
 }
 
 // 40 requests, each with a cached prompt, a preemption and 2 decode steps; every fourth is aborted.
-EngineRun run_of_40_requests() {
+EngineRun make_40_request_run() {
   std::vector<EngineRequest> requests;
   std::vector<StepRequest> entries;
   for (std::uint32_t i = 0; i < 40; ++i) {
@@ -515,9 +516,9 @@ EngineRun run_of_40_requests() {
 }
 
 TEST(ServingLedger, TheLimitOfListedRequestsDoesNotChangeSums) {
-  const EngineRun run = run_of_40_requests();
-  const ServingResult all = analyse(run);
-  const ServingResult few = analyse_with(ServingLedger({0, run.end_ns}, 3), run);
+  const EngineRun run = make_40_request_run();
+  const ServingResult all = compute_serving_result(run);
+  const ServingResult few = compute_result_with(ServingLedger({0, run.end_ns}, 3), run);
   EXPECT_EQ(few.listed_requests.size(), 3u);
   EXPECT_EQ(few.requests, 40u);
   EXPECT_EQ(few.finished, 30u);
@@ -534,25 +535,25 @@ TEST(ServingLedger, TheLimitOfListedRequestsDoesNotChangeSums) {
 }
 
 TEST(ServingLedger, UnlistedRequestsDoNotReadTheCacheOfEachOther) {
-  EngineRun run = simulate_serving(mixture(60, 3), {}, 3);
+  EngineRun run = simulate_serving(make_request_mixture(60, 3), {}, 3);
   std::set<std::uint32_t> begun;
   for (StepRequest& entry : run.steps.entries) {
     entry.context_tokens += 100;
     if (begun.insert(entry.request).second) entry.cached_tokens = 100;
   }
-  const double cached_j = analyse(run).cached_j;
-  const ServingResult few = analyse_with(ServingLedger({0, run.end_ns}, 3), run);
+  const double cached_j = compute_serving_result(run).cached_j;
+  const ServingResult few = compute_result_with(ServingLedger({0, run.end_ns}, 3), run);
   EXPECT_GT(cached_j, 0);
   EXPECT_LT(cached_j, few.prefill.energy_j);
   EXPECT_NEAR(few.cached_j, cached_j, 1e-9 * cached_j);
 }
 
 TEST(ServingLedger, OnlyRequestsOfTheReportedPartCountTowardsTheLimit) {
-  const EngineRun run = run_of_40_requests();
+  const EngineRun run = make_40_request_run();
   const std::size_t first = 4 * 37;  // the steps of the last three requests
   Diagnostics notes;
   const ServingResult result =
-      analyse_with(ServingLedger({run.steps.steps[first].begin_ns, run.end_ns}, 3), run, &notes);
+      compute_result_with(ServingLedger({run.steps.steps[first].begin_ns, run.end_ns}, 3), run, &notes);
   EXPECT_EQ(result.requests, 3u);
   ASSERT_EQ(result.listed_requests.size(), 3u);
   EXPECT_EQ(result.listed_requests[0].id, "r37");
@@ -560,11 +561,11 @@ TEST(ServingLedger, OnlyRequestsOfTheReportedPartCountTowardsTheLimit) {
 }
 
 TEST(ServingLedger, StepsOutsideTheReportedPartShowHowRequestsBeganAndEnded) {
-  const EngineRun run = run_of_40_requests();
+  const EngineRun run = make_40_request_run();
   // From the second step of r9, which was preempted in its first one, to the first step of r11.
   const TimeSpan part{run.steps.steps[4 * 9 + 1].begin_ns, run.steps.steps[4 * 11].end_ns};
   Diagnostics notes;
-  const ServingResult result = analyse_with(ServingLedger(part), run, &notes);
+  const ServingResult result = compute_result_with(ServingLedger(part), run, &notes);
   EXPECT_FALSE(notes.contains("requests_unfinished"));
   EXPECT_EQ(result.finished, 3u);
   EXPECT_EQ(result.recomputed_tokens, 2 * 100u);  // of r9 and r10
@@ -582,16 +583,16 @@ TEST(ServingLedger, EachRequestHasARowOfItsOwn) {
                                         {3, 10, 0, 1, 0, 10, kRequestFinished}});
   Diagnostics notes;
   std::vector<std::vector<std::string>> paths;
-  for (const ReportRow& row : make_request_rows(analyse(run, &notes)).rows) paths.push_back(row.path);
+  for (const ReportRow& row : make_request_rows(compute_serving_result(run, &notes)).rows) paths.push_back(row.path);
   const std::vector<std::vector<std::string>> expected = {{"t", "x"}, {"t", "x (2)"}, {"t", "x (2) (2)"}, {"u", "x"}};
   EXPECT_EQ(paths, expected);
   ASSERT_TRUE(notes.contains("request_ids_repeated"));
 }
 
 TEST(ServingLedger, EnginesMayUseTheSameIds) {
-  const EngineRun run = run_of_40_requests();
+  const EngineRun run = make_40_request_run();
   Diagnostics notes;
-  const ServingResult result = analyse_with(ServingLedger({0, run.end_ns}), run, &notes, 0.01, 2);
+  const ServingResult result = compute_result_with(ServingLedger({0, run.end_ns}), run, &notes, 0.01, 2);
   EXPECT_FALSE(notes.contains("request_ids_repeated"));
   EXPECT_EQ(result.requests, 80u);
   std::set<std::vector<std::string>> paths;
@@ -625,7 +626,7 @@ TEST(ServingLedger, LongOverlappingStepsAreFittedInLinearTime) {
 }
 
 TEST(ServingLedger, WithoutEnergyTokensAreCounted) {
-  const EngineRun run = simulate_serving(mixture(10, 2), {}, 2);
+  const EngineRun run = simulate_serving(make_request_mixture(10, 2), {}, 2);
   ServingLedger ledger({0, run.end_ns});
   ledger.observe_steps(0, run.steps);
   ledger.fit({}, {}, 0);
@@ -639,7 +640,7 @@ TEST(ServingLedger, WithoutEnergyTokensAreCounted) {
 TEST(ServingLedger, ARunTooShortForAFitFollowsTheDurationOfSteps) {
   const EngineRun run = simulate_serving({{"a", "", 100, 5, 0}}, {}, 1);
   Diagnostics notes;
-  const ServingResult result = analyse(run, &notes);
+  const ServingResult result = compute_serving_result(run, &notes);
   EXPECT_TRUE(notes.contains("serving_too_short"));
   EXPECT_EQ(make_request_rows(result).rows[0].basis, "time-share");
   EXPECT_GT(result.requests_j, 0);

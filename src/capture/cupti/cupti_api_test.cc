@@ -9,16 +9,16 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-class FakeLibrary : public ::testing::Test {
+class FakeCuptiApiTest : public ::testing::Test {
  protected:
-  ~FakeLibrary() override {
+  ~FakeCuptiApiTest() override {
     complete_api.reset(kCuda130);
     old.reset(13);
   }
   const fake_cupti::FakeCupti& complete_api = fake_cupti::load_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
   const fake_cupti::FakeCupti& old = fake_cupti::load_fake_cupti(JOULEMAP_OLD_FAKE_CUPTI_LIBRARY);
 };
-using CuptiApiTest = FakeLibrary;
+using CuptiApiTest = FakeCuptiApiTest;
 
 TEST_F(CuptiApiTest, OpensTheLibraryThatIsNamed) {
   complete_api.reset(kCuda130);

@@ -80,7 +80,7 @@ TEST_F(DetachedSession, StaysAttachedUnlessDetachIsAllowed) {
 TEST_F(DetachedSession, StaysAttachedOnceAGraphIsCaptured) {
   start();
   session().allow_detach(true);
-  fake.capture_node();
+  fake.capture_graph_node();
   session().set_tracing(false);
   poll_for(10);
   fake.launch({});
@@ -92,7 +92,7 @@ TEST_F(DetachedSession, AttachesForAGraphThatIsAboutToBeCaptured) {
   session().allow_detach(false);
   EXPECT_FALSE(session().is_detached());
   current_scope = 9;
-  EXPECT_EQ(received.nodes.count(fake.capture_node()), 1U);
+  EXPECT_EQ(received.nodes.count(fake.capture_graph_node()), 1U);
   fake.launch({});
   poll_for(1);
   EXPECT_EQ(received.kernels.size(), 1U) << "nobody listens all the same";
@@ -154,7 +154,7 @@ TEST_F(DetachedSession, FinishesWithoutCuptiCalls) {
 }
 
 TEST_F(DetachedSession, DoesNotRetryAFailedDetach) {
-  fake.refuse("cuptiFinalize", static_cast<int>(CuptiResult::unknown));
+  fake.set_function_result("cuptiFinalize", static_cast<int>(CuptiResult::unknown));
   start_and_detach();
   EXPECT_TRUE(session().diagnostics().contains("cupti_rest"));
   session().set_tracing(true);

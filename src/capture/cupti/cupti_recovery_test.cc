@@ -15,7 +15,7 @@ namespace {
 
 using CuptiRecoveryTest = SessionUnderTest;
 
-constexpr std::uint32_t kKernels = static_cast<std::uint32_t>(RecordKind::concurrent_kernel);
+constexpr std::uint32_t kKernelRecordKind = static_cast<std::uint32_t>(RecordKind::concurrent_kernel);
 constexpr int kOverflowingRecordCount = 3 * static_cast<int>(kMaxBufferBytes / kMinRecordBytes);
 
 TEST_F(CuptiRecoveryTest, RecoversRecordsFromAProfilerThatReplacedTheClock) {
@@ -29,9 +29,10 @@ TEST_F(CuptiRecoveryTest, RecoversRecordsFromAProfilerThatReplacedTheClock) {
   poll_for(1);
   ASSERT_EQ(received.kernels.size(), 2U);
   EXPECT_EQ(received.kernels[1].name, "found");
-  EXPECT_NE(message_of("kernels_lost").find("2.0 s are missing"), std::string::npos) << message_of("kernels_lost");
-  ASSERT_EQ(received.losses.size(), 1U);
-  EXPECT_EQ(received.losses[0].second - received.losses[0].first, 2'000'000'000);
+  EXPECT_NE(find_diagnostic_message("kernels_lost").find("2.0 s are missing"), std::string::npos)
+      << find_diagnostic_message("kernels_lost");
+  ASSERT_EQ(received.loss_spans_ns.size(), 1U);
+  EXPECT_EQ(received.loss_spans_ns[0].second - received.loss_spans_ns[0].first, 2'000'000'000);
 }
 
 TEST_F(CuptiRecoveryTest, DetectsLossByLaunchCountWithoutATimestampCallback) {
@@ -68,7 +69,7 @@ TEST_F(CuptiRecoveryTest, YieldsCuptiToAnAnnouncedProfiler) {
   session().set_other_profiler_running(true, now_ns);
   EXPECT_EQ(received.kernels.size(), 1U) << "what CUPTI had is fetched first";
   EXPECT_FALSE(fake.is_subscribed());
-  EXPECT_FALSE(fake.kind_is_on(kKernels));
+  EXPECT_FALSE(fake.is_kind_enabled(kKernelRecordKind));
   EXPECT_FALSE(session().is_tracing());
   fake.attach_other_profiler(true);
   const std::uint64_t calls = fake.calls();
@@ -90,7 +91,8 @@ TEST_F(CuptiRecoveryTest, ResumesAfterAnAnnouncedProfilerAndReportsTheGap) {
   ASSERT_EQ(received.kernels.size(), 1U);
   EXPECT_EQ(received.kernels[0].name, "after");
   EXPECT_EQ(received.launches.at(correlation).scope, 9U);
-  EXPECT_NE(message_of("kernels_lost").find("4.0 s"), std::string::npos) << message_of("kernels_lost");
+  EXPECT_NE(find_diagnostic_message("kernels_lost").find("4.0 s"), std::string::npos)
+      << find_diagnostic_message("kernels_lost");
 }
 
 TEST_F(CuptiRecoveryTest, ResumesWithoutScopesWhenTheProfilerStaysSubscribed) {
@@ -110,7 +112,7 @@ TEST_F(CuptiRecoveryTest, AppliesSetTracingOfAProfilingSpanAfterwards) {
   session().set_tracing(false);
   session().set_other_profiler_running(false, now_ns);
   EXPECT_FALSE(session().is_tracing());
-  EXPECT_FALSE(fake.kind_is_on(kKernels));
+  EXPECT_FALSE(fake.is_kind_enabled(kKernelRecordKind));
   session().set_tracing(true);
   fake.launch({});
   poll_for(1);
@@ -126,9 +128,9 @@ TEST_F(CuptiRecoveryTest, IgnoresBuffersOfAnotherProfiler) {
 
 TEST_F(CuptiRecoveryTest, DropsAndCountsRecordsOfAForeignClock) {
   start();
-  fake.damage_record_times(true);
+  fake.set_times_damaged(true);
   fake.launch({});
-  fake.damage_record_times(false);
+  fake.set_times_damaged(false);
   fake.launch({.name = "good"});
   fake.add_unknown_record();
   poll_for(1);
@@ -147,7 +149,7 @@ TEST_F(CuptiRecoveryTest, FinishFlushesIncompleteRecordsAndUnsubscribes) {
   ASSERT_EQ(received.kernels.size(), 1U);
   EXPECT_EQ(session().record_counts().incomplete_records, 1U);
   EXPECT_FALSE(fake.is_subscribed());
-  EXPECT_FALSE(fake.kind_is_on(kKernels));
+  EXPECT_FALSE(fake.is_kind_enabled(kKernelRecordKind));
   const std::uint64_t calls = fake.calls();
   session().finish();
   poll_for(1);
@@ -179,7 +181,7 @@ TEST_F(CuptiRecoveryTest, ThreadsMayLaunchWhileItFinishes) {
 
 TEST_F(CuptiRecoveryTest, IgnoresBuffersAfterFinish) {
   start();
-  fake.hold_records(true);
+  fake.set_records_held(true);
   fake.launch({});
   session().finish();
   fake.release_records(false);
@@ -189,18 +191,18 @@ TEST_F(CuptiRecoveryTest, IgnoresBuffersAfterFinish) {
 
 TEST_F(CuptiRecoveryTest, ReportsADriverThatIsGoneAtTheEnd) {
   start();
-  fake.refuse("cuptiActivityFlushAll", static_cast<int>(CuptiResult::not_initialized));
-  fake.refuse("cuptiActivityDisable", static_cast<int>(CuptiResult::not_initialized));
+  fake.set_function_result("cuptiActivityFlushAll", static_cast<int>(CuptiResult::not_initialized));
+  fake.set_function_result("cuptiActivityDisable", static_cast<int>(CuptiResult::not_initialized));
   session().finish();
   EXPECT_TRUE(session().diagnostics().contains("cupti_flush"));
 }
 
 TEST_F(CuptiRecoveryTest, FinishGivesUpOnALibraryThatHangs) {
   start();
-  fake.hang_flush(true);
+  fake.set_flush_hang(true);
   session().finish();
   EXPECT_TRUE(session().diagnostics().contains("cupti_hangs"));
-  fake.hang_flush(false);
+  fake.set_flush_hang(false);
 }
 
 TEST_F(CuptiRecoveryTest, AForkedChildCallsNothing) {

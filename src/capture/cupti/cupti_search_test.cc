@@ -8,7 +8,7 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-std::vector<std::string> candidates(std::vector<std::string> loaded_libraries, int driver_major = 13) {
+std::vector<std::string> find_cupti_candidates(std::vector<std::string> loaded_libraries, int driver_major = 13) {
   CuptiSearchInputs search;
   search.loaded_libraries = std::move(loaded_libraries);
   search.driver_major = driver_major;
@@ -28,29 +28,29 @@ TEST(CuptiSearchInputs, ANamedLibraryIsTheOnlyCandidate) {
 }
 
 TEST(CuptiSearchInputs, ALoadedLibraryComesFirst) {
-  EXPECT_EQ(
-      candidates({"/lib/libc.so.6", "/v/torch/lib/libcudart.so.12", "/v/nvidia/cuda_cupti/lib/libcupti.so.12"})[0],
-      "/v/nvidia/cuda_cupti/lib/libcupti.so.12");
-  EXPECT_EQ(candidates({"/v/torch/lib/libcupti-8b5a5a1c.so.12"})[0], "/v/torch/lib/libcupti-8b5a5a1c.so.12");
+  EXPECT_EQ(find_cupti_candidates(
+                {"/lib/libc.so.6", "/v/torch/lib/libcudart.so.12", "/v/nvidia/cuda_cupti/lib/libcupti.so.12"})[0],
+            "/v/nvidia/cuda_cupti/lib/libcupti.so.12");
+  EXPECT_EQ(find_cupti_candidates({"/v/torch/lib/libcupti-8b5a5a1c.so.12"})[0], "/v/torch/lib/libcupti-8b5a5a1c.so.12");
 }
 
 TEST(CuptiSearchInputs, SearchesTheWheelsOfTheFramework) {
-  const auto list = candidates({"/v/site-packages/torch/lib/libtorch_cuda.so"});
+  const auto list = find_cupti_candidates({"/v/site-packages/torch/lib/libtorch_cuda.so"});
   const std::size_t wheel = rank(list, "/v/site-packages/nvidia/cuda_cupti/lib/libcupti.so.12");
   EXPECT_LT(wheel, rank(list, "libcupti.so.12"));
   EXPECT_LT(rank(list, "/v/site-packages/nvidia/cu13/lib/libcupti.so.13"), list.size());
-  const auto beside = candidates({"/v/nvidia/cuda_runtime/lib/libcudart.so.12"});
+  const auto beside = find_cupti_candidates({"/v/nvidia/cuda_runtime/lib/libcudart.so.12"});
   EXPECT_LT(rank(beside, "/v/nvidia/cuda_cupti/lib/libcupti.so.12"), rank(beside, "libcupti.so.13"));
 }
 
 TEST(CuptiSearchInputs, SearchesTheToolkitLast) {
-  const auto list = candidates({});
+  const auto list = find_cupti_candidates({});
   EXPECT_EQ(list[0], "libcupti.so.13");
   EXPECT_LT(rank(list, "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.12"), list.size());
 }
 
 TEST(CuptiSearchInputs, ExcludesLibrariesNewerThanTheDriver) {
-  const auto list = candidates({"/v/site-packages/torch/lib/libtorch_cuda.so"}, 12);
+  const auto list = find_cupti_candidates({"/v/site-packages/torch/lib/libtorch_cuda.so"}, 12);
   EXPECT_TRUE(
       std::none_of(list.begin(), list.end(), [](const std::string& path) { return path.find(".so.13") != path.npos; }));
   EXPECT_LT(rank(list, "libcupti.so.11"), list.size());

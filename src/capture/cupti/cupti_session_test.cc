@@ -13,7 +13,7 @@ namespace {
 using fake_cupti::Work;
 using CuptiSessionTest = SessionUnderTest;
 
-constexpr std::uint32_t kKernels = static_cast<std::uint32_t>(RecordKind::concurrent_kernel);
+constexpr std::uint32_t kKernelRecordKind = static_cast<std::uint32_t>(RecordKind::concurrent_kernel);
 
 TEST_F(CuptiSessionTest, LinksAKernelToItsScopeAndStep) {
   start();
@@ -90,8 +90,8 @@ TEST_F(CuptiSessionTest, ThreadsLaunchFromTheirOwnScopes) {
 TEST_F(CuptiSessionTest, KernelsOfAGraphShareACorrelationAndHaveNodes) {
   start();
   current_scope = 30;
-  const std::uint64_t node = fake.capture_node();
-  const std::uint64_t copy = fake.clone_node(node);
+  const std::uint64_t node = fake.capture_graph_node();
+  const std::uint64_t copy = fake.clone_graph_node(node);
   EXPECT_EQ(received.nodes.at(node), 30U);
   EXPECT_EQ(received.copies.at(copy), node);
   current_scope = 31;
@@ -112,13 +112,13 @@ TEST_F(CuptiSessionTest, AGraphCapturedWhileTracingIsOffHasScopes) {
   start();
   session().set_tracing(false);
   current_scope = 8;
-  const std::uint64_t node = fake.capture_node();
+  const std::uint64_t node = fake.capture_graph_node();
   EXPECT_EQ(received.nodes.at(node), 8U);
 }
 
 TEST_F(CuptiSessionTest, AcceptsLateAndOutOfOrderRecords) {
   start();
-  fake.hold_records(true);
+  fake.set_records_held(true);
   for (int i = 0; i < 5; ++i) fake.launch({});
   poll_for(1);
   EXPECT_TRUE(received.kernels.empty());
@@ -135,7 +135,7 @@ TEST_F(CuptiSessionTest, WaitsForARunningKernel) {
   poll_for(20);
   EXPECT_TRUE(received.kernels.empty());
   EXPECT_FALSE(session().diagnostics().contains("kernels_lost"));
-  fake.end_running();
+  fake.end_running_records();
   poll_for(1);
   ASSERT_EQ(received.kernels.size(), 1U);
 }
@@ -145,8 +145,8 @@ TEST_F(CuptiSessionTest, RecordsAndCountsNothingWhileTracingIsOff) {
   fake.launch({});
   session().set_tracing(false);
   EXPECT_FALSE(session().is_tracing());
-  EXPECT_FALSE(fake.kind_is_on(kKernels));
-  EXPECT_FALSE(fake.callback_is_on("cuLaunchKernel"));
+  EXPECT_FALSE(fake.is_kind_enabled(kKernelRecordKind));
+  EXPECT_FALSE(fake.is_callback_enabled("cuLaunchKernel"));
   const std::uint32_t untraced = fake.launch({});
   fake.launch({.work = Work::copy});
   session().set_tracing(true);
@@ -159,12 +159,12 @@ TEST_F(CuptiSessionTest, RecordsAndCountsNothingWhileTracingIsOff) {
 
 TEST_F(CuptiSessionTest, AGraphKernelThatRunsWhenTracingEndsIsMissingAndNotOverlong) {
   start();
-  const std::uint64_t node = fake.capture_node();
+  const std::uint64_t node = fake.capture_graph_node();
   const std::uint32_t graph = fake.launch_graph();
   fake.launch({.name = "before", .graph_node = node, .correlation = graph});
   fake.launch({.name = "on the edge", .graph_node = node, .correlation = graph, .keeps_running = true});
   session().set_tracing(false);
-  fake.end_running();
+  fake.end_running_records();
   poll_for(1);
   ASSERT_EQ(received.kernels.size(), 1U);
   EXPECT_EQ(received.kernels[0].name, "before");
@@ -182,7 +182,7 @@ TEST_F(CuptiSessionTest, AnotherSubscriberCostsOnlyTheScopes) {
 }
 
 TEST_F(CuptiSessionTest, ADriverThatForbidsRecordsIsAnErrorWithARemedy) {
-  fake.refuse("cuptiActivityEnable", static_cast<int>(CuptiResult::insufficient_privileges));
+  fake.set_function_result("cuptiActivityEnable", static_cast<int>(CuptiResult::insufficient_privileges));
   const Status started = session().start();
   ASSERT_FALSE(started.has_value());
   EXPECT_EQ(started.error().code, ErrorCode::permission);
@@ -224,7 +224,7 @@ TEST_F(CuptiSessionTest, FeedsTheKernelLog) {
   current_step = 1;
   log.begin_step(1, 0, monotonic_ns(), true);
   current_scope = 6;
-  const std::uint64_t node = fake.clone_node(fake.capture_node());
+  const std::uint64_t node = fake.clone_graph_node(fake.capture_graph_node());
   current_scope = 7;
   fake.launch({.name = "gemm", .device = 2});
   fake.launch({.name = "replayed", .graph_node = node, .correlation = fake.launch_graph()});
@@ -287,7 +287,7 @@ TEST_F(OldCuptiSessionTest, AJumpOfItsClockIsFollowed) {
 
 TEST_F(OldCuptiSessionTest, DoesNotTraceGraphs) {
   start();
-  fake.capture_node();
+  fake.capture_graph_node();
   EXPECT_TRUE(received.nodes.empty());
 }
 

@@ -100,12 +100,12 @@ class DroppedRecordsTest : public SessionUnderTest {};
 
 TEST_F(DroppedRecordsTest, AreReported) {
   start();
-  fake.hold_records(true);
+  fake.set_records_held(true);
   const int more_than_fit = static_cast<int>(kMaxBuffers * kMaxBufferBytes / 216) + 100;
   for (int i = 0; i < more_than_fit; ++i) fake.launch({.keeps_running = true});
-  fake.hold_records(false);
+  fake.set_records_held(false);
   fake.release_records(false);
-  fake.end_running();
+  fake.end_running_records();
   poll_for(2);
   EXPECT_TRUE(session().diagnostics().contains("kernels_dropped"));
   EXPECT_EQ(session().record_counts().forwarded_records + session().record_counts().dropped_records,
@@ -117,12 +117,12 @@ class UnreadableRecordsTest : public SessionUnderTest {};
 TEST_F(UnreadableRecordsTest, AreReportedAndTheNextBufferIsRead) {
   start();
   constexpr int kInvalidKind = 21;
-  fake.refuse("cuptiActivityGetNextRecord", kInvalidKind);
+  fake.set_function_result("cuptiActivityGetNextRecord", kInvalidKind);
   fake.launch({});
   poll_for(2);
   EXPECT_EQ(session().record_counts().forwarded_records, 0U);
   EXPECT_TRUE(session().diagnostics().contains("kernels_unreadable"));
-  fake.refuse("cuptiActivityGetNextRecord", 0);
+  fake.set_function_result("cuptiActivityGetNextRecord", 0);
   fake.launch({});
   poll_for(2);
   EXPECT_EQ(session().record_counts().forwarded_records, 1U);

@@ -6,56 +6,57 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-constexpr std::int64_t kSecond = kNanosecondsPerSecond;
+constexpr std::int64_t kSecond_ns = kNanosecondsPerSecond;
 constexpr std::uint64_t kRecordCapacity = 100;
 
-RecordLossDetector::Snapshot snapshot(int second, std::uint64_t launches, std::uint64_t records,
-                                      bool is_clock_replaced = false) {
-  return {second * kSecond, launches, records, kRecordCapacity, is_clock_replaced};
+RecordLossDetector::Snapshot make_snapshot(int second, std::uint64_t launches, std::uint64_t records,
+                                           bool is_clock_replaced = false) {
+  return {second * kSecond_ns, launches, records, kRecordCapacity, is_clock_replaced};
 }
 
 TEST(RecordLossDetector, ContinuousRecordsAreNoLoss) {
   RecordLossDetector detector;
   for (int second = 0; second < 10; ++second) {
     const auto many = static_cast<std::uint64_t>(second) * 1000;
-    EXPECT_FALSE(detector.find_loss_begin_ns(snapshot(second, many, many)));
+    EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(second, many, many)));
   }
 }
 
 TEST(RecordLossDetector, WithoutLaunchesThereIsNoLoss) {
   RecordLossDetector detector;
-  detector.reset(snapshot(0, 5000, 5000));
-  for (int second = 1; second < 100; ++second) EXPECT_FALSE(detector.find_loss_begin_ns(snapshot(second, 5000, 5000)));
+  detector.reset(make_snapshot(0, 5000, 5000));
+  for (int second = 1; second < 100; ++second)
+    EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(second, 5000, 5000)));
 }
 
 TEST(RecordLossDetector, MoreLaunchesThanBuffersHoldAndTwoSecondsOfSilenceAreALoss) {
   RecordLossDetector detector;
-  detector.reset(snapshot(10, 0, 0));
-  EXPECT_FALSE(detector.find_loss_begin_ns(snapshot(11, 1000, 0)));
-  EXPECT_EQ(detector.find_loss_begin_ns(snapshot(12, 2000, 0)), 10 * kSecond);
+  detector.reset(make_snapshot(10, 0, 0));
+  EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(11, 1000, 0)));
+  EXPECT_EQ(detector.find_loss_begin_ns(make_snapshot(12, 2000, 0)), 10 * kSecond_ns);
 }
 
 TEST(RecordLossDetector, FewLaunchesMayBeInAnUndeliveredBuffer) {
   RecordLossDetector detector;
-  detector.reset(snapshot(0, 0, 0));
+  detector.reset(make_snapshot(0, 0, 0));
   for (int second = 1; second < 60; ++second)
-    EXPECT_FALSE(detector.find_loss_begin_ns(snapshot(second, kRecordCapacity, 0)));
+    EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(second, kRecordCapacity, 0)));
 }
 
 TEST(RecordLossDetector, SilenceUnderAForeignClockIsALossForAnyLaunchCount) {
   RecordLossDetector detector;
-  detector.reset(snapshot(0, 0, 0));
-  EXPECT_FALSE(detector.find_loss_begin_ns(snapshot(1, 1, 0, true)));
-  EXPECT_EQ(detector.find_loss_begin_ns(snapshot(2, 2, 0, true)), 0);
+  detector.reset(make_snapshot(0, 0, 0));
+  EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(1, 1, 0, true)));
+  EXPECT_EQ(detector.find_loss_begin_ns(make_snapshot(2, 2, 0, true)), 0);
 }
 
 TEST(RecordLossDetector, RestartsAfterRecovery) {
   RecordLossDetector detector;
-  detector.reset(snapshot(0, 0, 0));
-  EXPECT_TRUE(detector.find_loss_begin_ns(snapshot(2, 1000, 0)));
-  detector.reset(snapshot(2, 1000, 0));
-  EXPECT_FALSE(detector.find_loss_begin_ns(snapshot(3, 2000, 0)));
-  EXPECT_EQ(detector.find_loss_begin_ns(snapshot(4, 3000, 0)), 2 * kSecond);
+  detector.reset(make_snapshot(0, 0, 0));
+  EXPECT_TRUE(detector.find_loss_begin_ns(make_snapshot(2, 1000, 0)));
+  detector.reset(make_snapshot(2, 1000, 0));
+  EXPECT_FALSE(detector.find_loss_begin_ns(make_snapshot(3, 2000, 0)));
+  EXPECT_EQ(detector.find_loss_begin_ns(make_snapshot(4, 3000, 0)), 2 * kSecond_ns);
 }
 
 }  // namespace

@@ -10,10 +10,11 @@
 namespace joulemap::capture::nvtx {
 namespace {
 
-thread_local std::vector<std::string> hook_calls;  // calls of the hooks: "+name" for a push, "-" for a pop
+thread_local std::vector<std::string> recorded_hook_calls;  // calls of the hooks: "+name" for a push, "-" for a pop
 
-constexpr RangeHooks kHooks{[](std::string_view name) noexcept { hook_calls.push_back("+" + std::string(name)); },
-                            []() noexcept { hook_calls.emplace_back("-"); }};
+constexpr RangeHooks kRangeHooks{
+    [](std::string_view name) noexcept { recorded_hook_calls.push_back("+" + std::string(name)); },
+    []() noexcept { recorded_hook_calls.emplace_back("-"); }};
 
 // One copy of NVTX, as its header defines it: tables of pointers to the function pointers that it calls.
 struct NvtxCopy {
@@ -44,8 +45,8 @@ class NvtxAttachTest : public ::testing::Test {
       copy.core2_table[id] = &copy.core2[id];
     }
     attached_copy = &copy;
-    hook_calls.clear();
-    attached = attach_nvtx_callbacks(export_table, kHooks);
+    recorded_hook_calls.clear();
+    attached = attach_nvtx_callbacks(export_table, kRangeHooks);
   }
 
   int push(const char* name) { return reinterpret_cast<int (*)(const char*)>(copy.core[kRangePushA])(name); }
@@ -74,7 +75,7 @@ TEST_F(NvtxAttachTest, RangesNestAndReportTheirDepth) {
   EXPECT_EQ(push(L"inn\u00e4r"), 1);
   EXPECT_EQ(pop(), 1);
   EXPECT_EQ(pop(), 0);
-  EXPECT_EQ(hook_calls, (std::vector<std::string>{"+outer", "+inn\xc3\xa4r", "-", "-"}));
+  EXPECT_EQ(recorded_hook_calls, (std::vector<std::string>{"+outer", "+inn\xc3\xa4r", "-", "-"}));
 }
 
 TEST_F(NvtxAttachTest, AcceptsAllFormsOfNames) {
@@ -82,22 +83,23 @@ TEST_F(NvtxAttachTest, AcceptsAllFormsOfNames) {
   push(named(MessageType::unicode, L"\U0001f50b \u20ac"));
   push(named(MessageType::none, nullptr));
   for (int i = 0; i < 3; ++i) pop();
-  EXPECT_EQ(hook_calls[0], "+plain");
-  EXPECT_EQ(hook_calls[1], "+\xf0\x9f\x94\x8b \xe2\x82\xac");
-  EXPECT_EQ(hook_calls[2], "+(unnamed)");
+  EXPECT_EQ(recorded_hook_calls[0], "+plain");
+  EXPECT_EQ(recorded_hook_calls[1], "+\xf0\x9f\x94\x8b \xe2\x82\xac");
+  EXPECT_EQ(recorded_hook_calls[2], "+(unnamed)");
 }
 
 TEST_F(NvtxAttachTest, DomainsAndRegisteredNamesWork) {
-  using Register = const void* (*)(void*, const char*);
-  using DomainPush = int (*)(void*, const EventAttributes*);
-  using DomainPop = int (*)(void*);
+  using RegisterStringFunction = const void* (*)(void*, const char*);
+  using DomainPushFunction = int (*)(void*, const EventAttributes*);
+  using DomainPopFunction = int (*)(void*);
   std::string text = "ncclAllReduce";
-  const void* handle = reinterpret_cast<Register>(copy.core2[kDomainRegisterStringA])(nullptr, text.c_str());
+  const void* handle =
+      reinterpret_cast<RegisterStringFunction>(copy.core2[kDomainRegisterStringA])(nullptr, text.c_str());
   text = "overwritten";
   const EventAttributes attributes = named(MessageType::registered, handle);
-  EXPECT_EQ(reinterpret_cast<DomainPush>(copy.core2[kDomainRangePushEx])(nullptr, &attributes), 0);
-  EXPECT_EQ(reinterpret_cast<DomainPop>(copy.core2[kDomainRangePop])(nullptr), 0);
-  EXPECT_EQ(hook_calls, (std::vector<std::string>{"+ncclAllReduce", "-"}));
+  EXPECT_EQ(reinterpret_cast<DomainPushFunction>(copy.core2[kDomainRangePushEx])(nullptr, &attributes), 0);
+  EXPECT_EQ(reinterpret_cast<DomainPopFunction>(copy.core2[kDomainRangePop])(nullptr), 0);
+  EXPECT_EQ(recorded_hook_calls, (std::vector<std::string>{"+ncclAllReduce", "-"}));
 }
 
 TEST_F(NvtxAttachTest, CreatesADomainForLibrariesThatNeedOne) {
@@ -107,7 +109,7 @@ TEST_F(NvtxAttachTest, CreatesADomainForLibrariesThatNeedOne) {
 
 TEST_F(NvtxAttachTest, IgnoresThePopOfARangeThatBeganBeforeAttach) {
   EXPECT_LT(pop(), 0);
-  EXPECT_TRUE(hook_calls.empty());
+  EXPECT_TRUE(recorded_hook_calls.empty());
 }
 
 TEST_F(NvtxAttachTest, ThreadsHaveRangesOfTheirOwn) {
@@ -121,8 +123,8 @@ TEST_F(NvtxAttachTest, ThreadsHaveRangesOfTheirOwn) {
 }
 
 TEST_F(NvtxAttachTest, RefusesAnUnknownProtocol) {
-  EXPECT_FALSE(attach_nvtx_callbacks(nullptr, kHooks));
-  EXPECT_FALSE(attach_nvtx_callbacks([](std::uint32_t) -> const void* { return nullptr; }, kHooks));
+  EXPECT_FALSE(attach_nvtx_callbacks(nullptr, kRangeHooks));
+  EXPECT_FALSE(attach_nvtx_callbacks([](std::uint32_t) -> const void* { return nullptr; }, kRangeHooks));
 }
 
 }  // namespace

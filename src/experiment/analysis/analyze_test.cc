@@ -14,7 +14,7 @@ namespace {
 // Small deterministic noise in [0, 1) without a trend.
 double deterministic_noise(std::size_t repetition) { return static_cast<double>((repetition * 7 + 3) % 10) / 10; }
 
-ExperimentData data_with_doubled_energy(bool is_blocked) {
+ExperimentData make_doubled_energy_data(bool is_blocked) {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m", "n"}, 10, [](std::size_t a, std::size_t, std::size_t i) {
     return 100.0 * static_cast<double>(1 + a) + deterministic_noise(i);
   });
@@ -28,7 +28,7 @@ AnalysisResult expect_analysis(const ExperimentData& data, const AnalysisOptions
   return *std::move(result);
 }
 
-std::vector<Comparison> comparisons_of(const AnalysisResult& result, std::string_view name) {
+std::vector<Comparison> select_comparisons(const AnalysisResult& result, std::string_view name) {
   std::vector<Comparison> found;
   for (const Comparison& comparison : result.comparisons) {
     if (result.measures[comparison.measure].name == name) found.push_back(comparison);
@@ -37,8 +37,8 @@ std::vector<Comparison> comparisons_of(const AnalysisResult& result, std::string
 }
 
 TEST(Analyze, BlockedRowsAreComparedBlockByBlock) {
-  const AnalysisResult result = expect_analysis(data_with_doubled_energy(true));
-  const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
+  const AnalysisResult result = expect_analysis(make_doubled_energy_data(true));
+  const std::vector<Comparison> energy = select_comparisons(result, "energy_j");
   ASSERT_EQ(energy.size(), 2);  // one per model
   EXPECT_EQ(energy[0].test, "wilcoxon-signed-rank");
   EXPECT_DOUBLE_EQ(*energy[0].p, 2.0 / 1024);
@@ -53,8 +53,8 @@ TEST(Analyze, BlockedRowsAreComparedBlockByBlock) {
 }
 
 TEST(Analyze, RowsWithoutBlocksGetThePairedAndTheUnpairedTest) {
-  const AnalysisResult result = expect_analysis(data_with_doubled_energy(false));
-  const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
+  const AnalysisResult result = expect_analysis(make_doubled_energy_data(false));
+  const std::vector<Comparison> energy = select_comparisons(result, "energy_j");
   ASSERT_EQ(energy.size(), 4);
   EXPECT_EQ(energy[0].test, "wilcoxon-signed-rank");
   EXPECT_EQ(energy[1].test, "mann-whitney");
@@ -65,28 +65,28 @@ TEST(Analyze, MoreThanTwoLevelsGetAnOmnibusAndPairwiseTests) {
   ExperimentData data = synthetic_experiment({"a", "b", "c"}, {"m"}, 8, [](std::size_t a, std::size_t, std::size_t i) {
     return 100.0 + 5 * static_cast<double>(a) + deterministic_noise(i);
   });
-  const std::vector<Comparison> blocked = comparisons_of(expect_analysis(data), "energy_j");
+  const std::vector<Comparison> blocked = select_comparisons(expect_analysis(data), "energy_j");
   ASSERT_EQ(blocked.size(), 4);
   EXPECT_EQ(blocked[0].test, "friedman");
   EXPECT_FALSE(blocked[0].a);
   data.is_blocked = false;
-  const std::vector<Comparison> free = comparisons_of(expect_analysis(data), "energy_j");
+  const std::vector<Comparison> free = select_comparisons(expect_analysis(data), "energy_j");
   ASSERT_EQ(free.size(), 8);
   EXPECT_EQ(free[4].test, "kruskal-wallis");
 }
 
 TEST(Analyze, FactorsThatAreNotComparedDefineStrata) {
-  const AnalysisResult result = expect_analysis(data_with_doubled_energy(true));
+  const AnalysisResult result = expect_analysis(make_doubled_energy_data(true));
   for (const Comparison& comparison : result.comparisons) EXPECT_EQ(comparison.factor, 0);
-  const AnalysisResult asked = expect_analysis(data_with_doubled_energy(true), {.compared_factors = {"model"}});
+  const AnalysisResult asked = expect_analysis(make_doubled_energy_data(true), {.compared_factors = {"model"}});
   for (const Comparison& comparison : asked.comparisons) EXPECT_EQ(comparison.factor, 1);
-  EXPECT_FALSE(analyze(data_with_doubled_energy(true), {.compared_factors = {"nothing"}}));
-  EXPECT_FALSE(analyze(data_with_doubled_energy(true), {.measure_names = {"nothing"}}));
+  EXPECT_FALSE(analyze(make_doubled_energy_data(true), {.compared_factors = {"nothing"}}));
+  EXPECT_FALSE(analyze(make_doubled_energy_data(true), {.measure_names = {"nothing"}}));
 }
 
 TEST(Analyze, AFamilyIsTheTestsOfOneFactorAndOnePairing) {
   const AnalysisResult result =
-      expect_analysis(data_with_doubled_energy(false), {.adjustment = statistics::Adjustment::bonferroni});
+      expect_analysis(make_doubled_energy_data(false), {.adjustment = statistics::Adjustment::bonferroni});
   for (const Comparison& comparison : result.comparisons) {
     EXPECT_EQ(comparison.family_size, 4);  // two models x (energy, time)
     EXPECT_DOUBLE_EQ(*comparison.p_adjusted, std::min(1.0, 4 * *comparison.p));
@@ -117,7 +117,7 @@ TEST(Analyze, ReportsTooFewRowsForSignificance) {
 }
 
 TEST(Analyze, ANondominatedCellIsOnTheParetoFront) {
-  ExperimentData data = data_with_doubled_energy(true);
+  ExperimentData data = make_doubled_energy_data(true);
   data.metrics = {{"accuracy", "", true}};
   for (ExperimentRow& row : data.rows) row.metrics = {row.levels[0] == 0 ? 0.7 : 0.6};
   const AnalysisResult result = expect_analysis(data);
@@ -131,7 +131,7 @@ TEST(Analyze, ANondominatedCellIsOnTheParetoFront) {
 }
 
 TEST(Analyze, TheNumberOfThreadsChangesNothing) {
-  ExperimentData data = data_with_doubled_energy(false);
+  ExperimentData data = make_doubled_energy_data(false);
   data.seed = 42;
   const AnalysisResult single_threaded = expect_analysis(data, {.thread_count = 1});
   const AnalysisResult multithreaded = expect_analysis(data, {.thread_count = 4});
@@ -187,7 +187,7 @@ bool has_flag(const std::vector<AnalysisFlag>& flags, std::string_view code) {
 
 TEST(Analyze, ComparesMeasuredEnergyAndAddsNoEstimateToIt) {
   const AnalysisResult result = expect_analysis(data_with_estimates());
-  const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
+  const std::vector<Comparison> energy = select_comparisons(result, "energy_j");
   ASSERT_EQ(energy.size(), 1u);
   EXPECT_FALSE(energy[0].is_different) << energy[0].verdict;
   EXPECT_LT(result.cells[1].measures[0]->mean, 102);
@@ -200,7 +200,7 @@ TEST(Analyze, ComparesMeasuredEnergyAndAddsNoEstimateToIt) {
 TEST(Analyze, ComparesAnEstimatedDomainOnlyOnRequest) {
   const ExperimentData data = data_with_estimates();
   const AnalysisResult result = expect_analysis(data);
-  EXPECT_TRUE(comparisons_of(result, "package").empty());
+  EXPECT_TRUE(select_comparisons(result, "package").empty());
   EXPECT_EQ(result.cells[1].measures[2]->mean, 2000);
   const AnalysisResult asked = expect_analysis(data, {.measure_names = {"package"}});
   ASSERT_EQ(asked.comparisons.size(), 1u);
@@ -209,11 +209,11 @@ TEST(Analyze, ComparesAnEstimatedDomainOnlyOnRequest) {
 }
 
 TEST(Analyze, WithoutMeasurementsComparesEstimatesAndMarksThem) {
-  ExperimentData data = data_with_doubled_energy(true);
+  ExperimentData data = make_doubled_energy_data(true);
   for (ExperimentRow& row : data.rows) row.domains[0].provenance = Provenance::estimated;
   const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(has_flag(result.flags, "estimated_energy"));
-  const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
+  const std::vector<Comparison> energy = select_comparisons(result, "energy_j");
   EXPECT_NE(energy[0].verdict.find("less estimated energy than b"), std::string::npos) << energy[0].verdict;
 }
 
@@ -227,7 +227,7 @@ TEST(Analyze, ComparesRowsByTheirCommonDomains) {
   EXPECT_TRUE(has_flag(result.flags, "domains_differ"));
   EXPECT_EQ(result.measures[0].domains, std::vector<std::string>{"gpu0"});
   EXPECT_EQ(result.measures[0].excluded_domains, std::vector<std::string>{"package-0"});
-  EXPECT_FALSE(comparisons_of(result, "energy_j")[0].is_different);
+  EXPECT_FALSE(select_comparisons(result, "energy_j")[0].is_different);
   EXPECT_EQ(result.row_flags[0], std::vector<std::string>{"domains_differ"}) << "it lacks what others have";
   EXPECT_TRUE(result.row_flags[1].empty());
 }
@@ -237,11 +237,11 @@ TEST(Analyze, RefusesRowsWithoutACommonDomainWithAReason) {
   for (ExperimentRow& row : data.rows) row.domains = {make_domain_energy(row.levels[0] == 0 ? "gpu0" : "psys", 100)};
   const AnalysisResult result = expect_analysis(data);
   EXPECT_TRUE(has_flag(result.flags, "no_common_domain"));
-  const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
+  const std::vector<Comparison> energy = select_comparisons(result, "energy_j");
   ASSERT_EQ(energy.size(), 1u);
   EXPECT_FALSE(energy[0].p);
   EXPECT_NE(energy[0].verdict.find("no common domain"), std::string::npos) << energy[0].verdict;
-  EXPECT_TRUE(comparisons_of(result, "time_s")[0].p);
+  EXPECT_TRUE(select_comparisons(result, "time_s")[0].p);
 }
 
 TEST(Analyze, ExcludesEpochsOfEstimatedRowsFromMeans) {
@@ -253,7 +253,7 @@ TEST(Analyze, ExcludesEpochsOfEstimatedRowsFromMeans) {
 }
 
 TEST(Analyze, AnExperimentWithoutRowsIsAnError) {
-  ExperimentData data = data_with_doubled_energy(true);
+  ExperimentData data = make_doubled_energy_data(true);
   for (ExperimentRow& row : data.rows) row.state = ExperimentRowState::todo;
   EXPECT_FALSE(analyze(data, {}));
 }

@@ -10,23 +10,23 @@
 namespace joulemap::experiment {
 namespace {
 
-EnergyCause cause_of(EnergyCauseClass largest, double time_s, CauseBasis basis = CauseBasis::ledger) {
+EnergyCause make_cause(EnergyCauseClass largest, double time_s, CauseBasis basis = CauseBasis::ledger) {
   EnergyCause cause{largest, basis};
   cause.times_s[largest] = time_s;
   return cause;
 }
 
-ExperimentData one_cell() {
+ExperimentData make_one_cell_data() {
   ExperimentData data = synthetic_experiment({"torch"}, {"net"}, 2, [](auto, auto, auto) { return 100.0; });
-  data.rows[0].functions = {{"conv2d", "gpu0", 10, 2, 60, cause_of(EnergyCauseClass::compute, 2)},
-                            {"item", "cpu", 4, 1, 5, cause_of(EnergyCauseClass::synchronization, 1)}};
-  data.rows[1].functions = {{"conv2d", "gpu0", 20, 4, 80, cause_of(EnergyCauseClass::compute, 4)},
-                            {"item", "cpu", {}, 3, {}, cause_of(EnergyCauseClass::launch, 3, CauseBasis::name)}};
+  data.rows[0].functions = {{"conv2d", "gpu0", 10, 2, 60, make_cause(EnergyCauseClass::compute, 2)},
+                            {"item", "cpu", 4, 1, 5, make_cause(EnergyCauseClass::synchronization, 1)}};
+  data.rows[1].functions = {{"conv2d", "gpu0", 20, 4, 80, make_cause(EnergyCauseClass::compute, 4)},
+                            {"item", "cpu", {}, 3, {}, make_cause(EnergyCauseClass::launch, 3, CauseBasis::name)}};
   return data;
 }
 
 TEST(CellFunctions, AreMeansOfTheRowsThatContainThemLargestFirst) {
-  const ExperimentData data = one_cell();
+  const ExperimentData data = make_one_cell_data();
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
   const std::vector<CellFunctionMean>& functions = result->cells[0].functions;
@@ -42,7 +42,7 @@ TEST(CellFunctions, AreMeansOfTheRowsThatContainThemLargestFirst) {
 }
 
 TEST(CellFunctions, ExcludeEnergiesOfEstimatedRows) {
-  ExperimentData data = one_cell();
+  ExperimentData data = make_one_cell_data();
   data.rows[1].domains = {make_domain_energy("package-0", 100, Provenance::estimated)};
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
@@ -53,7 +53,7 @@ TEST(CellFunctions, ExcludeEnergiesOfEstimatedRows) {
 }
 
 TEST(CellFunctions, TheirCauseHasTheMostTimeAndMarksInferenceFromNames) {
-  const ExperimentData data = one_cell();
+  const ExperimentData data = make_one_cell_data();
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
   const std::vector<CellFunctionMean>& functions = result->cells[0].functions;
@@ -65,7 +65,7 @@ TEST(CellFunctions, TheirCauseHasTheMostTimeAndMarksInferenceFromNames) {
 }
 
 TEST(CellFunctions, RoundTripThroughRowJsonAndInferMissingCausesFromNames) {
-  const ExperimentData data = one_cell();
+  const ExperimentData data = make_one_cell_data();
   const std::string text = row_json(data.rows[0], {}, data);
   const Result<ExperimentRow> row = parse_row_json(text, "row.json", data);
   ASSERT_TRUE(row);

@@ -10,7 +10,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-ExperimentRow row_with(std::vector<DomainEnergy> domains) {
+ExperimentRow make_row_with_domains(std::vector<DomainEnergy> domains) {
   ExperimentRow row;
   row.state = ExperimentRowState::done;
   row.domains = std::move(domains);
@@ -22,8 +22,9 @@ DomainEnergy estimate(std::string name, double joules) {
 }
 
 TEST(EnergyBasis, IsMeasuredWhereAnyRowHasAMeasurement) {
-  const std::vector<ExperimentRow> rows = {row_with({estimate("package-0", 5)}),
-                                           row_with({make_domain_energy("package-0", 7), estimate("dram-0", 2)})};
+  const std::vector<ExperimentRow> rows = {
+      make_row_with_domains({estimate("package-0", 5)}),
+      make_row_with_domains({make_domain_energy("package-0", 7), estimate("dram-0", 2)})};
   const EnergyBasis basis = energy_basis(rows);
   EXPECT_EQ(basis.provenance, Provenance::measured);
   EXPECT_EQ(basis.domains, Names{"package-0"});
@@ -33,8 +34,8 @@ TEST(EnergyBasis, IsMeasuredWhereAnyRowHasAMeasurement) {
 
 TEST(EnergyBasis, HasTheDomainsOfAllRows) {
   const std::vector<ExperimentRow> rows = {
-      row_with({make_domain_energy("package-0", 5), make_domain_energy("gpu0", 9)}),
-      row_with({make_domain_energy("gpu0", 8), make_domain_energy("gpu1", 8)})};
+      make_row_with_domains({make_domain_energy("package-0", 5), make_domain_energy("gpu0", 9)}),
+      make_row_with_domains({make_domain_energy("gpu0", 8), make_domain_energy("gpu1", 8)})};
   const EnergyBasis basis = energy_basis(rows);
   EXPECT_EQ(basis.domains, Names{"gpu0"});
   EXPECT_EQ(basis.excluded_domains, (Names{"package-0", "gpu1"}));
@@ -46,8 +47,8 @@ TEST(EnergyBasis, HasTheDomainsOfAllRows) {
 }
 
 TEST(EnergyBasis, OfRowsWithoutACommonDomainIsEmpty) {
-  const std::vector<ExperimentRow> rows = {row_with({make_domain_energy("psys", 5)}),
-                                           row_with({make_domain_energy("gpu0", 8)})};
+  const std::vector<ExperimentRow> rows = {make_row_with_domains({make_domain_energy("psys", 5)}),
+                                           make_row_with_domains({make_domain_energy("gpu0", 8)})};
   const EnergyBasis basis = energy_basis(rows);
   EXPECT_FALSE(basis.is_comparable());
   EXPECT_EQ(basis.excluded_domains, (Names{"psys", "gpu0"}));
@@ -56,8 +57,8 @@ TEST(EnergyBasis, OfRowsWithoutACommonDomainIsEmpty) {
 
 TEST(EnergyBasis, ARowWithAnUnreadableDomainHasNoEnergyAndDoesNotAffectOtherRows) {
   const std::vector<ExperimentRow> rows = {
-      row_with({make_domain_energy("package-0", 5), make_domain_energy("gpu0", 9)}),
-      row_with({make_domain_energy("package-0", 5), make_domain_energy("gpu0", {})})};
+      make_row_with_domains({make_domain_energy("package-0", 5), make_domain_energy("gpu0", 9)}),
+      make_row_with_domains({make_domain_energy("package-0", 5), make_domain_energy("gpu0", {})})};
   const EnergyBasis basis = energy_basis(rows);
   EXPECT_EQ(basis.domains, (Names{"package-0", "gpu0"}));
   EXPECT_EQ(comparable_energy_j(basis, rows[0]), 14);
@@ -65,22 +66,23 @@ TEST(EnergyBasis, ARowWithAnUnreadableDomainHasNoEnergyAndDoesNotAffectOtherRows
 }
 
 TEST(EnergyBasis, IgnoresADomainThatNoRowCouldRead) {
-  const std::vector<ExperimentRow> rows = {row_with({make_domain_energy("gpu0", 9), make_domain_energy("gpu1", {})}),
-                                           row_with({make_domain_energy("gpu0", 8), make_domain_energy("gpu1", {})})};
+  const std::vector<ExperimentRow> rows = {
+      make_row_with_domains({make_domain_energy("gpu0", 9), make_domain_energy("gpu1", {})}),
+      make_row_with_domains({make_domain_energy("gpu0", 8), make_domain_energy("gpu1", {})})};
   const EnergyBasis basis = energy_basis(rows);
   EXPECT_EQ(basis.domains, Names{"gpu0"});
   EXPECT_EQ(comparable_energy_j(basis, rows[1]), 8);
 }
 
 TEST(EnergyBasis, IgnoresFailedRows) {
-  std::vector<ExperimentRow> rows = {row_with({make_domain_energy("gpu0", 9)}),
-                                     row_with({make_domain_energy("psys", 8)})};
+  std::vector<ExperimentRow> rows = {make_row_with_domains({make_domain_energy("gpu0", 9)}),
+                                     make_row_with_domains({make_domain_energy("psys", 8)})};
   rows[1].state = ExperimentRowState::failed;
   EXPECT_EQ(energy_basis(rows).domains, Names{"gpu0"});
 }
 
 TEST(EnergyBasis, OfRowsWithoutEnergyIsUnknown) {
-  const std::vector<ExperimentRow> rows = {row_with({})};
+  const std::vector<ExperimentRow> rows = {make_row_with_domains({})};
   const EnergyBasis basis = energy_basis(rows);
   EXPECT_FALSE(basis.has_energy || basis.is_comparable());
 }

@@ -8,7 +8,7 @@
 namespace joulemap::experiment {
 namespace {
 
-ExperimentRow row_of(std::size_t block, double power_w, double temperature_c) {
+ExperimentRow make_row(std::size_t block, double power_w, double temperature_c) {
   ExperimentRow row;
   row.number = block;
   row.block = block;
@@ -29,17 +29,17 @@ ExperimentRow row_of(std::size_t block, double power_w, double temperature_c) {
   return row;
 }
 
-ExperimentData two_rows() {
+ExperimentData make_two_row_data() {
   ExperimentData data;
   data.name = "epochs";
   data.factors = {{"model", {"a"}, true}};
   data.metrics = {{"accuracy", "", true}, {"never", "", true}};
-  data.rows = {row_of(0, 100, 60), row_of(1, 200, 70)};
+  data.rows = {make_row(0, 100, 60), make_row(1, 200, 70)};
   return data;
 }
 
 TEST(EpochMeans, HaveEnergyPowerGaugesAndMetricsOfEachEpoch) {
-  const Result<AnalysisResult> result = analyze(two_rows(), {.resample_count = 10});
+  const Result<AnalysisResult> result = analyze(make_two_row_data(), {.resample_count = 10});
   ASSERT_TRUE(result) << result.error().message;
   ASSERT_EQ(result->epoch_columns.size(), 2U) << "a column without values is left out";
   EXPECT_EQ(result->epoch_columns[0].name, "temperature");
@@ -60,7 +60,7 @@ TEST(EpochMeans, HaveEnergyPowerGaugesAndMetricsOfEachEpoch) {
 }
 
 TEST(EpochMeans, AreEmptyWithoutEpochs) {
-  ExperimentData data = two_rows();
+  ExperimentData data = make_two_row_data();
   for (ExperimentRow& row : data.rows) row.epochs.clear();
   const Result<AnalysisResult> result = analyze(data, {.resample_count = 10});
   ASSERT_TRUE(result) << result.error().message;

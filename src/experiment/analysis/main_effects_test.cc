@@ -15,7 +15,7 @@
 namespace joulemap::experiment {
 namespace {
 
-AnalysisResult analysis_of(const ExperimentData& data, std::vector<std::string> factors = {}) {
+AnalysisResult analyze_energy(const ExperimentData& data, std::vector<std::string> factors = {}) {
   Result<AnalysisResult> result = analyze(
       data,
       {.compared_factors = std::move(factors), .measure_names = {"energy_j"}, .resample_count = 10, .thread_count = 1});
@@ -23,17 +23,18 @@ AnalysisResult analysis_of(const ExperimentData& data, std::vector<std::string> 
   return *std::move(result);
 }
 
-FactorEffects effects_of(const ExperimentData& data) {
+FactorEffects analyze_effects(const ExperimentData& data) {
   const ExperimentTable table = *make_experiment_table(data, std::vector<std::string>{"energy_j"});
   return analyze_factor_effects(data, table, {.factors = {0}, .thread_count = 1});
 }
 
-double common_ratio(std::size_t, std::size_t) { return std::log(1.32); }
+double constant_log_ratio(std::size_t, std::size_t) { return std::log(1.32); }
 
-class DesignedEffects : public testing::TestWithParam<bool> {};
+class FactorEffectsTest : public testing::TestWithParam<bool> {};
 
-TEST_P(DesignedEffects, AreFoundInManyCombinationsOfTwoRepetitionsEach) {
-  const AnalysisResult result = analysis_of(make_synthetic_factorial(1, {.is_blocked = GetParam()}, common_ratio));
+TEST_P(FactorEffectsTest, AreFoundInManyCombinationsOfTwoRepetitionsEach) {
+  const AnalysisResult result =
+      analyze_energy(make_synthetic_factorial(1, {.is_blocked = GetParam()}, constant_log_ratio));
   for (const Comparison& comparison : result.comparisons) EXPECT_FALSE(comparison.is_different);
   ASSERT_EQ(result.main_effects.size(), 1U);
   const MainEffect& effect = result.main_effects[0];
@@ -55,28 +56,28 @@ TEST_P(DesignedEffects, AreFoundInManyCombinationsOfTwoRepetitionsEach) {
   EXPECT_NE(effect.verdict.find("higher in 36 of 36"), std::string::npos) << effect.verdict;
 }
 
-TEST_P(DesignedEffects, StayWhenTheFirstCombinationIsRepeated) {
-  ExperimentData data = make_synthetic_factorial(1, {.is_blocked = GetParam()}, common_ratio);
+TEST_P(FactorEffectsTest, StayWhenTheFirstCombinationIsRepeated) {
+  ExperimentData data = make_synthetic_factorial(1, {.is_blocked = GetParam()}, constant_log_ratio);
   for (ExperimentRow& row : data.rows) {
     const bool is_first_combination = row.levels[1] == 0 && row.levels[2] == 0;
     if (row.block > 0 && !is_first_combination) row.state = ExperimentRowState::todo;
   }
-  const AnalysisResult result = analysis_of(data);
+  const AnalysisResult result = analyze_energy(data);
   ASSERT_EQ(result.main_effects.size(), 1U);
   EXPECT_EQ(result.main_effects[0].generality, EffectGenerality::same_direction) << result.main_effects[0].verdict;
   EXPECT_LT(result.main_effects[0].p, 1e-9);
 }
 
-TEST_P(DesignedEffects, OfAFailedRowDoNotChangeTheScale) {
-  ExperimentData data = make_synthetic_factorial(1, {.is_blocked = GetParam()}, common_ratio);
+TEST_P(FactorEffectsTest, OfAFailedRowDoNotChangeTheScale) {
+  ExperimentData data = make_synthetic_factorial(1, {.is_blocked = GetParam()}, constant_log_ratio);
   data.rows[5].state = ExperimentRowState::failed;
   set_package_energy(data.rows[5], 0.0);
-  EXPECT_TRUE(effects_of(data).main_effects[0].percent);
+  EXPECT_TRUE(analyze_effects(data).main_effects[0].percent);
 }
 
-TEST_P(DesignedEffects, AreNotClaimedWhereCombinationsDisagree) {
+TEST_P(FactorEffectsTest, AreNotClaimedWhereCombinationsDisagree) {
   const AnalysisResult result =
-      analysis_of(make_synthetic_factorial(2, {.is_blocked = GetParam()}, [](std::size_t model, std::size_t) {
+      analyze_energy(make_synthetic_factorial(2, {.is_blocked = GetParam()}, [](std::size_t model, std::size_t) {
         return model < 6 ? 0.4 : -0.2;  // higher in most combinations, and in the mean
       }));
   const MainEffect& effect = result.main_effects[0];
@@ -95,24 +96,24 @@ TEST_P(DesignedEffects, AreNotClaimedWhereCombinationsDisagree) {
   EXPECT_FALSE(by_batch->is_different) << by_batch->verdict;
 }
 
-TEST_P(DesignedEffects, AreNotShownWhereNothingDiffers) {
-  const AnalysisResult result = analysis_of(
+TEST_P(FactorEffectsTest, AreNotShownWhereNothingDiffers) {
+  const AnalysisResult result = analyze_energy(
       make_synthetic_factorial(3, {.is_blocked = GetParam()}, [](std::size_t, std::size_t) { return 0.0; }));
   EXPECT_EQ(result.main_effects[0].generality, EffectGenerality::not_shown);
   EXPECT_EQ(result.main_effects[0].verdict.find("no effect of framework on energy shown over 36 combinations"), 0U)
       << result.main_effects[0].verdict;
 }
 
-struct Rates {
-  double general = 0;
+struct VerdictRates {
+  double same_direction_rate = 0;
   double direction_differs = 0;
-  double stratified_p = 0;  // p < 0.05
-  double covered = 0;       // the interval contains the typical ratio
+  double stratified_p = 0;   // p < 0.05
+  double coverage_rate = 0;  // the interval contains the typical ratio
 };
 
 // `spread`: standard deviation of the effects of combinations around `effect`.
-Rates simulate_rates(std::size_t trials, const FactorialDesign& design, double effect, double spread) {
-  Rates rates;
+VerdictRates simulate_rates(std::size_t trials, const FactorialDesign& design, double effect, double spread) {
+  VerdictRates rates;
   const double share = 1 / static_cast<double>(trials);
   for (std::uint64_t seed = 1; seed <= trials; ++seed) {
     statistics::Random random(1'000'000 + seed);
@@ -121,46 +122,46 @@ Rates simulate_rates(std::size_t trials, const FactorialDesign& design, double e
     const ExperimentData data = make_synthetic_factorial(seed, design, [&](std::size_t model, std::size_t batch) {
       return effects[model * design.batch_count + batch];
     });
-    const MainEffect main = effects_of(data).main_effects.front();
-    rates.general += main.generality == EffectGenerality::same_direction ? share : 0;
+    const MainEffect main = analyze_effects(data).main_effects.front();
+    rates.same_direction_rate += main.generality == EffectGenerality::same_direction ? share : 0;
     rates.direction_differs += main.generality == EffectGenerality::direction_differs ? share : 0;
     rates.stratified_p += main.p < 0.05 ? share : 0;
     const double truth = 100 * std::expm1(-effect);
-    rates.covered += *main.percent_low <= truth && truth <= *main.percent_high ? share : 0;
+    rates.coverage_rate += *main.percent_low <= truth && truth <= *main.percent_high ? share : 0;
   }
   return rates;
 }
 
 // 200 experiments: three standard errors of a rate of 0.05 are 0.046. With 1000 experiments, 2.6 % of those in which
 // nothing differs claim a general effect and 2 % that directions differ; 97 % of the intervals cover the truth.
-TEST_P(DesignedEffects, HaveFalseAlarmsAtMostAtTheirLevelAndCoverTheTruth) {
+TEST_P(FactorEffectsTest, HaveFalseAlarmsAtMostAtTheirLevelAndCoverTheTruth) {
   constexpr double kTolerance = 0.046;
-  const Rates none = simulate_rates(200, {.is_blocked = GetParam()}, 0, 0);
-  EXPECT_LE(none.general, 0.05 + kTolerance);
+  const VerdictRates none = simulate_rates(200, {.is_blocked = GetParam()}, 0, 0);
+  EXPECT_LE(none.same_direction_rate, 0.05 + kTolerance);
   EXPECT_LE(none.stratified_p, 0.05 + kTolerance);
   EXPECT_LE(none.direction_differs, 0.05 + kTolerance);
-  EXPECT_GE(none.covered, 0.95 - kTolerance);
-  const Rates common = simulate_rates(200, {.is_blocked = GetParam()}, 0.05, 0);
-  EXPECT_GE(common.covered, 0.95 - kTolerance);
-  EXPECT_GE(common.general, 0.99) << "5 % at 3 % noise";
+  EXPECT_GE(none.coverage_rate, 0.95 - kTolerance);
+  const VerdictRates common = simulate_rates(200, {.is_blocked = GetParam()}, 0.05, 0);
+  EXPECT_GE(common.coverage_rate, 0.95 - kTolerance);
+  EXPECT_GE(common.same_direction_rate, 0.99) << "5 % at 3 % noise";
 }
 
 // The stratified test alone rejects more often than its level, because every combination has an effect.
-TEST_P(DesignedEffects, AreNotClaimedWhereOnlyCombinationsHaveEffects) {
+TEST_P(FactorEffectsTest, AreNotClaimedWhereOnlyCombinationsHaveEffects) {
   constexpr double kTolerance = 0.046;
-  const Rates none = simulate_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0, 0.1);
-  EXPECT_LE(none.general, 0.05);
+  const VerdictRates none = simulate_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0, 0.1);
+  EXPECT_LE(none.same_direction_rate, 0.05);
   EXPECT_GE(none.direction_differs, 0.95);
-  EXPECT_GE(none.covered, 0.95 - kTolerance);
-  const Rates some = simulate_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0.1, 0.05);
-  EXPECT_GE(some.covered, 0.95 - kTolerance) << "the interval is that of the typical combination";
+  EXPECT_GE(none.coverage_rate, 0.95 - kTolerance);
+  const VerdictRates some = simulate_rates(200, {.repetitions = 5, .is_blocked = GetParam()}, 0.1, 0.05);
+  EXPECT_GE(some.coverage_rate, 0.95 - kTolerance) << "the interval is that of the typical combination";
 }
 
-INSTANTIATE_TEST_SUITE_P(Designs, DesignedEffects, testing::Values(true, false),
+INSTANTIATE_TEST_SUITE_P(Designs, FactorEffectsTest, testing::Values(true, false),
                          [](const auto& design) { return design.param ? "Blocked" : "NotBlocked"; });
 
 TEST(MainEffects, OfMoreThanTwoLevelsHaveATestOverAllAndOfEachPair) {
-  const FactorEffects effects = effects_of(
+  const FactorEffects effects = analyze_effects(
       make_synthetic_factorial(4, {.framework_count = 3, .is_blocked = true}, [](auto, auto) { return 0.2; }));
   ASSERT_EQ(effects.main_effects.size(), 4U);
   EXPECT_FALSE(effects.main_effects[0].a);
@@ -173,7 +174,7 @@ TEST(MainEffects, OfMoreThanTwoLevelsHaveATestOverAllAndOfEachPair) {
 }
 
 TEST(MainEffects, ComeFromCombinationsAloneIfNothingIsRepeated) {
-  const FactorEffects effects = effects_of(make_synthetic_factorial(5, {.repetitions = 1}, common_ratio));
+  const FactorEffects effects = analyze_effects(make_synthetic_factorial(5, {.repetitions = 1}, constant_log_ratio));
   const MainEffect& effect = effects.main_effects.front();
   EXPECT_EQ(effect.test, "wilcoxon-signed-rank");
   EXPECT_EQ(effect.n, 36U);
@@ -182,12 +183,12 @@ TEST(MainEffects, ComeFromCombinationsAloneIfNothingIsRepeated) {
 }
 
 TEST(MainEffects, CountOnlyCombinationsThatHaveBothLevels) {
-  ExperimentData data = make_synthetic_factorial(6, {.is_blocked = true}, common_ratio);
+  ExperimentData data = make_synthetic_factorial(6, {.is_blocked = true}, constant_log_ratio);
   for (ExperimentRow& row : data.rows) {
     if (row.levels[0] == 1 && row.levels[1] < 2) row.state = ExperimentRowState::failed;  // 8 combinations
     if (row.levels == std::vector<std::size_t>{0, 5, 0} && row.block == 0) row.state = ExperimentRowState::failed;
   }
-  const MainEffect effect = effects_of(data).main_effects.front();
+  const MainEffect effect = analyze_effects(data).main_effects.front();
   EXPECT_EQ(effect.combinations, 28U);
   EXPECT_EQ(effect.n, 2 * 27U) << "a combination with one pair is in no stratified test";
   EXPECT_EQ(effect.generality, EffectGenerality::same_direction);
@@ -196,13 +197,13 @@ TEST(MainEffects, CountOnlyCombinationsThatHaveBothLevels) {
 
 TEST(MainEffects, OfASingleCombinationAreItsComparison) {
   const FactorEffects effects =
-      effects_of(make_synthetic_factorial(7, {.model_count = 1, .batch_count = 1}, common_ratio));
+      analyze_effects(make_synthetic_factorial(7, {.model_count = 1, .batch_count = 1}, constant_log_ratio));
   EXPECT_TRUE(effects.main_effects.empty());
   EXPECT_TRUE(effects.interactions.empty());
 }
 
 TEST(MainEffects, OfValuesBelowZeroAreDifferences) {
-  ExperimentData data = make_synthetic_factorial(8, {.is_blocked = true}, common_ratio);
+  ExperimentData data = make_synthetic_factorial(8, {.is_blocked = true}, constant_log_ratio);
   data.metrics = {{"balance", "", true}};
   for (ExperimentRow& row : data.rows)
     row.metrics = {row.levels[0] == 0 ? -1.0 : 1.0 + 0.1 * row.domains[0].joules.value() / 1e6};
@@ -214,14 +215,14 @@ TEST(MainEffects, OfValuesBelowZeroAreDifferences) {
 }
 
 TEST(MainEffects, ExtendToOtherCombinationsOnlyIfThereAreEnough) {
-  const AnalysisResult result =
-      analysis_of(make_synthetic_factorial(9, {.model_count = 2, .batch_count = 2, .repetitions = 6}, common_ratio));
+  const AnalysisResult result = analyze_energy(
+      make_synthetic_factorial(9, {.model_count = 2, .batch_count = 2, .repetitions = 6}, constant_log_ratio));
   EXPECT_NE(result.main_effects[0].verdict.find("over these 4 combinations"), std::string::npos)
       << result.main_effects[0].verdict;
 }
 
 TEST(MainEffects, AreInTheMethods) {
-  const AnalysisResult result = analysis_of(make_synthetic_factorial(10, {.is_blocked = true}, common_ratio));
+  const AnalysisResult result = analyze_energy(make_synthetic_factorial(10, {.is_blocked = true}, constant_log_ratio));
   EXPECT_NE(result.methods.find("stratified signed-rank test"), std::string::npos) << result.methods;
   EXPECT_NE(result.methods.find("random intercept per block"), std::string::npos) << result.methods;
 }

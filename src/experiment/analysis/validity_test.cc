@@ -30,7 +30,7 @@ AnalysisResult expect_analysis(const ExperimentData& data) {
 }
 
 // Flags of the first cell after `change` was applied to its rows.
-std::vector<AnalysisFlag> flags_after_change(const std::function<void(ExperimentRow&)>& change) {
+std::vector<AnalysisFlag> analyze_changed_data(const std::function<void(ExperimentRow&)>& change) {
   ExperimentData data = undisturbed_data();
   for (ExperimentRow& row : data.rows) {
     if (row.levels[0] == 0) change(row);
@@ -49,7 +49,7 @@ TEST(Validity, ACalmExperimentHasNoFlags) {
 // Published inference times of NCF with TensorFlow, in seconds.
 TEST(Validity, FlagsACellThatWarmsUp) {
   constexpr double kPublished[] = {336, 216, 217, 205, 66, 20, 19, 19.2, 19.1, 19.3};
-  const auto flags = flags_after_change([&](ExperimentRow& row) { set_package_energy(row, kPublished[row.block]); });
+  const auto flags = analyze_changed_data([&](ExperimentRow& row) { set_package_energy(row, kPublished[row.block]); });
   EXPECT_TRUE(has_flag(flags, "warm_up"));
   EXPECT_TRUE(has_flag(flags, "drift"));
   EXPECT_TRUE(has_flag(flags, "large_spread"));
@@ -57,14 +57,15 @@ TEST(Validity, FlagsACellThatWarmsUp) {
 
 TEST(Validity, FlagsADrift) {
   const auto flags =
-      flags_after_change([](ExperimentRow& row) { set_package_energy(row, 100 + static_cast<double>(row.block)); });
+      analyze_changed_data([](ExperimentRow& row) { set_package_energy(row, 100 + static_cast<double>(row.block)); });
   EXPECT_TRUE(has_flag(flags, "drift"));
 }
 
 TEST(Validity, FlagsImpossibleEnergies) {
-  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { set_package_energy(row, 0); }), "zero_energy"));
-  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { set_package_energy(row, -1); }), "negative_energy"));
-  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { set_package_energy(row, std::nullopt); }),
+  EXPECT_TRUE(has_flag(analyze_changed_data([](ExperimentRow& row) { set_package_energy(row, 0); }), "zero_energy"));
+  EXPECT_TRUE(
+      has_flag(analyze_changed_data([](ExperimentRow& row) { set_package_energy(row, -1); }), "negative_energy"));
+  EXPECT_TRUE(has_flag(analyze_changed_data([](ExperimentRow& row) { set_package_energy(row, std::nullopt); }),
                        "missing_energy"));
 }
 
@@ -78,23 +79,23 @@ TEST(Validity, FlagsOutliersWithoutRemovingThem) {
 }
 
 TEST(Validity, FlagsThrottlingAndStealTime) {
-  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { row.throttled_share = 0.3; }), "throttled"));
-  EXPECT_TRUE(has_flag(flags_after_change([](ExperimentRow& row) { row.cpu_steal_share = 0.05; }), "stolen_time"));
-  EXPECT_FALSE(has_flag(flags_after_change([](ExperimentRow& row) { row.cpu_steal_share = 0.001; }), "stolen_time"));
+  EXPECT_TRUE(has_flag(analyze_changed_data([](ExperimentRow& row) { row.throttled_share = 0.3; }), "throttled"));
+  EXPECT_TRUE(has_flag(analyze_changed_data([](ExperimentRow& row) { row.cpu_steal_share = 0.05; }), "stolen_time"));
+  EXPECT_FALSE(has_flag(analyze_changed_data([](ExperimentRow& row) { row.cpu_steal_share = 0.001; }), "stolen_time"));
 }
 
 TEST(Validity, FlagsPausesThatDoNotReachIdlePower) {
   const auto after_a_cold_start = [](ExperimentRow& row) {
     row.first.measured = MeasuredWatts(row.block == 0 ? 5.7 : 35);
   };
-  EXPECT_TRUE(has_flag(flags_after_change(after_a_cold_start), "cool_down"));
+  EXPECT_TRUE(has_flag(analyze_changed_data(after_a_cold_start), "cool_down"));
   EXPECT_FALSE(
-      has_flag(flags_after_change([](ExperimentRow& row) { row.first.measured = MeasuredWatts(35); }), "cool_down"));
+      has_flag(analyze_changed_data([](ExperimentRow& row) { row.first.measured = MeasuredWatts(35); }), "cool_down"));
   const auto above_the_baseline = [](ExperimentRow& row) {
     row.first.measured = MeasuredWatts(35);
     row.baseline.measured = MeasuredWatts(20);
   };
-  EXPECT_TRUE(has_flag(flags_after_change(above_the_baseline), "cool_down"));
+  EXPECT_TRUE(has_flag(analyze_changed_data(above_the_baseline), "cool_down"));
 }
 
 TEST(Validity, DoesNotCompareEstimatedPowerWithAMeasuredBaseline) {
@@ -102,12 +103,12 @@ TEST(Validity, DoesNotCompareEstimatedPowerWithAMeasuredBaseline) {
     row.first.estimated = EstimatedWatts(350);
     row.baseline.measured = MeasuredWatts(20);
   };
-  EXPECT_FALSE(has_flag(flags_after_change(of_two_kinds), "cool_down"));
+  EXPECT_FALSE(has_flag(analyze_changed_data(of_two_kinds), "cool_down"));
   const auto of_estimates = [](ExperimentRow& row) {
     row.first.estimated = EstimatedWatts(350);
     row.baseline.estimated = EstimatedWatts(20);
   };
-  EXPECT_TRUE(has_flag(flags_after_change(of_estimates), "cool_down"));
+  EXPECT_TRUE(has_flag(analyze_changed_data(of_estimates), "cool_down"));
 }
 
 TEST(Validity, ComparesSumsOfSamplesWithIntegration) {
@@ -118,8 +119,8 @@ TEST(Validity, ComparesSumsOfSamplesWithIntegration) {
       row.domains = {gpu};
     };
   };
-  EXPECT_TRUE(has_flag(flags_after_change(with_sum(102)), "sum_of_samples"));
-  EXPECT_FALSE(has_flag(flags_after_change(with_sum(100.2)), "sum_of_samples"));
+  EXPECT_TRUE(has_flag(analyze_changed_data(with_sum(102)), "sum_of_samples"));
+  EXPECT_FALSE(has_flag(analyze_changed_data(with_sum(100.2)), "sum_of_samples"));
 }
 
 TEST(Validity, FlagsAConstantMetric) {

@@ -11,7 +11,7 @@ namespace {
 
 class MachineChecks : public ::testing::Test {
  protected:
-  CheckOutcome check(std::string_view name) const {
+  CheckOutcome run_check(std::string_view name) const {
     for (const CheckOutcome& outcome : check_machine({directory_.path()}, spec_, idle_, sensors_)) {
       if (outcome.check_name == name) return outcome;
     }
@@ -28,22 +28,22 @@ class MachineChecks : public ::testing::Test {
 
 TEST_F(MachineChecks, UnreadableChecksAreUnknownAndNotPassed) {
   for (const std::string_view name : {"governor", "turbo", "load", "swap", "temperature"}) {
-    EXPECT_EQ(check(name).state, CheckState::unknown) << name;
-    EXPECT_NE(check(name).message, "") << name;
+    EXPECT_EQ(run_check(name).state, CheckState::unknown) << name;
+    EXPECT_NE(run_check(name).message, "") << name;
   }
   idle_.reset();
-  EXPECT_EQ(check("gpu_processes").state, CheckState::unknown) << "not checked";
-  EXPECT_EQ(check("throttling").state, CheckState::unknown) << "not checked";
+  EXPECT_EQ(run_check("gpu_processes").state, CheckState::unknown) << "not checked";
+  EXPECT_EQ(run_check("throttling").state, CheckState::unknown) << "not checked";
 }
 
 TEST_F(MachineChecks, ListsAllGovernorsThatDifferBetweenCpus) {
   write("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n");
   write("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance\n");
-  EXPECT_EQ(check("governor").state, CheckState::passed);
+  EXPECT_EQ(run_check("governor").state, CheckState::passed);
   write("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave\n");
-  EXPECT_EQ(check("governor").state, CheckState::warned);
-  EXPECT_EQ(check("governor").observed_value, "performance, powersave");
-  EXPECT_NE(check("governor").remedy, "");
+  EXPECT_EQ(run_check("governor").state, CheckState::warned);
+  EXPECT_EQ(run_check("governor").observed_value, "performance, powersave");
+  EXPECT_NE(run_check("governor").remedy, "");
 }
 
 TEST_F(MachineChecks, RequiredButUnknownChecksFail) {
@@ -56,21 +56,21 @@ TEST_F(MachineChecks, RequiredButUnknownChecksFail) {
 
 TEST_F(MachineChecks, ReportsSwapInUse) {
   write("proc/meminfo", "SwapTotal:       2048 kB\nSwapFree:        2048 kB\n");
-  EXPECT_EQ(check("swap").state, CheckState::passed);
+  EXPECT_EQ(run_check("swap").state, CheckState::passed);
   write("proc/meminfo", "SwapTotal:    4194304 kB\nSwapFree:        2048 kB\n");
-  EXPECT_EQ(check("swap").state, CheckState::warned);
+  EXPECT_EQ(run_check("swap").state, CheckState::warned);
 }
 
 TEST_F(MachineChecks, ReportsCoTenantsAndHighTemperature) {
-  EXPECT_EQ(check("gpu_processes").state, CheckState::passed);
+  EXPECT_EQ(run_check("gpu_processes").state, CheckState::passed);
   idle_->co_tenant_gpu_share = 0.3;
-  EXPECT_EQ(check("gpu_processes").state, CheckState::warned);
+  EXPECT_EQ(run_check("gpu_processes").state, CheckState::warned);
   idle_->throttle_reasons = 0x4;  // power cap, which is not thermal
-  EXPECT_EQ(check("throttling").state, CheckState::passed);
+  EXPECT_EQ(run_check("throttling").state, CheckState::passed);
   idle_->throttle_reasons = 0x20;
-  EXPECT_EQ(check("throttling").state, CheckState::warned);
+  EXPECT_EQ(run_check("throttling").state, CheckState::warned);
   idle_->temperatures_c = {{"gpu0", 91}, {"coretemp/Package id 0", 40}};
-  EXPECT_EQ(check("temperature").state, CheckState::warned);
+  EXPECT_EQ(run_check("temperature").state, CheckState::warned);
 }
 
 DomainEnergy idle_domain(std::string name, double mean_w, Provenance provenance = Provenance::measured) {

@@ -13,12 +13,12 @@ namespace joulemap::experiment {
 namespace {
 
 // A ResNet-50 training on an H200, recorded with `joulemap record`.
-constexpr const char* kRecording = JOULEMAP_RECORDINGS "/../../../examples/resnet50-h200.joule";
+constexpr const char* kRecordingPath = JOULEMAP_RECORDINGS "/../../../examples/resnet50-h200.joule";
 
-class MeasuredRow : public testing::Test {
+class RowMeasurementTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::filesystem::copy_file(kRecording, directory.path() + "/" + std::string(kRecordingFileName));
+    std::filesystem::copy_file(kRecordingPath, directory.path() + "/" + std::string(kRecordingFileName));
     const Status measured = fill_row_from_recording(directory.path(), {}, row);
     ASSERT_TRUE(measured) << measured.error().message;
   }
@@ -32,7 +32,7 @@ class MeasuredRow : public testing::Test {
   ExperimentRow row;
 };
 
-TEST_F(MeasuredRow, StoresTheFunctionsWithTheMostEnergyAndTheirCauses) {
+TEST_F(RowMeasurementTest, StoresTheFunctionsWithTheMostEnergyAndTheirCauses) {
   std::map<std::string, std::size_t> by_device;
   for (const FunctionResult& candidate : row.functions) {
     ++by_device[candidate.device];
@@ -55,12 +55,12 @@ TEST_F(MeasuredRow, StoresTheFunctionsWithTheMostEnergyAndTheirCauses) {
   EXPECT_EQ(on_cpu->cause->basis, CauseBasis::ledger);
 }
 
-TEST_F(MeasuredRow, HasTheShareOfReadingsInWhichAGpuWasThrottled) {
+TEST_F(RowMeasurementTest, HasTheShareOfReadingsInWhichAGpuWasThrottled) {
   ASSERT_TRUE(row.throttled_share);
   EXPECT_EQ(*row.throttled_share, 0) << "it was at full speed";
 }
 
-TEST_F(MeasuredRow, AddsNoEstimateToMeasuredEnergy) {
+TEST_F(RowMeasurementTest, AddsNoEstimateToMeasuredEnergy) {
   const EnergyTotals totals = total_energy(row.domains);
   ASSERT_TRUE(totals.measured && totals.estimated);
   EXPECT_EQ(totals.measured->domains, std::vector<std::string>{"gpu0"});

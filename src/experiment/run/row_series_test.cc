@@ -15,7 +15,7 @@ DomainEnergy domain(const char* name, Provenance provenance) {
   return energy;
 }
 
-ReportResult run_of_four_seconds() {
+ReportResult make_four_second_report() {
   ReportResult run;
   run.slice_s = 1;
   run.domains = {domain("gpu0", Provenance::measured), domain("cpu", Provenance::estimated)};
@@ -29,7 +29,7 @@ ReportResult run_of_four_seconds() {
 }
 
 TEST(RowSeries, HasThePowerOfMeasuredDomainsAndGauges) {
-  const RowSeries series = make_row_series(run_of_four_seconds());
+  const RowSeries series = make_row_series(make_four_second_report());
   EXPECT_EQ(series.slice_s, 1);
   ASSERT_EQ(series.channels.size(), 4U);
   EXPECT_EQ(series.channels[0].name, "gpu0") << "an estimate is not added to measurements";
@@ -41,7 +41,7 @@ TEST(RowSeries, HasThePowerOfMeasuredDomainsAndGauges) {
 }
 
 TEST(RowSeries, MergesSlicesOfLongRuns) {
-  ReportResult run = run_of_four_seconds();
+  ReportResult run = make_four_second_report();
   run.power[0].watts.assign(1000, 5);
   run.power[0].watts[3] = 9;
   const RowSeries series = make_row_series(run);
@@ -51,12 +51,13 @@ TEST(RowSeries, MergesSlicesOfLongRuns) {
 }
 
 TEST(RowGauges, AreMeansOrMaximaOfTheInterval) {
-  const GaugeValues gauges = mean_gauges_in_interval(run_of_four_seconds(), 0.5, 2);
+  const GaugeValues gauges = mean_gauges_in_interval(make_four_second_report(), 0.5, 2);
   EXPECT_NEAR(*gauges[0], 50.0 / 1.5, 1e-9) << "half a second at 0, one at 50 %";
   EXPECT_FALSE(gauges[1]);
   EXPECT_EQ(gauges[2], 1);
   EXPECT_EQ(gauges[3], 70) << "the hotter GPU";
-  for (const std::optional<double>& none : mean_gauges_in_interval(run_of_four_seconds(), 10, 20)) EXPECT_FALSE(none);
+  for (const std::optional<double>& none : mean_gauges_in_interval(make_four_second_report(), 10, 20))
+    EXPECT_FALSE(none);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class RandomMachine {
 
   static std::vector<Channel> channels() {
     std::vector<Channel> all(5);
-    all[0] = recorded_channel("package-0");
+    all[0] = make_recorded_channel("package-0");
     all[0].domain_class = DomainClass::cpu;
     all[1].name = "gpu0-energy";
     all[1].domain = "gpu0";
@@ -191,7 +191,7 @@ RandomRun random_recording(std::uint64_t seed) {
 std::string write_recording(const TemporaryDirectory& folder, const RandomRun& recorded,
                             const std::vector<std::int64_t>& steps_ns = {}) {
   const std::string file = folder.path() + fmt::format("/{}.joule", recorded.span.begin_ns);
-  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source());
+  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, make_recording_source());
   EXPECT_TRUE(writer);
   writer->set_channels(RandomMachine::channels());
   writer->add(Mark{recorded.span.begin_ns, MarkKind::command_begin, 0, 0, {}});
@@ -208,7 +208,7 @@ std::string write_recording(const TemporaryDirectory& folder, const RandomRun& r
   return file;
 }
 
-ReportResult report_of(const std::string& file, const attribution::ReportQuery& query) {
+ReportResult build_expected_report(const std::string& file, const attribution::ReportQuery& query) {
   const Result<ReportResult> result = build_report({&file, 1}, query);
   EXPECT_TRUE(result) << result.error().message;
   return result ? *result : ReportResult();
@@ -223,9 +223,9 @@ void expect_same_rows(std::span<const DomainEnergy> expected, std::span<const Do
   }
 }
 
-class SameEnergy : public testing::TestWithParam<std::uint64_t> {};
+class EnergyAgreementTest : public testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(SameEnergy, OfASummaryAndTheReportOfItsRecording) {
+TEST_P(EnergyAgreementTest, OfASummaryAndTheReportOfItsRecording) {
   SCOPED_TRACE(testing::Message() << "seed " << GetParam());
   std::atomic<std::uint64_t> reads{0};
   std::vector<std::unique_ptr<sensors::Sensor>> sensors;
@@ -240,13 +240,13 @@ TEST_P(SameEnergy, OfASummaryAndTheReportOfItsRecording) {
   recorded.span = {meter.begin_ns(), meter.end_ns()};
   const DomainTable summary = meter.result();
   const TemporaryDirectory folder;
-  const ReportResult report = report_of(write_recording(folder, recorded), {});
+  const ReportResult report = build_expected_report(write_recording(folder, recorded), {});
   expect_same_rows(summary.rows, report.domains);
   EXPECT_EQ(joules_of(summary.totals.measured), joules_of(report.totals.measured));
   EXPECT_EQ(joules_of(summary.totals.estimated), joules_of(report.totals.estimated));
 }
 
-TEST_P(SameEnergy, OfWindowsAndTheCurvesOfTheirSensors) {
+TEST_P(EnergyAgreementTest, OfWindowsAndTheCurvesOfTheirSensors) {
   SCOPED_TRACE(testing::Message() << "seed " << GetParam());
   std::atomic<std::uint64_t> reads{0};
   std::vector<Sample> log;
@@ -280,7 +280,7 @@ TEST_P(SameEnergy, OfWindowsAndTheCurvesOfTheirSensors) {
   }
 }
 
-TEST_P(SameEnergy, OfAReportAndItsWindowsStepsPowerAndPage) {
+TEST_P(EnergyAgreementTest, OfAReportAndItsWindowsStepsPowerAndPage) {
   SCOPED_TRACE(testing::Message() << "seed " << GetParam());
   const RandomRun recorded = random_recording(GetParam());
   std::vector<std::int64_t> steps_ns;
@@ -296,7 +296,7 @@ TEST_P(SameEnergy, OfAReportAndItsWindowsStepsPowerAndPage) {
     return curves.curve_of(channel)->joules_at(to_ns) - curves.curve_of(channel)->joules_at(from_ns);
   };
 
-  const ReportResult whole = report_of(file, {});
+  const ReportResult whole = build_expected_report(file, {});
   ASSERT_EQ(whole.domains.size(), 4u);
   for (const DomainEnergy& row : whole.domains) {
     const auto channel = static_cast<std::size_t>(&row - whole.domains.data());
@@ -306,7 +306,7 @@ TEST_P(SameEnergy, OfAReportAndItsWindowsStepsPowerAndPage) {
   for (int part = 0; part < 10; ++part) {
     const double from_s = std::uniform_real_distribution<>(0, 6.5)(random);
     const double to_s = from_s + std::uniform_real_distribution<>(0.1, 1.5)(random);
-    const ReportResult clipped = report_of(file, {.time_range = {from_s, to_s}});
+    const ReportResult clipped = build_expected_report(file, {.time_range = {from_s, to_s}});
     const std::int64_t from_ns = recorded.span.begin_ns + static_cast<std::int64_t>(from_s * 1e9);
     const std::int64_t to_ns = recorded.span.begin_ns + static_cast<std::int64_t>(to_s * 1e9);
     for (const DomainEnergy& row : clipped.domains) {
@@ -315,7 +315,7 @@ TEST_P(SameEnergy, OfAReportAndItsWindowsStepsPowerAndPage) {
     }
   }
   // The energy of a step sums all measured channels.
-  const ReportResult by_step = report_of(file, {.level = RowLevel::step});
+  const ReportResult by_step = build_expected_report(file, {.level = RowLevel::step});
   ASSERT_EQ(by_step.rows.size(), steps_ns.size());
   for (std::size_t i = 0; i + 1 < steps_ns.size(); ++i) {
     double sum_j = 0;
@@ -341,7 +341,7 @@ TEST_P(SameEnergy, OfAReportAndItsWindowsStepsPowerAndPage) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, SameEnergy, testing::Range<std::uint64_t>(1, 9));
+INSTANTIATE_TEST_SUITE_P(Seeds, EnergyAgreementTest, testing::Range<std::uint64_t>(1, 9));
 
 }  // namespace
 }  // namespace joulemap::experiment

@@ -32,7 +32,7 @@ std::string real(double value) {
   return text;
 }
 std::string ascii(const std::string& text) { return "z"s + static_cast<char>(text.size()) + text; }
-std::string with_reference_flag(std::string object) {
+std::string set_reference_flag(std::string object) {
   object[0] = static_cast<char>(object[0] | 0x80);
   return object;
 }
@@ -71,7 +71,7 @@ TEST(Cprofile, ReadsCallsOwnAndCumulativeTimeOfEachFunction) {
 
 TEST(Cprofile, ResolvesReferencesToEarlierObjects) {
   // Objects 0 and 1: the key and its file; the second key refers to the file, the callers to the first key.
-  const std::string first = with_reference_flag(tuple({with_reference_flag(ascii("a.py")), number(1), ascii("f")}));
+  const std::string first = set_reference_flag(tuple({set_reference_flag(ascii("a.py")), number(1), ascii("f")}));
   const std::string second = tuple({reference(1), number(7), ascii("g")});
   const Result<FunctionProfile> profile =
       parse_cprofile(dict(first + sums(1, 1, 1, 1) + second + sums(1, 1, 2, 2, dict(reference(0) + sums(1, 1, 2, 2)))));
@@ -131,7 +131,7 @@ TEST(Cprofile, RefusesWhatIsNotAProfile) {
   }
 }
 
-class CprofileFiles : public testing::Test {
+class CprofileFileTest : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -142,14 +142,14 @@ class CprofileFiles : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(CprofileFiles, IsDetectedByItsContent) {
-  write("a", dict(with_reference_flag(key("a.py", 1, "f")) + sums(1, 1, 1, 1)));
+TEST_F(CprofileFileTest, IsDetectedByItsContent) {
+  write("a", dict(set_reference_flag(key("a.py", 1, "f")) + sums(1, 1, 1, 1)));
   const Result<std::string> format = detect_format(folder_ / "a");
   ASSERT_TRUE(format);
   EXPECT_EQ(*format, "cprofile");
 }
 
-TEST_F(CprofileFiles, BecomeRowsWithFunctionsAndUnknownEnergy) {
+TEST_F(CprofileFileTest, BecomeRowsWithFunctionsAndUnknownEnergy) {
   write("transformer_xl_pytorch_train.prof", dict(key("a.py", 1, "f") + sums(1, 1, 1, 3)));
   write("ssd_tensorflow_train.prof", "damaged");
   const Result<ExperimentData> data =

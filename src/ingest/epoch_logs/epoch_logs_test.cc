@@ -14,19 +14,19 @@ namespace {
 namespace fs = std::filesystem;
 
 // 100 W for four seconds, then 200 W for six.
-constexpr std::string_view kPower =
+constexpr std::string_view kPowerCsv =
     "timestamp, power.draw [W], temperature.gpu, memory.used [MiB], utilization.gpu [%], utilization.memory [%]\n"
     "2023/05/08 01:48:10.500, 100.00 W, 33, 0 MiB, 0 %, 0 %\n"
     "2023/05/08 01:48:14.500, 100.00 W, 40, 512 MiB, 50 %, 10 %\n"
     "2023/05/08 01:48:14.501, 200.00 W, 40, 512 MiB, 50 %, 10 %\n"
     "2023/05/08 01:48:20.500, 200.00 W, 50, 1024 MiB, 100 %, 20 %\n";
-constexpr std::string_view kEpochs =
+constexpr std::string_view kEpochsCsv =
     "epoch;precision;recall;accuracy;f1;timestamp\n"
     "0;0.1;0.2;0.3;0.4;2023-05-08 01:48:14\n"
     "1;0.2;0.3;0.5;0.6;2023-05-08 01:48:17\n"
     "2;0.3;0.4;0.7;0.8;2023-05-08 01:48:20\n";
 
-class PowerExperiment : public testing::Test {
+class EpochLogsTest : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -73,7 +73,7 @@ TEST(FileNamePattern, RefusesAmbiguousPatterns) {
 }
 
 TEST(EpochLog, ReadsWholeSecondsAsTheMiddleOfTheSecond) {
-  const Result<EpochLog> log = parse_epoch_log(kEpochs, "epochs.csv", 0);
+  const Result<EpochLog> log = parse_epoch_log(kEpochsCsv, "epochs.csv", 0);
   ASSERT_TRUE(log);
   EXPECT_EQ(log->metric_names, (std::vector<std::string>{"precision", "recall", "accuracy", "f1"}));
   ASSERT_EQ(log->epoch_ends.size(), 3);
@@ -100,9 +100,9 @@ TEST(EpochLog, LowerLossIsBetter) {
   EXPECT_TRUE(is_higher_better("accuracy"));
 }
 
-TEST_F(PowerExperiment, EnergyOfEpochsIsTheIntegralBetweenTheirEnds) {
-  const std::string power = write("power.csv", kPower);
-  const Result<ExperimentData> data = read_power_experiment({{power}, "", write("epochs.csv", kEpochs), 0});
+TEST_F(EpochLogsTest, EnergyOfEpochsIsTheIntegralBetweenTheirEnds) {
+  const std::string power = write("power.csv", kPowerCsv);
+  const Result<ExperimentData> data = read_power_experiment({{power}, "", write("epochs.csv", kEpochsCsv), 0});
   ASSERT_TRUE(data) << data.error().message;
   ASSERT_EQ(data->rows.size(), 1);
   const ExperimentRow& row = data->rows.front();
@@ -121,9 +121,9 @@ TEST_F(PowerExperiment, EnergyOfEpochsIsTheIntegralBetweenTheirEnds) {
   EXPECT_EQ(row.metrics[6], 1024);
 }
 
-TEST_F(PowerExperiment, EpochsHaveTheGaugesOfTheirSamplesAndRowsThePowerOverTime) {
-  const std::string power = write("power.csv", kPower);
-  const Result<ExperimentData> data = read_power_experiment({{power}, "", write("epochs.csv", kEpochs), 0});
+TEST_F(EpochLogsTest, EpochsHaveTheGaugesOfTheirSamplesAndRowsThePowerOverTime) {
+  const std::string power = write("power.csv", kPowerCsv);
+  const Result<ExperimentData> data = read_power_experiment({{power}, "", write("epochs.csv", kEpochsCsv), 0});
   ASSERT_TRUE(data) << data.error().message;
   const ExperimentRow& row = data->rows.front();
   ASSERT_EQ(row.epochs.size(), 3);
@@ -139,10 +139,10 @@ TEST_F(PowerExperiment, EpochsHaveTheGaugesOfTheirSamplesAndRowsThePowerOverTime
   EXPECT_NEAR(energy_j, 1600, 0.5) << "slices preserve the energy";
 }
 
-TEST_F(PowerExperiment, ParsesFactorsFromFileNames) {
+TEST_F(EpochLogsTest, ParsesFactorsFromFileNames) {
   for (const char* name : {"run1-b128-torch", "run2-b128-torch", "run1-b32-torch", "run1-b32-tf"}) {
-    write(std::string(name) + "-ENERGY.csv", kPower);
-    write(std::string(name) + "_MODEL.csv", kEpochs);
+    write(std::string(name) + "-ENERGY.csv", kPowerCsv);
+    write(std::string(name) + "_MODEL.csv", kEpochsCsv);
   }
   const Result<ExperimentData> data = read_power_experiment(
       {{folder_}, "run{run}-b{batch}-{framework}-ENERGY.csv", "run{run}-b{batch}-{framework}_MODEL.csv", 0});
@@ -159,16 +159,16 @@ TEST_F(PowerExperiment, ParsesFactorsFromFileNames) {
   EXPECT_TRUE(data->diagnostics.contains("epoch_times_cut"));
 }
 
-TEST_F(PowerExperiment, ReportsAMissingEpochLog) {
-  write("run1-x-ENERGY.csv", kPower);
+TEST_F(EpochLogsTest, ReportsAMissingEpochLog) {
+  write("run1-x-ENERGY.csv", kPowerCsv);
   const Result<ExperimentData> data = read_power_experiment({{folder_}, "run{run}-{m}-ENERGY.csv", "{m}.csv", 0});
   ASSERT_TRUE(data);
   EXPECT_TRUE(energy_if_complete(total_energy(data->rows.front().domains)));
   EXPECT_TRUE(data->rows.front().diagnostics.contains("epochs_missing"));
 }
 
-TEST_F(PowerExperiment, ReportsEpochsOfAnotherTimeZone) {
-  const std::string power = write("power.csv", kPower);
+TEST_F(EpochLogsTest, ReportsEpochsOfAnotherTimeZone) {
+  const std::string power = write("power.csv", kPowerCsv);
   const std::string epochs = write("epochs.csv", "epoch;accuracy;timestamp\n0;0.1;2023-05-08 03:48:14\n");
   const Result<ExperimentData> data = read_power_experiment({{power}, "", epochs, 0});
   ASSERT_TRUE(data);
@@ -176,9 +176,7 @@ TEST_F(PowerExperiment, ReportsEpochsOfAnotherTimeZone) {
   EXPECT_TRUE(data->rows.front().diagnostics.contains("epoch_outside"));
 }
 
-TEST_F(PowerExperiment, AFolderWithoutAPatternIsAnError) {
-  EXPECT_FALSE(read_power_experiment({{folder_}, "", "", 0}));
-}
+TEST_F(EpochLogsTest, AFolderWithoutAPatternIsAnError) { EXPECT_FALSE(read_power_experiment({{folder_}, "", "", 0})); }
 
 }  // namespace
 }  // namespace joulemap::ingest

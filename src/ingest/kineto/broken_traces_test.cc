@@ -135,7 +135,7 @@ TEST(BrokenKinetoTrace, ReportsUnknownCategoriesWithoutDamage) {
 }
 
 // A trace that is hard to split: names and arguments contain text that looks like the boundary between two events.
-std::string hard_trace(int events) {
+std::string make_hard_to_split_trace(int events) {
   std::string all;
   for (int i = 0; i < events; ++i) {
     if (i > 0) all += i % 3 == 0 ? "," : i % 3 == 1 ? ",\n  " : " , ";
@@ -147,7 +147,7 @@ std::string hard_trace(int events) {
 }
 
 TEST(BrokenKinetoTrace, BlocksOfAnySizeGiveTheSameTrace) {
-  const std::string text = hard_trace(60);
+  const std::string text = make_hard_to_split_trace(60);
   const Trace whole = read_kineto_text(text, {.threads = 1});
   ASSERT_EQ(names_of(whole).size(), 60u);
   EXPECT_EQ(diagnostic_codes_of(whole), "");
@@ -162,7 +162,7 @@ TEST(BrokenKinetoTrace, BlocksOfAnySizeGiveTheSameTrace) {
 }
 
 TEST(BrokenKinetoTrace, ATraceCutAnywhereGivesItsContent) {
-  const std::string text = hard_trace(12);
+  const std::string text = make_hard_to_split_trace(12);
   const std::size_t list = text.find('[');
   const std::size_t end = text.rfind(']');
   std::size_t most = 0;

@@ -13,13 +13,13 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::int64_t kBase_ns = 1'735'632'360'000'000'000;
+constexpr std::int64_t kBaseTime_ns = 1'735'632'360'000'000'000;
 
 std::string kineto_json(const std::string& events, const std::string& before = "", const std::string& after = "") {
   return "{\n  \"schemaVersion\": 1,\n" + before + "  \"traceEvents\": [\n" + events + "\n  ]" + after + "\n}";
 }
 std::string kineto_json_with_base_time(const std::string& events) {
-  return kineto_json(events, "", fmt::format(",\n  \"baseTimeNanoseconds\": {}", kBase_ns));
+  return kineto_json(events, "", fmt::format(",\n  \"baseTimeNanoseconds\": {}", kBaseTime_ns));
 }
 
 // An event as Kineto formats it.
@@ -49,7 +49,7 @@ TEST(KinetoReader, AnOperationHasItsTimesThreadAndIds) {
                                        R"("External id": 513, "Sequence number": 7, "Fwd thread id": 0)")));
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].start_ns, kBase_ns + 4'203'669'604'595'407);
+  EXPECT_EQ(events[0].start_ns, kBaseTime_ns + 4'203'669'604'595'407);
   EXPECT_EQ(events[0].duration_ns, 340'024);
   EXPECT_EQ(events[0].kind, EventKind::op);
   EXPECT_EQ(events[0].external_id, 513u);
@@ -70,10 +70,10 @@ TEST(KinetoReader, OldTracesUseUnixTime) {
 }
 
 TEST(KinetoReader, FindsTheTimeBaseInADamagedEnd) {
-  const std::string text =
-      kineto_json(op("a"), "", fmt::format(",\n \"INFO\": [\"a \"b\" c\"],\n \"baseTimeNanoseconds\": {}", kBase_ns));
+  const std::string text = kineto_json(
+      op("a"), "", fmt::format(",\n \"INFO\": [\"a \"b\" c\"],\n \"baseTimeNanoseconds\": {}", kBaseTime_ns));
   const Trace trace = read_kineto_text(text);
-  EXPECT_EQ(events_of(trace)[0].start_ns, kBase_ns + 5000);
+  EXPECT_EQ(events_of(trace)[0].start_ns, kBaseTime_ns + 5000);
   EXPECT_TRUE(trace.diagnostics.contains("import.damaged-header"));
 }
 

@@ -15,10 +15,12 @@ namespace {
 
 constexpr std::int64_t kProcess = 100, kOtherProcess = 200;
 
-std::int64_t global_id(std::int64_t process, std::int64_t thread) { return (1LL << 56) | process << 24 | thread; }
+std::int64_t global_thread_id(std::int64_t process, std::int64_t thread) {
+  return (1LL << 56) | process << 24 | thread;
+}
 
 // The tables as nsys 2024 writes them, with the columns that the reader uses.
-const std::string kSchema = R"(
+const std::string kTablesSql = R"(
   CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);
   CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);
   CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT NOT NULL, end INT NOT NULL, deviceId INT, contextId INT, streamId INT,
@@ -29,7 +31,7 @@ const std::string kSchema = R"(
   INSERT INTO StringIds VALUES (1, 'gemm<float>(float)'), (2, 'gemm'), (3, '_Z4gemmIfEvT_'), (4, 'cudaLaunchKernel_v7000'),
     (5, 'forward'), (6, 'worker');
 )";
-const std::string kNvtx =
+const std::string kNvtxTableSql =
     "CREATE TABLE NVTX_EVENTS (start INT NOT NULL, end INT, eventType INT NOT NULL, rangeId INT, category INT, text "
     "TEXT, "
     "globalTid INT, endGlobalTid INT, textId INT, domainId INT);";
@@ -37,28 +39,28 @@ const std::string kNvtx =
 std::string kernel(std::int64_t start, std::int64_t end, std::int64_t correlation, std::int64_t process = kProcess,
                    const std::string& names = "1, 2, 3", const std::string& graph_node = "NULL") {
   return fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({}, {}, 0, 1, 7, {}, {}, {}, 8,2,1, 128,1,1, {});",
-                     start, end, correlation, global_id(process, 0), names, graph_node);
+                     start, end, correlation, global_thread_id(process, 0), names, graph_node);
 }
 
 std::string call(std::int64_t start, std::int64_t end, std::int64_t correlation, std::int64_t process = kProcess) {
   return fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES ({}, {}, 0, {}, {}, 4, 0);", start, end,
-                     global_id(process, 11), correlation);
+                     global_thread_id(process, 11), correlation);
 }
 
-std::string range(std::int64_t start, const std::string& end, const std::string& text,
-                  const std::string& text_id = "NULL", int type = 59) {
+std::string nvtx_range_sql(std::int64_t start, const std::string& end, const std::string& text,
+                           const std::string& text_id = "NULL", int type = 59) {
   return fmt::format("INSERT INTO NVTX_EVENTS VALUES ({}, {}, {}, NULL, NULL, {}, {}, NULL, {}, 0);", start, end, type,
-                     text, global_id(kProcess, 11), text_id);
+                     text, global_thread_id(kProcess, 11), text_id);
 }
 
-Trace trace_of(const std::string& sql) {
+Trace read_expected_trace(const std::string& sql) {
   Result<Trace> trace = read_nsys_trace_bytes(sqlite_bytes("BEGIN;" + sql + "COMMIT;"));
   EXPECT_TRUE(trace) << trace.error().message;
   return trace ? *std::move(trace) : Trace();
 }
 
 TEST(NsysTrace, LinksAKernelToItsLaunch) {
-  const Trace trace = trace_of(kSchema + kernel(1000, 1500, 42) + call(100, 120, 42));
+  const Trace trace = read_expected_trace(kTablesSql + kernel(1000, 1500, 42) + call(100, 120, 42));
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].kind, EventKind::kernel);
@@ -79,31 +81,32 @@ TEST(NsysTrace, LinksAKernelToItsLaunch) {
 }
 
 TEST(NsysTrace, SessionStartConvertsToUnixTime) {
-  const Trace trace = trace_of(kSchema + kernel(1000, 1500, 1) +
-                               "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INT, utcTime TEXT);"
-                               "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000, 'x');");
+  const Trace trace =
+      read_expected_trace(kTablesSql + kernel(1000, 1500, 1) +
+                          "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INT, utcTime TEXT);"
+                          "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000, 'x');");
   EXPECT_EQ(trace.clock, TraceClock::unix_time);
   EXPECT_EQ(events_of(trace).at(0).start_ns, 1'700'000'000'000'001'000);
 }
 
 TEST(NsysTrace, ReadsNamesAsTheVersionExportsThem) {
   const auto name_with = [](const std::string& names) {
-    const Trace trace = trace_of(kSchema + kernel(0, 1, 1, kProcess, names));
+    const Trace trace = read_expected_trace(kTablesSql + kernel(0, 1, 1, kProcess, names));
     return trace.kernel_classes.at(0).name;
   };
   EXPECT_EQ(name_with("1, 2, NULL"), "gemm<float>(float)");
   EXPECT_EQ(name_with("NULL, 2, NULL"), "gemm");
   EXPECT_EQ(name_with("NULL, 99, NULL"), "unnamed kernel");
   EXPECT_EQ(name_with("'a text', NULL, NULL"), "a text");
-  const Trace other = trace_of(
+  const Trace other = read_expected_trace(
       "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, name TEXT);"
       "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 'only');");
   EXPECT_EQ(other.kernel_classes.at(0).name, "only");
 }
 
 TEST(NsysTrace, SeparatesIdsOfDifferentProcesses) {
-  const Trace trace = trace_of(kSchema + kernel(0, 1, 5) + kernel(2, 3, 5, kOtherProcess) + call(0, 1, 5) +
-                               call(0, 1, 5, kOtherProcess));
+  const Trace trace = read_expected_trace(kTablesSql + kernel(0, 1, 5) + kernel(2, 3, 5, kOtherProcess) +
+                                          call(0, 1, 5) + call(0, 1, 5, kOtherProcess));
   const std::vector<TraceEvent> events = events_of(trace);
   EXPECT_EQ(events[0].correlation, events[2].correlation);
   EXPECT_EQ(events[1].correlation, events[3].correlation);
@@ -112,19 +115,20 @@ TEST(NsysTrace, SeparatesIdsOfDifferentProcesses) {
 }
 
 TEST(NsysTrace, MapsGpuOrdinalsPerProcess) {
-  const Trace trace = trace_of(kSchema + kernel(0, 1, 1) +
-                               "CREATE TABLE TARGET_INFO_GPU (id INT, name TEXT, uuid TEXT);"
-                               "INSERT INTO TARGET_INFO_GPU VALUES (0, 'A', '00000000-0000-0000-0000-000000000000'),"
-                               "  (1, 'B', 'GPU-1bdee8b4-22ac-536c-208b-bfb4ed38b878');"
-                               "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INT, cudaId INT, pid INT);"
-                               "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (1, 0, 100);");
+  const Trace trace =
+      read_expected_trace(kTablesSql + kernel(0, 1, 1) +
+                          "CREATE TABLE TARGET_INFO_GPU (id INT, name TEXT, uuid TEXT);"
+                          "INSERT INTO TARGET_INFO_GPU VALUES (0, 'A', '00000000-0000-0000-0000-000000000000'),"
+                          "  (1, 'B', 'GPU-1bdee8b4-22ac-536c-208b-bfb4ed38b878');"
+                          "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INT, cudaId INT, pid INT);"
+                          "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (1, 0, 100);");
   EXPECT_EQ(trace.kernel_queues.at(0).device, "GPU-1bdee8b4-22ac-536c-208b-bfb4ed38b878");
   ASSERT_EQ(trace.environment.size(), 2u);
   EXPECT_EQ(trace.environment[1].value, "B");
 }
 
 TEST(NsysTrace, CopiesAndFillsHaveTheirBytes) {
-  const Trace trace = trace_of(
+  const Trace trace = read_expected_trace(
       "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, deviceId INT, streamId INT, bytes INT, copyKind "
       "INT); INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (1, 2, 0, 7, 4096, 1);"
       "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INT, end INT, deviceId INT, streamId INT, bytes INT);"
@@ -142,7 +146,7 @@ TEST(NsysTrace, OmitsAGraphWhoseKernelsAreTraced) {
       "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, deviceId INT, streamId INT, correlationId "
       "INT);"
       "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (10, 90, 0, 7, 3), (110, 190, 0, 7, 4);";
-  const Trace trace = trace_of(kSchema + kernel(10, 20, 3, kProcess, "1, 2, 3", "17") + graphs);
+  const Trace trace = read_expected_trace(kTablesSql + kernel(10, 20, 3, kProcess, "1, 2, 3", "17") + graphs);
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[1].kind, EventKind::graph);
@@ -150,8 +154,9 @@ TEST(NsysTrace, OmitsAGraphWhoseKernelsAreTraced) {
 }
 
 TEST(NsysTrace, RangesAreAnnotations) {
-  const Trace trace = trace_of(kSchema + kNvtx + range(0, "100", "'step'") + range(10, "50", "NULL", "5") +
-                               range(20, "30", "'started'", "NULL", 60) + range(5, "NULL", "'a mark'", "NULL", 34));
+  const Trace trace = read_expected_trace(
+      kTablesSql + kNvtxTableSql + nvtx_range_sql(0, "100", "'step'") + nvtx_range_sql(10, "50", "NULL", "5") +
+      nvtx_range_sql(20, "30", "'started'", "NULL", 60) + nvtx_range_sql(5, "NULL", "'a mark'", "NULL", 34));
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(trace.names.at(events[0].name_index).text, "step");
@@ -162,7 +167,8 @@ TEST(NsysTrace, RangesAreAnnotations) {
 }
 
 TEST(NsysTrace, AnOpenRangeLastsUntilTheEnd) {
-  const Trace trace = trace_of(kSchema + kNvtx + range(10, "NULL", "'open'") + kernel(0, 700, 1));
+  const Trace trace =
+      read_expected_trace(kTablesSql + kNvtxTableSql + nvtx_range_sql(10, "NULL", "'open'") + kernel(0, 700, 1));
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[1].start_ns, 10);
@@ -171,10 +177,11 @@ TEST(NsysTrace, AnOpenRangeLastsUntilTheEnd) {
 }
 
 TEST(NsysTrace, RangesOfPyTorchAreOperationsWithSequenceNumbers) {
-  const Trace trace =
-      trace_of(kSchema + kNvtx + range(0, "9", "'aten::conv2d, seq = 12, op_id = 3, sizes = [[1], []]'") +
-               range(10, "19", "'autograd::engine::evaluate_function: ConvolutionBackward0, seq = 12'") +
-               range(11, "18", "'ConvolutionBackward0, seq = 12, op_id = 9'") + range(20, "29", "'aten::empty'"));
+  const Trace trace = read_expected_trace(
+      kTablesSql + kNvtxTableSql + nvtx_range_sql(0, "9", "'aten::conv2d, seq = 12, op_id = 3, sizes = [[1], []]'") +
+      nvtx_range_sql(10, "19", "'autograd::engine::evaluate_function: ConvolutionBackward0, seq = 12'") +
+      nvtx_range_sql(11, "18", "'ConvolutionBackward0, seq = 12, op_id = 9'") +
+      nvtx_range_sql(20, "29", "'aten::empty'"));
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 4u);
   for (const TraceEvent& event : events) EXPECT_EQ(event.kind, EventKind::op);
@@ -188,19 +195,20 @@ TEST(NsysTrace, RangesOfPyTorchAreOperationsWithSequenceNumbers) {
 }
 
 TEST(NsysTrace, RangesOfXlaIdentifyTheirScope) {
-  const Trace trace =
-      trace_of(kSchema + kNvtx +
-               range(0, "9", "'TSL:Thunk:#name=jit(step)/transpose(jvp(Net))/Dense_0/dot_general,hlo_op=dot.3#'") +
-               range(10, "19", "'Thunk:#name=jit(step)/sgd/sub,hlo_op=fusion.1,hlo_module=jit_step#'"));
+  const Trace trace = read_expected_trace(
+      kTablesSql + kNvtxTableSql +
+      nvtx_range_sql(0, "9", "'TSL:Thunk:#name=jit(step)/transpose(jvp(Net))/Dense_0/dot_general,hlo_op=dot.3#'") +
+      nvtx_range_sql(10, "19", "'Thunk:#name=jit(step)/sgd/sub,hlo_op=fusion.1,hlo_module=jit_step#'"));
   const std::vector<TraceEvent> events = events_of(trace);
   EXPECT_EQ(trace.names.at(events.at(0).name_index).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
   EXPECT_EQ(trace.names.at(events.at(1).name_index).scope, (scopes::OpScope{"optimizer", "sgd", "sub"}));
 }
 
 TEST(NsysTrace, CountsInvalidRows) {
-  const Trace trace = trace_of(kSchema + kernel(100, 50, 1) + kernel(100, 150, 2) + call(5, 4, 9) +
-                               "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end) VALUES ('soon', 'later');"
-                               "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, streamId) VALUES (1, 2, 'seven');");
+  const Trace trace =
+      read_expected_trace(kTablesSql + kernel(100, 50, 1) + kernel(100, 150, 2) + call(5, 4, 9) +
+                          "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end) VALUES ('soon', 'later');"
+                          "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, streamId) VALUES (1, 2, 'seven');");
   EXPECT_EQ(events_of(trace).size(), 1u);
   EXPECT_EQ(trace.read_event_count, 5u);
   EXPECT_EQ(trace.dropped_event_count, 4u);
@@ -220,7 +228,7 @@ TEST(NsysTrace, AnotherDatabaseIsAnErrorWithARemedy) {
 TEST(NsysTrace, ADamagedTableGivesTheRowsBeforeTheDamage) {
   std::string rows;
   for (int i = 0; i < 4000; ++i) rows += kernel(i * 10, i * 10 + 5, i + 1);
-  std::string bytes = sqlite_bytes("BEGIN;" + kSchema + rows + "COMMIT;");
+  std::string bytes = sqlite_bytes("BEGIN;" + kTablesSql + rows + "COMMIT;");
   for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 4096; ++i) bytes[i] = '\x7f';
   const Result<Trace> trace = read_nsys_trace_bytes(bytes);
   ASSERT_TRUE(trace);

@@ -19,19 +19,19 @@ std::string event(const std::string& category, const std::string& name, int star
       time_us, start_us, name, arguments);
 }
 
-const std::string kNode =
+const std::string kNodeEvents =
     event("Node", "/fc/Gemm_kernel_time", 100, 7, R"("op_name" : "Gemm", "list": [{"float":[1]},{"float":[2]}])");
 const std::string kModelRunEvent = event("Session", "model_run", 90, 30);
 
-Trace trace_of(const std::string& text) {
+Trace read_expected_trace(const std::string& text) {
   Result<Trace> trace = read_onnxruntime_trace_text(text);
   EXPECT_TRUE(trace) << trace.error().message;
   return trace ? *std::move(trace) : Trace();
 }
 
 TEST(OnnxRuntimeTrace, ANodeIsAnOperationInItsScope) {
-  const Trace trace =
-      trace_of("[\n" + kNode + ",\n" + event("Node", "/fc/Gemm_fence_before", 99, 1) + "," + kModelRunEvent + "\n]");
+  const Trace trace = read_expected_trace("[\n" + kNodeEvents + ",\n" + event("Node", "/fc/Gemm_fence_before", 99, 1) +
+                                          "," + kModelRunEvent + "\n]");
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].kind, EventKind::op);
@@ -54,9 +54,9 @@ TEST(OnnxRuntimeTrace, ANodeAndItsKernelsHaveItsInputs) {
   const auto kernel = [](const char* parent) {
     return event("Kernel", "sgemm", 3, 3, std::string(R"("op_name" : "Gemm", "parent_name" : ")") + parent + "\"");
   };
-  const Trace trace = trace_of("[" + node("/a/Gemm", R"([{"float":[1,2]},{"int64":[2]}])") + "," +
-                               node("/b/Gemm", R"([{"float":[1]}])") + "," + node("/b/Gemm", R"([{"float":[2]}])") +
-                               "," + kernel("/a/Gemm_kernel_time") + "," + kernel("/b/Gemm") + "]");
+  const Trace trace = read_expected_trace(
+      "[" + node("/a/Gemm", R"([{"float":[1,2]},{"int64":[2]}])") + "," + node("/b/Gemm", R"([{"float":[1]}])") + "," +
+      node("/b/Gemm", R"([{"float":[2]}])") + "," + kernel("/a/Gemm_kernel_time") + "," + kernel("/b/Gemm") + "]");
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 5u);
   EXPECT_EQ(trace.names.at(events[0].name_index).scope.tensors, "[1,2] int64[2]");
@@ -66,7 +66,7 @@ TEST(OnnxRuntimeTrace, ANodeAndItsKernelsHaveItsInputs) {
 }
 
 TEST(OnnxRuntimeTrace, ARunIsAStep) {
-  const Trace trace = trace_of("[" + kModelRunEvent + "," + kModelRunEvent + "]");
+  const Trace trace = read_expected_trace("[" + kModelRunEvent + "," + kModelRunEvent + "]");
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[1].kind, EventKind::annotation);
@@ -78,8 +78,8 @@ TEST(OnnxRuntimeTrace, AKernelIdentifiesItsNode) {
       event("Kernel", "sgemm", 101, 3,
             R"("stream":"13","grid_x":"4","grid_y":"1","grid_z":"1","block_x":"64","block_y":"1","block_z":"1",)"
             R"("op_name":"Gemm","parent_name":"/fc/Gemm_kernel_time")");
-  const Trace trace = trace_of("[" + kNode + "," + kernel + "," + event("Kernel", "orphan", 1, 1) + "," +
-                               event("Kernel", "MemcpyHostToDevice", 1, 1) + "]");
+  const Trace trace = read_expected_trace("[" + kNodeEvents + "," + kernel + "," + event("Kernel", "orphan", 1, 1) +
+                                          "," + event("Kernel", "MemcpyHostToDevice", 1, 1) + "]");
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 4u);
   EXPECT_TRUE(trace.gpu_events_identify_ops);
@@ -93,7 +93,7 @@ TEST(OnnxRuntimeTrace, AKernelIdentifiesItsNode) {
 }
 
 TEST(OnnxRuntimeTrace, ATruncatedProfileGivesItsContent) {
-  const Trace trace = trace_of("[\n" + kNode + ",\n" + kModelRunEvent.substr(0, 60));
+  const Trace trace = read_expected_trace("[\n" + kNodeEvents + ",\n" + kModelRunEvent.substr(0, 60));
   EXPECT_EQ(events_of(trace).size(), 1u);
   EXPECT_TRUE(trace.diagnostics.contains("trace_cut"));
   EXPECT_EQ(trace.dropped_event_count, 1u);
@@ -101,30 +101,32 @@ TEST(OnnxRuntimeTrace, ATruncatedProfileGivesItsContent) {
 
 TEST(OnnxRuntimeTrace, CountsADamagedEventAndReadsTheNext) {
   const std::string damaged = event("Node", "a \"quoted\" name_kernel_time", 1, 1);
-  const Trace trace = trace_of("[" + kNode + "," + damaged + "," + kNode + "," + kNode + "]");
+  const Trace trace =
+      read_expected_trace("[" + kNodeEvents + "," + damaged + "," + kNodeEvents + "," + kNodeEvents + "]");
   EXPECT_EQ(events_of(trace).size(), 3u);
   EXPECT_EQ(trace.dropped_event_count, 1u);
   EXPECT_TRUE(trace.diagnostics.contains("events_dropped"));
 }
 
 TEST(OnnxRuntimeTrace, DropsInvalidTimes) {
-  const Trace trace =
-      trace_of("[" + event("Node", "a_kernel_time", 5, -3) + R"(,{"cat":"Node","ph":"X","name":"b_kernel_time"},)" +
-               R"({"cat":"Node","ph":"X","name":"c_kernel_time","ts":1e300,"dur":1},)" + kNode + "]");
+  const Trace trace = read_expected_trace(
+      "[" + event("Node", "a_kernel_time", 5, -3) + R"(,{"cat":"Node","ph":"X","name":"b_kernel_time"},)" +
+      R"({"cat":"Node","ph":"X","name":"c_kernel_time","ts":1e300,"dur":1},)" + kNodeEvents + "]");
   EXPECT_EQ(events_of(trace).size(), 1u);
   EXPECT_EQ(trace.dropped_event_count, 3u);
 }
 
 TEST(OnnxRuntimeTrace, AcceptsAnObjectAroundTheArray) {
-  EXPECT_EQ(events_of(trace_of(R"({"displayTimeUnit": "ms", "traceEvents": [)" + kNode + "]}")).size(), 1u);
+  EXPECT_EQ(events_of(read_expected_trace(R"({"displayTimeUnit": "ms", "traceEvents": [)" + kNodeEvents + "]}")).size(),
+            1u);
 }
 
 TEST(OnnxRuntimeTrace, ReportsAFullProfile) {
   std::string text = "[";
   const std::string small = R"({"cat":"Session","ph":"X","name":"x","ts":1,"dur":1},)";
   for (int i = 0; i < 999'999; ++i) text += small;
-  EXPECT_FALSE(trace_of(text + "]").diagnostics.contains("trace_full"));
-  EXPECT_TRUE(trace_of(text + kNode + "]").diagnostics.contains("trace_full"));
+  EXPECT_FALSE(read_expected_trace(text + "]").diagnostics.contains("trace_full"));
+  EXPECT_TRUE(read_expected_trace(text + kNodeEvents + "]").diagnostics.contains("trace_full"));
 }
 
 TEST(OnnxRuntimeTrace, OtherContentIsAnErrorWithARemedy) {
@@ -135,7 +137,7 @@ TEST(OnnxRuntimeTrace, OtherContentIsAnErrorWithARemedy) {
   }
   const TemporaryDirectory folder;
   EXPECT_FALSE(read_onnxruntime_trace(folder.path() + "/none.json"));
-  EXPECT_TRUE(read_onnxruntime_trace(folder.write("p.json", "[" + kNode + "]")));
+  EXPECT_TRUE(read_onnxruntime_trace(folder.write("p.json", "[" + kNodeEvents + "]")));
 }
 
 }  // namespace

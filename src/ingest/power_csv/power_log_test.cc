@@ -9,7 +9,7 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::int64_t kUtc_s = 0;
+constexpr std::int64_t kUtcOffset_s = 0;
 
 // Values of a channel in its unit.
 std::vector<double> values(const PowerLog& log, std::string_view channel) {
@@ -108,7 +108,7 @@ TEST(NvidiaSmi, GpusInterleaveAndInstantPowerIsPreferred) {
       "2026/11/15 11:23:46.223, 0, GPU-aa, 72.00 W, 200.00 W, 42\n"
       "2026/11/15 11:23:46.224, 1, GPU-bb, [Unknown Error], [Not Supported], [N/A]\n"
       "2026/11/15 11:23:46.324, 1, GPU-bb, 73.00 W, [Not Supported], 44\n",
-      "smi.csv", kUtc_s);
+      "smi.csv", kUtcOffset_s);
   ASSERT_TRUE(log);
   EXPECT_EQ(values(*log, "gpu0-power-instant"), (std::vector{100.0, 200.0}));
   EXPECT_EQ(values(*log, "gpu1-power"), (std::vector{71.0, 73.0}));
@@ -124,7 +124,7 @@ TEST(NvidiaSmi, IdentifiesColumnsWithoutAHeaderByContent) {
   for (const std::string_view power : {"70.25 W", "70.25", "70,25 W", "70,25"}) {
     const std::string rest = ", 0, GPU-aa, " + std::string(power) + ", 45\n";
     const std::string text = "2026/11/15 11:23:46.1" + rest + "2026/11/15 11:23:46.2" + rest;
-    const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtc_s);
+    const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtcOffset_s);
     ASSERT_TRUE(log) << power;
     EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{70.25, 70.25})) << power;
     EXPECT_TRUE(log->diagnostics.contains("columns_guessed"));
@@ -135,7 +135,7 @@ TEST(NvidiaSmi, ARunThatWasAppendedMayHaveOtherColumns) {
   const std::string text =
       "timestamp, index, power.draw [W]\n2026/11/15 11:23:46.100, 0, 70.00 W\n2026/11/15 11:23:46.200, 0, 71.00 W\n"
       "timestamp, power.draw [W], index\n2026/11/15 11:24:46.100, 80.00 W, 0\n2026/11/15 11:24:46.200, 81.00 W, 0\n";
-  const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtc_s);
+  const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtcOffset_s);
   ASSERT_TRUE(log);
   EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{70.0, 71.0, 80.0, 81.0}));
 }
@@ -148,7 +148,7 @@ TEST(NvidiaSmi, DistinguishesGpusByBusIdAsALastResort) {
       text += time + "0, NVIDIA A100-SXM4-40GB, 00000000:07:00.0, 70.00 W\n";
       text += time + "1, NVIDIA A100-SXM4-40GB, 00000000:0F:00.0, 90.00 W\n";
     }
-    const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtc_s);
+    const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtcOffset_s);
     ASSERT_TRUE(log) << header;
     EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{70.0, 70.0, 70.0})) << header;
     EXPECT_EQ(values(*log, "gpu1-power"), (std::vector{90.0, 90.0, 90.0})) << header;
@@ -162,7 +162,7 @@ TEST(NvidiaSmi, ReportsRowsOfSeveralGpusWithoutAnIdentifier) {
     for (int i = 0; i < 10 * gpus; ++i) {
       text += "2026/11/15 11:23:4" + std::to_string(i / gpus) + ".10" + std::to_string(i % gpus) + ", A100, 70.00 W\n";
     }
-    const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtc_s);
+    const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtcOffset_s);
     ASSERT_TRUE(log) << gpus;
     EXPECT_EQ(log->diagnostics.contains("gpus_not_told_apart"), gpus > 1) << gpus;
   }
@@ -170,7 +170,7 @@ TEST(NvidiaSmi, ReportsRowsOfSeveralGpusWithoutAnIdentifier) {
 
 TEST(NvidiaSmi, RefusesPowersWithoutTimesAndNamesTheMissingOption) {
   for (const std::string_view text : {"36.24 W\n36.04 W\n", "index, power.draw [W]\n0, 36.24 W\n"}) {
-    const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtc_s);
+    const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtcOffset_s);
     ASSERT_FALSE(log) << text;
     EXPECT_NE(log.error().message.find("no times"), std::string::npos) << text;
     EXPECT_NE(log.error().remedy.find("timestamp"), std::string::npos) << text;
@@ -181,7 +181,7 @@ TEST(NvidiaSmi, TimesUseTheGivenTimeZone) {
   const std::string text =
       "timestamp, power.draw [W]\n2026/11/15 11:00:00.000, 5.00 W\n2026/11/15 11:00:01.000, 5.00 W\n";
   const Result<PowerLog> there = parse_power_log(text, "smi.csv", 3600);
-  const Result<PowerLog> utc = parse_power_log(text, "smi.csv", kUtc_s);
+  const Result<PowerLog> utc = parse_power_log(text, "smi.csv", kUtcOffset_s);
   ASSERT_TRUE(there && utc);
   EXPECT_EQ(utc->samples[0].reading.after_ns - there->samples[0].reading.after_ns, 3'600'000'000'000);
   EXPECT_FALSE(utc->diagnostics.contains("local_time"));
@@ -192,7 +192,7 @@ TEST(NvidiaSmi, DropsTimesThatGoBack) {
   const Result<PowerLog> log = parse_power_log(
       "timestamp, index, power.draw [W]\n2026/10/25 02:59:59.0, 0, 5.00 W\n2026/10/25 02:00:00.0, 0, 6.00 W\n"
       "2026/10/25 03:00:00.0, 0, 7.00 W\n",
-      "smi.csv", kUtc_s);
+      "smi.csv", kUtcOffset_s);
   ASSERT_TRUE(log);
   EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{5.0, 7.0}));
   EXPECT_EQ(log->dropped_row_count, 1U);

@@ -11,8 +11,8 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr auto kAnnotation = EventKind::annotation;
-constexpr auto kFunction = EventKind::function;
+constexpr auto kAnnotationEvent = EventKind::annotation;
+constexpr auto kFunctionEvent = EventKind::function;
 
 TEST(ScopeAssignment, ClipsAndCountsOverlappingSiblings) {
   Program program;
@@ -21,19 +21,19 @@ TEST(ScopeAssignment, ClipsAndCountsOverlappingSiblings) {
   program.op("outer", 300, 100);
   program.op("inner", 310, 95);  // mostly within
   const AssignmentOutcome outcome = assign_program_scopes(program);
-  EXPECT_EQ(outcome.time_us("inference/forward/first"), 90);
-  EXPECT_EQ(outcome.time_us("inference/forward/second"), 100);
-  EXPECT_EQ(outcome.time_us("inference/forward/outer"), 100);
+  EXPECT_EQ(outcome.wall_time_us("inference/forward/first"), 90);
+  EXPECT_EQ(outcome.wall_time_us("inference/forward/second"), 100);
+  EXPECT_EQ(outcome.wall_time_us("inference/forward/outer"), 100);
   ASSERT_TRUE(outcome.scoped_trace.diagnostics.contains("events_cut"));
   EXPECT_EQ(outcome.scoped_trace.diagnostics.list().back().count, 2U);
 }
 
 TEST(ScopeAssignment, AnAnnotationOverlapsTheFunctionsThatBeginAndEndIt) {
   Program program;
-  program.add(kFunction, "enter", 0, 20);
-  program.add(kAnnotation, "mine", 10, 100);
-  program.add(kFunction, "exit", 100, 20);
-  program.add(kFunction, "within exit", 104, 12);
+  program.add(kFunctionEvent, "enter", 0, 20);
+  program.add(kAnnotationEvent, "mine", 10, 100);
+  program.add(kFunctionEvent, "exit", 100, 20);
+  program.add(kFunctionEvent, "within exit", 104, 12);
   const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_FALSE(outcome.scoped_trace.diagnostics.contains("events_cut"));
   EXPECT_EQ(outcome.count("mine"), 1U);
@@ -74,7 +74,7 @@ TEST(ScopeAssignment, LongEventsHaveTimeInEveryInterval) {
   program.launch(10, 1);
   program.kernel("k", 20, 2'000'000, 1);
   const AssignmentOutcome outcome = assign_program_scopes(program);
-  EXPECT_EQ(outcome.time_us("inference/forward/long"), 1'000'000);
+  EXPECT_EQ(outcome.wall_time_us("inference/forward/long"), 1'000'000);
   EXPECT_EQ(outcome.count("inference/forward/long"), 1U);
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/long"), 2'000'000);
   EXPECT_EQ(outcome.kernels.size(), 1U);

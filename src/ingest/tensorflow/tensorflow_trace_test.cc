@@ -19,8 +19,8 @@ namespace {
 using formats::ProtobufWriter;
 
 constexpr std::int64_t kStart_us = 1'700'000'000'000'000;
-const std::string kCpu = "/job:localhost/replica:0/task:0/device:CPU:0";
-const std::string kGpu = "/job:localhost/replica:0/task:0/device:GPU:0";
+const std::string kTensorflowCpu = "/job:localhost/replica:0/task:0/device:CPU:0";
+const std::string kTensorflowGpu = "/job:localhost/replica:0/task:0/device:GPU:0";
 
 std::string device(int process, const std::string& name) {
   return fmt::format(R"({{"name":"process_name","ph":"M","pid":{},"args":{{"name":"{}"}}}},)", process, name);
@@ -41,20 +41,20 @@ ProtobufWriter node(const std::string& name, const std::string& label, int start
   return ProtobufWriter().add(1, name).add(2, kStart_us + start_us).add(5, time_us).add(8, label);
 }
 
-Trace trace_of(const std::string& bytes) {
+Trace read_expected_trace(const std::string& bytes) {
   Result<Trace> trace = read_tensorflow_trace_bytes(bytes);
   EXPECT_TRUE(trace) << trace.error().message;
   return trace ? *std::move(trace) : Trace();
 }
 
 // The events except steps.
-std::vector<TraceEvent> work_of(const Trace& trace) {
+std::vector<TraceEvent> list_work_events(const Trace& trace) {
   std::vector<TraceEvent> events = events_of(trace);
   std::erase_if(events, [](const TraceEvent& event) { return event.kind == EventKind::annotation; });
   return events;
 }
 
-scopes::OpScope scope_without_node(const Trace& trace, const TraceEvent& event) {
+scopes::OpScope scope_without_tensors(const Trace& trace, const TraceEvent& event) {
   scopes::OpScope scope = trace.names.at(event.name_index).scope;
   scope.tensors.clear();
   return scope;
@@ -67,17 +67,17 @@ ProtobufWriter output(int slot, int type, std::initializer_list<int> sizes) {
 }
 
 TEST(TensorFlowTrace, NodesOfATimelineAreOperationsInTheirScopes) {
-  const Trace trace =
-      trace_of(timeline(device(0, "Allocators") + device(1, kCpu + " Compute") + device(2, kCpu + " Tensors") +
-                        row(1, "_SOURCE", "NoOp", 0, 1) + row(1, "net/dense/MatMul", "MatMul", 2, 10) +
-                        row(1, "gradients/net/dense/MatMul_grad/MatMul", "MatMul", 20, 10) +
-                        row(1, "Adam/update_net/dense/kernel/ResourceApplyAdam", "ResourceApplyAdam", 40, 5) +
-                        R"({"ph":"C","name":"cpu","pid":0,"ts":1,"args":{"cpu":5}},)"));
-  const std::vector<TraceEvent> events = work_of(trace);
+  const Trace trace = read_expected_trace(timeline(
+      device(0, "Allocators") + device(1, kTensorflowCpu + " Compute") + device(2, kTensorflowCpu + " Tensors") +
+      row(1, "_SOURCE", "NoOp", 0, 1) + row(1, "net/dense/MatMul", "MatMul", 2, 10) +
+      row(1, "gradients/net/dense/MatMul_grad/MatMul", "MatMul", 20, 10) +
+      row(1, "Adam/update_net/dense/kernel/ResourceApplyAdam", "ResourceApplyAdam", 40, 5) +
+      R"({"ph":"C","name":"cpu","pid":0,"ts":1,"args":{"cpu":5}},)"));
+  const std::vector<TraceEvent> events = list_work_events(trace);
   ASSERT_EQ(events.size(), 3u);
-  EXPECT_EQ(scope_without_node(trace, events[0]), (scopes::OpScope{"forward", "dense", "MatMul"}));
-  EXPECT_EQ(scope_without_node(trace, events[1]), (scopes::OpScope{"backward", "dense", "MatMul"}));
-  EXPECT_EQ(scope_without_node(trace, events[2]), (scopes::OpScope{"optimizer", "dense", "ResourceApplyAdam"}));
+  EXPECT_EQ(scope_without_tensors(trace, events[0]), (scopes::OpScope{"forward", "dense", "MatMul"}));
+  EXPECT_EQ(scope_without_tensors(trace, events[1]), (scopes::OpScope{"backward", "dense", "MatMul"}));
+  EXPECT_EQ(scope_without_tensors(trace, events[2]), (scopes::OpScope{"optimizer", "dense", "ResourceApplyAdam"}));
   EXPECT_EQ(events[0].start_ns, (kStart_us + 2) * 1000);
   EXPECT_EQ(events[0].duration_ns, 10'000);
   EXPECT_EQ(trace.clock, TraceClock::unix_time);
@@ -85,22 +85,24 @@ TEST(TensorFlowTrace, NodesOfATimelineAreOperationsInTheirScopes) {
 }
 
 TEST(TensorFlowTrace, NodesThatOverlapAreOnDifferentThreads) {
-  const Trace trace = trace_of(timeline(device(1, kCpu + " Compute") + row(1, "a/x", "Add", 0, 10) +
-                                        row(1, "a/y", "Add", 5, 10) + row(1, "a/z", "Add", 10, 3)));
-  const std::vector<TraceEvent> events = work_of(trace);
+  const Trace trace =
+      read_expected_trace(timeline(device(1, kTensorflowCpu + " Compute") + row(1, "a/x", "Add", 0, 10) +
+                                   row(1, "a/y", "Add", 5, 10) + row(1, "a/z", "Add", 10, 3)));
+  const std::vector<TraceEvent> events = list_work_events(trace);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_NE(events[0].track_index, events[1].track_index);
   EXPECT_EQ(events[0].track_index, events[2].track_index);
 }
 
 TEST(TensorFlowTrace, ReadsAKernelOnce) {
-  const std::string devices = device(1, kGpu + " Compute") + device(3, kGpu + "/stream:all Compute") +
-                              device(5, kGpu + "/stream:13 Compute") + device(7, kGpu + "/memcpy Compute");
+  const std::string devices =
+      device(1, kTensorflowGpu + " Compute") + device(3, kTensorflowGpu + "/stream:all Compute") +
+      device(5, kTensorflowGpu + "/stream:13 Compute") + device(7, kTensorflowGpu + "/memcpy Compute");
   const std::string both = row(3, "net/dense/MatMul", "MatMul", 1, 5) + row(5, "net/dense/MatMul", "MatMul", 1, 5) +
                            row(7, "edge_5", "MEMCPYHtoD", 9, 2) + row(5, "edge_5", "MEMCPYHtoD", 9, 2);
-  const Trace trace = trace_of(timeline(devices + both + row(1, "net/dense/MatMul", "MatMul", 0, 1) +
-                                        row(5, "unknown", "cuStreamSynchronize", 20, 50)));
-  std::vector<TraceEvent> events = work_of(trace);
+  const Trace trace = read_expected_trace(timeline(devices + both + row(1, "net/dense/MatMul", "MatMul", 0, 1) +
+                                                   row(5, "unknown", "cuStreamSynchronize", 20, 50)));
+  std::vector<TraceEvent> events = list_work_events(trace);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].kind, EventKind::op);
   EXPECT_EQ(events[1].kind, EventKind::kernel);
@@ -110,28 +112,28 @@ TEST(TensorFlowTrace, ReadsAKernelOnce) {
   EXPECT_EQ(trace.kernel_classes.at(events[2].name_index).name, "HtoD");
   EXPECT_TRUE(trace.gpu_events_identify_ops);
 
-  const Trace without =
-      trace_of(timeline(device(3, kGpu + "/stream:all Compute") + device(7, kGpu + "/memcpy Compute") +
-                        row(3, "net/dense/MatMul", "MatMul", 1, 5) + row(7, "edge_5", "MEMCPYHtoD", 9, 2)));
-  EXPECT_EQ(work_of(without).size(), 2u);
+  const Trace without = read_expected_trace(
+      timeline(device(3, kTensorflowGpu + "/stream:all Compute") + device(7, kTensorflowGpu + "/memcpy Compute") +
+               row(3, "net/dense/MatMul", "MatMul", 1, 5) + row(7, "edge_5", "MEMCPYHtoD", 9, 2)));
+  EXPECT_EQ(list_work_events(without).size(), 2u);
 }
 
 TEST(TensorFlowTrace, RunMetadataGivesTheSameTraceWithKernelNames) {
   ProtobufWriter cpu;
-  cpu.add(1, kCpu).add(2, node("_SOURCE", "_SOURCE = NoOp()", 0, 1));
+  cpu.add(1, kTensorflowCpu).add(2, node("_SOURCE", "_SOURCE = NoOp()", 0, 1));
   cpu.add(2, node("net/dense/MatMul", "net/dense/MatMul = MatMul(x, net/dense/kernel/read)", 2, 10)
                  .add(13, kStart_us * 1000 + 2'345)
                  .add(16, 9'876));
   ProtobufWriter stream;
-  stream.add(1, kGpu + "/stream:13")
+  stream.add(1, kTensorflowGpu + "/stream:13")
       .add(2, node("net/dense/MatMul:MatMul",
                    "volta_sgemm regs=122 shm=8192 grid=4,2,1 block=128,1,1@@net/dense/MatMul:MatMul#id=1#", 3, 8));
   const ProtobufWriter stats = ProtobufWriter().add(1, cpu).add(1, stream);
   for (const std::string& bytes : {ProtobufWriter().add(1, stats).bytes(), stats.bytes()}) {
-    const Trace trace = trace_of(bytes);
-    const std::vector<TraceEvent> events = work_of(trace);
+    const Trace trace = read_expected_trace(bytes);
+    const std::vector<TraceEvent> events = list_work_events(trace);
     ASSERT_EQ(events.size(), 2u);
-    EXPECT_EQ(scope_without_node(trace, events[0]), (scopes::OpScope{"forward", "dense", "MatMul"}));
+    EXPECT_EQ(scope_without_tensors(trace, events[0]), (scopes::OpScope{"forward", "dense", "MatMul"}));
     EXPECT_EQ(events[0].start_ns, kStart_us * 1000 + 2'345);
     EXPECT_EQ(events[0].duration_ns, 9'876);
     EXPECT_EQ(trace.kernel_classes.at(events[1].name_index).name, "volta_sgemm");
@@ -143,14 +145,14 @@ TEST(TensorFlowTrace, RunMetadataGivesTheSameTraceWithKernelNames) {
 
 TEST(TensorFlowTrace, NodesHaveTheShapesThatTheNodesBeforeThemPutOut) {
   ProtobufWriter cpu;
-  cpu.add(1, kCpu);
+  cpu.add(1, kTensorflowCpu);
   cpu.add(2, node("x", "x = Placeholder()", 0, 1).add(7, output(0, 1, {256, 64})));
   cpu.add(2, node("w", "w = VarHandleOp()", 1, 1).add(7, output(0, 20, {})));
   cpu.add(2, node("d/read", "d/read = ReadVariableOp(w)", 2, 1).add(7, output(0, 1, {64, 8})));
   cpu.add(2, node("d/MatMul", "[cpu 0.5MB] d/MatMul = MatMul(x, d/read, ^w)", 3, 5).add(7, output(0, 1, {256, 8})));
   cpu.add(2, node("d/MatMul_1", "d/MatMul_1 = MatMul(x, unseen:1)", 9, 5));
-  const Trace trace = trace_of(ProtobufWriter().add(1, ProtobufWriter().add(1, cpu)).bytes());
-  const std::vector<TraceEvent> events = work_of(trace);
+  const Trace trace = read_expected_trace(ProtobufWriter().add(1, ProtobufWriter().add(1, cpu)).bytes());
+  const std::vector<TraceEvent> events = list_work_events(trace);
   ASSERT_EQ(events.size(), 5u);
   EXPECT_EQ(trace.names.at(events[2].name_index).scope.tensors, "d/read ()");
   EXPECT_EQ(trace.names.at(events[3].name_index).scope.tensors, "d/MatMul [256,64] [64,8]");
@@ -162,13 +164,13 @@ TEST(TensorFlowTrace, NodesHaveTheShapesThatTheNodesBeforeThemPutOut) {
       R"({{"ph":"O","name":"a/y","pid":2,"ts":1,"args":{{"snapshot":{{"tensor_description":"{}"}}}}}},)", shape);
   const std::string reader = R"({"ph":"X","name":"Neg","pid":1,"ts":5,"dur":1,)"
                              R"("args":{"name":"a/z","op":"Neg","input0":"a/y"}},)";
-  const Trace text = trace_of(timeline(device(1, kCpu + " Compute") + tensor + reader));
-  EXPECT_EQ(text.names.at(work_of(text).at(0).name_index).scope.tensors, "a/z int64[3,2]");
+  const Trace text = read_expected_trace(timeline(device(1, kTensorflowCpu + " Compute") + tensor + reader));
+  EXPECT_EQ(text.names.at(list_work_events(text).at(0).name_index).scope.tensors, "a/z int64[3,2]");
 }
 
 TEST(TensorFlowTrace, EachRunMetadataAndEachFileIsAStep) {
   const auto metadata = [](int start_us) {
-    const ProtobufWriter cpu = ProtobufWriter().add(1, kCpu).add(2, node("a/x", "a/x = Add()", start_us, 7));
+    const ProtobufWriter cpu = ProtobufWriter().add(1, kTensorflowCpu).add(2, node("a/x", "a/x = Add()", start_us, 7));
     return ProtobufWriter().add(1, ProtobufWriter().add(1, cpu)).bytes();
   };
   const TemporaryDirectory folder;
@@ -188,24 +190,24 @@ TEST(TensorFlowTrace, EachRunMetadataAndEachFileIsAStep) {
 
 TEST(TensorFlowTrace, ATruncatedTraceGivesItsContent) {
   const std::string whole =
-      timeline(device(1, kCpu + " Compute") + row(1, "a/x", "Add", 0, 10) + row(1, "a/y", "Add", 20, 1));
-  const Trace text = trace_of(whole.substr(0, whole.size() - 20));
-  EXPECT_EQ(work_of(text).size(), 1u);
+      timeline(device(1, kTensorflowCpu + " Compute") + row(1, "a/x", "Add", 0, 10) + row(1, "a/y", "Add", 20, 1));
+  const Trace text = read_expected_trace(whole.substr(0, whole.size() - 20));
+  EXPECT_EQ(list_work_events(text).size(), 1u);
   EXPECT_TRUE(text.diagnostics.contains("trace_cut"));
   ProtobufWriter cpu;
-  cpu.add(1, kCpu).add(2, node("a/x", "a/x = Add()", 0, 1)).add(2, node("a/y", "a/y = Add()", 5, 1));
+  cpu.add(1, kTensorflowCpu).add(2, node("a/x", "a/x = Add()", 0, 1)).add(2, node("a/y", "a/y = Add()", 5, 1));
   const std::string stats = ProtobufWriter().add(1, cpu).bytes();
-  const Trace bytes = trace_of(stats.substr(0, stats.size() - 3));
-  EXPECT_EQ(work_of(bytes).size(), 1u);
+  const Trace bytes = read_expected_trace(stats.substr(0, stats.size() - 3));
+  EXPECT_EQ(list_work_events(bytes).size(), 1u);
   EXPECT_EQ(bytes.dropped_event_count, 1u);
   EXPECT_TRUE(bytes.diagnostics.contains("trace_cut"));
 }
 
 TEST(TensorFlowTrace, CountsInvalidRows) {
-  const Trace trace =
-      trace_of(timeline(device(1, kCpu + " Compute") + row(1, "a/x", "Add", 0, 10) + row(9, "a/x", "Add", 0, 10) +
-                        row(1, "a/x", "Add", 0, -10) + R"({"ph":"X","name":"Add","pid":1,"ts":"x"},)"));
-  EXPECT_EQ(work_of(trace).size(), 1u);
+  const Trace trace = read_expected_trace(
+      timeline(device(1, kTensorflowCpu + " Compute") + row(1, "a/x", "Add", 0, 10) + row(9, "a/x", "Add", 0, 10) +
+               row(1, "a/x", "Add", 0, -10) + R"({"ph":"X","name":"Add","pid":1,"ts":"x"},)"));
+  EXPECT_EQ(list_work_events(trace).size(), 1u);
   EXPECT_EQ(trace.dropped_event_count, 3u);
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 using formats::ProtobufWriter;
 
-constexpr std::int64_t kProfile_ns = 1'700'000'000'000'000'000;
+constexpr std::int64_t kProfileStart_ns = 1'700'000'000'000'000'000;
 
 using StatValues = std::map<std::string, std::variant<std::int64_t, std::string>>;
 
@@ -38,13 +38,13 @@ class PlaneBuilder {
                       const StatValues& values = {}, const std::string& display_name = "") {
     ProtobufWriter event;
     event.add(1, find_or_add_id(names_, name)).add(2, begin_ns * 1000).add(3, time_ns * 1000);
-    for (const auto& [key, value] : values) event.add(4, stat(key, value));
+    for (const auto& [key, value] : values) event.add(4, make_stat(key, value));
     line_.add(4, event);
     display_names_[name] = display_name;
     return *this;
   }
   PlaneBuilder& value(const std::string& key, const std::variant<std::int64_t, std::string>& value) {
-    plane_.add(6, stat(key, value));
+    plane_.add(6, make_stat(key, value));
     return *this;
   }
   PlaneBuilder& program(const std::string& name, const ProtobufWriter& module) {
@@ -67,7 +67,7 @@ class PlaneBuilder {
   static std::int64_t find_or_add_id(std::map<std::string, std::int64_t>& ids, const std::string& name) {
     return ids.try_emplace(name, static_cast<std::int64_t>(ids.size()) + 1).first->second;
   }
-  ProtobufWriter stat(const std::string& key, const std::variant<std::int64_t, std::string>& value) {
+  ProtobufWriter make_stat(const std::string& key, const std::variant<std::int64_t, std::string>& value) {
     ProtobufWriter stat;
     stat.add(1, find_or_add_id(keys_, key));
     if (const auto* const number = std::get_if<std::int64_t>(&value)) return stat.add(4, *number);
@@ -83,7 +83,9 @@ class PlaneBuilder {
   std::map<std::string, std::string> display_names_;
 };
 
-std::string environment() { return PlaneBuilder("Task Environment").value("profile_start_time", kProfile_ns).bytes(); }
+std::string environment() {
+  return PlaneBuilder("Task Environment").value("profile_start_time", kProfileStart_ns).bytes();
+}
 
 ProtobufWriter instruction(const std::string& name, const std::string& op_name) {
   return ProtobufWriter().add(1, name).add(7, ProtobufWriter().add(2, op_name));
@@ -98,7 +100,7 @@ std::string programs() {
 
 StatValues hlo(const std::string& op) { return {{"hlo_op", op}, {"hlo_module", "jit_step"}, {"program_id", 12}}; }
 
-Trace trace_of(const std::string& bytes) {
+Trace read_expected_trace(const std::string& bytes) {
   Result<Trace> trace = read_xplane_trace_bytes(bytes);
   EXPECT_TRUE(trace) << trace.error().message;
   return trace ? *std::move(trace) : Trace();
@@ -109,10 +111,10 @@ TEST(XPlaneTrace, OperationsHaveTheirThreadsAndScopes) {
   host.value("process_id", 77).line(5, "tf_Compute/5", 100);
   host.event("model/dense/MatMul:MatMul", 10, 60, {}, "MatMul").event("ExecutorState::Process", 0, 99);
   host.line(6, "worker", 100).event("dot.3", 0, 7, hlo("dot.3"));
-  const Trace trace = trace_of(programs() + host.bytes() + environment());
+  const Trace trace = read_expected_trace(programs() + host.bytes() + environment());
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
-  EXPECT_EQ(events[0].start_ns, kProfile_ns + 110);
+  EXPECT_EQ(events[0].start_ns, kProfileStart_ns + 110);
   EXPECT_EQ(events[0].duration_ns, 60);
   EXPECT_EQ(trace.names.at(events[0].name_index).scope,
             (scopes::OpScope{"forward", "dense", "MatMul", "model/dense/MatMul"}));
@@ -125,15 +127,15 @@ TEST(XPlaneTrace, OperationsHaveTheirThreadsAndScopes) {
 
 TEST(XPlaneTrace, OlderFilesUseUnixTime) {
   PlaneBuilder host("/host:CPU");
-  host.line(5, "t", kProfile_ns).event("m/d/MatMul:MatMul", 10, 60, {}, "MatMul");
-  EXPECT_EQ(events_of(trace_of(host.bytes() + environment())).at(0).start_ns, kProfile_ns + 10);
-  EXPECT_EQ(events_of(trace_of(host.bytes())).at(0).start_ns, kProfile_ns + 10);
+  host.line(5, "t", kProfileStart_ns).event("m/d/MatMul:MatMul", 10, 60, {}, "MatMul");
+  EXPECT_EQ(events_of(read_expected_trace(host.bytes() + environment())).at(0).start_ns, kProfileStart_ns + 10);
+  EXPECT_EQ(events_of(read_expected_trace(host.bytes())).at(0).start_ns, kProfileStart_ns + 10);
 }
 
 TEST(XPlaneTrace, WithoutAStartTimeTimesAreRelative) {
   PlaneBuilder host("/host:CPU");
   host.line(5, "t", 3).event("m/d/MatMul:MatMul", 10, 60, {}, "MatMul");
-  const Trace trace = trace_of(host.bytes());
+  const Trace trace = read_expected_trace(host.bytes());
   EXPECT_EQ(trace.clock, TraceClock::since_start);
   EXPECT_EQ(events_of(trace).at(0).start_ns, 13);
 }
@@ -143,7 +145,7 @@ TEST(XPlaneTrace, ReadsCallsStepsAndFunctions) {
   host.line(5, "python");
   host.event("train", 0, 900, {{"step_num", 4}}).event("$pjit.py:250 cache_miss", 10, 800);
   host.event("cuLaunchKernel", 20, 5, {{"correlation_id", 31}}).event("ThreadpoolListener::Record", 1, 0);
-  const Trace trace = trace_of(host.bytes());
+  const Trace trace = read_expected_trace(host.bytes());
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].kind, EventKind::function);
@@ -157,7 +159,7 @@ TEST(XPlaneTrace, ReadsCallsStepsAndFunctions) {
 }
 
 // The numbers and start times of the steps in a profile.
-std::vector<std::pair<std::string, std::int64_t>> steps_of(const Trace& trace) {
+std::vector<std::pair<std::string, std::int64_t>> list_steps(const Trace& trace) {
   std::vector<std::pair<std::string, std::int64_t>> steps;
   for (const TraceEvent& event : events_of(trace)) {
     if (event.kind == EventKind::annotation) steps.emplace_back(trace.names.at(event.name_index).text, event.start_ns);
@@ -165,7 +167,7 @@ std::vector<std::pair<std::string, std::int64_t>> steps_of(const Trace& trace) {
   return steps;
 }
 
-using Steps = std::vector<std::pair<std::string, std::int64_t>>;
+using NamedSteps = std::vector<std::pair<std::string, std::int64_t>>;
 
 TEST(XPlaneTrace, CallsOfTheLongestFunctionAreStepsOfATraceWithoutAnnotations) {
   const StatValues call = {{"tf_function_call", "notTraced-nonXla"}, {"tracing_count", 1}};
@@ -176,8 +178,8 @@ TEST(XPlaneTrace, CallsOfTheLongestFunctionAreStepsOfATraceWithoutAnnotations) {
     host.event("train_step", step, 6, call).event("inner", step + 1, 4, call).event("FunctionRun", step + 2, 2, root);
   }
   host.event("test_step", 30, 3, call);
-  const Trace trace = trace_of(host.bytes());
-  EXPECT_EQ(steps_of(trace), (Steps{{"ProfilerStep#0", 10}, {"ProfilerStep#1", 20}}));
+  const Trace trace = read_expected_trace(host.bytes());
+  EXPECT_EQ(list_steps(trace), (NamedSteps{{"ProfilerStep#0", 10}, {"ProfilerStep#1", 20}}));
   EXPECT_TRUE(trace.are_steps_inferred);
 }
 
@@ -185,7 +187,8 @@ TEST(XPlaneTrace, RunsOfASessionAreSteps) {
   PlaneBuilder host("/host:CPU");
   host.line(5, "python").event("SessionRun", 10, 6, {{"_r", 1}, {"id", 5}});
   host.event("SessionRun", 20, 6, {{"_r", 1}, {"id", 6}});
-  EXPECT_EQ(steps_of(trace_of(host.bytes())), (Steps{{"ProfilerStep#0", 10}, {"ProfilerStep#1", 20}}));
+  EXPECT_EQ(list_steps(read_expected_trace(host.bytes())),
+            (NamedSteps{{"ProfilerStep#0", 10}, {"ProfilerStep#1", 20}}));
 }
 
 TEST(XPlaneTrace, TheStepsOfADeviceCountOnceWhereTheHostHasNone) {
@@ -194,12 +197,12 @@ TEST(XPlaneTrace, TheStepsOfADeviceCountOnceWhereTheHostHasNone) {
     gpu->line(2, "Stream #2").event("k", 0, 5).line(98, "Steps");
     gpu->event("7", 0, 10, {{"group_id", 0}}).event("8", 10, 10, {{"group_id", 1}});
   }
-  const Trace trace = trace_of(first.bytes() + second.bytes());
-  EXPECT_EQ(steps_of(trace), (Steps{{"ProfilerStep#7", 0}, {"ProfilerStep#8", 10}}));
+  const Trace trace = read_expected_trace(first.bytes() + second.bytes());
+  EXPECT_EQ(list_steps(trace), (NamedSteps{{"ProfilerStep#7", 0}, {"ProfilerStep#8", 10}}));
   EXPECT_FALSE(trace.are_steps_inferred);
   PlaneBuilder host("/host:CPU");
   host.line(5, "python").event("train", 3, 6, {{"step_num", 40}, {"_r", 1}});
-  EXPECT_EQ(steps_of(trace_of(first.bytes() + host.bytes())), (Steps{{"ProfilerStep#40", 3}}));
+  EXPECT_EQ(list_steps(read_expected_trace(first.bytes() + host.bytes())), (NamedSteps{{"ProfilerStep#40", 3}}));
 }
 
 TEST(XPlaneTrace, NodesOfOneScopeHaveTheirNamesAndShapes) {
@@ -208,7 +211,7 @@ TEST(XPlaneTrace, NodesOfOneScopeHaveTheirNamesAndShapes) {
   host.event("net/dense/MatMul:MatMul", 0, 5, {{"shape", "(float[256,64];float[64,8])"}}, "MatMul");
   host.event("StatefulPartitionedCall/net/dense/MatMul_1:MatMul", 9, 5, {}, "MatMul");
   host.event("__inference_step_9:__inference_step_9", 0, 50, {}, "__inference_step_9");
-  const Trace trace = trace_of(host.bytes());
+  const Trace trace = read_expected_trace(host.bytes());
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(trace.names.at(events[0].name_index).scope.tensors, "net/dense/MatMul [256,64] [64,8]");
@@ -240,7 +243,7 @@ TEST(XPlaneTrace, KernelsOfTensorFlowBelongToLayersPhasesAndSteps) {
   gpu.line(15, "Stream #15(MemcpyD2H)")
       .event("MemcpyD2H", 90, 4, {{"memcpy_details", "kind_src:device size:4 dest:0 async:1"}});
   gpu.line(99, "TensorFlow Name Scope").event("net", 20, 30).line(98, "TensorFlow Ops").event("MatMul", 20, 30);
-  const Trace trace = trace_of(host.bytes() + driver.bytes() + gpu.bytes());
+  const Trace trace = read_expected_trace(host.bytes() + driver.bytes() + gpu.bytes());
   std::vector<TraceEvent> kernels, calls;
   for (const TraceEvent& event : events_of(trace)) {
     if (event.kind == EventKind::kernel) kernels.push_back(event);
@@ -254,7 +257,7 @@ TEST(XPlaneTrace, KernelsOfTensorFlowBelongToLayersPhasesAndSteps) {
   ASSERT_EQ(calls.size(), 1u);
   EXPECT_EQ(calls[0].correlation, kernels[0].correlation);
   EXPECT_EQ(trace.threads.at(calls[0].track_index).thread, 6);
-  EXPECT_EQ(steps_of(trace), (Steps{{"ProfilerStep#3", 0}}));
+  EXPECT_EQ(list_steps(trace), (NamedSteps{{"ProfilerStep#3", 0}}));
   EXPECT_TRUE(trace.diagnostics.empty());
 }
 
@@ -263,7 +266,7 @@ TEST(XPlaneTrace, AnOperationContinuesOnTheThreadWhereItEnds) {
   begin["_p"] = 42;
   PlaneBuilder host("/host:CPU");
   host.line(5, "worker").event("dot.3", 0, 10, begin).line(6, "pool").event("end: dot.3", 90, 10, {{"_c", 42}});
-  const Trace trace = trace_of(programs() + host.bytes());
+  const Trace trace = read_expected_trace(programs() + host.bytes());
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[1].name_index, events[0].name_index);
@@ -285,7 +288,7 @@ TEST(XPlaneTrace, GpuWorkIdentifiesItsOperation) {
   gpu.event("Memset 3", 190, 4, {{"Memset_details", "kind:device num_bytes:27648 async:1"}});
   gpu.event("sgemm", 200, 9, {{"tf_op", "gradient_tape/model/dense/MatMul:MatMul"}});
   gpu.line(99, "XLA Ops").event("dot.3", 100, 50).line(98, "Steps").event("4", 0, 900);
-  const Trace trace = trace_of(programs() + gpu.bytes());
+  const Trace trace = read_expected_trace(programs() + gpu.bytes());
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 6u);
   ASSERT_TRUE(trace.gpu_events_identify_ops);
@@ -325,7 +328,7 @@ TEST(XPlaneTrace, KernelsOfAGraphBelongToInstructionsOfItsProgram) {
       gpu.event("dot_1", launch * 100 - node, 1, values);
     }
   }
-  const Trace trace = trace_of(metadata.bytes() + gpu.bytes());
+  const Trace trace = read_expected_trace(metadata.bytes() + gpu.bytes());
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 4u);
   for (const TraceEvent& event : events) {
@@ -338,7 +341,7 @@ TEST(XPlaneTrace, KernelsOfAGraphBelongToInstructionsOfItsProgram) {
 TEST(XPlaneTrace, SkipsAndReportsAnUnknownGpuLine) {
   PlaneBuilder gpu("/device:GPU:0");
   gpu.line(1, "Something new").event("k", 0, 5).line(2, "Stream #2").event("k", 0, 5);
-  const Trace trace = trace_of(gpu.bytes());
+  const Trace trace = read_expected_trace(gpu.bytes());
   EXPECT_EQ(events_of(trace).size(), 1u);
   EXPECT_TRUE(trace.diagnostics.contains("line_left_out"));
 }
@@ -346,7 +349,7 @@ TEST(XPlaneTrace, SkipsAndReportsAnUnknownGpuLine) {
 TEST(XPlaneTrace, ImpossibleEventsAreDroppedAndCounted) {
   PlaneBuilder host("/host:CPU");
   host.line(5, "t").event("a/b/C:C", 0, -5, {}, "C").event("a/b/C:C", 0, 5, {}, "C");
-  const Trace trace = trace_of(host.bytes());
+  const Trace trace = read_expected_trace(host.bytes());
   EXPECT_EQ(events_of(trace).size(), 1u);
   EXPECT_EQ(trace.dropped_event_count, 1u);
 }
@@ -357,7 +360,7 @@ TEST(XPlaneTrace, ReadsCompletePlanesOfATruncatedFileAndCountsTheRest) {
   PlaneBuilder host("/host:CPU");
   host.line(5, "t").event("a/b/C:C", 0, 5, {}, "C").event("a/b/C:C", 9, 5, {}, "C");
   const std::string bytes = gpu.bytes() + host.bytes();
-  const Trace trace = trace_of(bytes.substr(0, bytes.size() - 4));
+  const Trace trace = read_expected_trace(bytes.substr(0, bytes.size() - 4));
   EXPECT_EQ(events_of(trace).size(), 1u);
   EXPECT_EQ(trace.dropped_event_count, 2u);
   EXPECT_TRUE(trace.diagnostics.contains("damaged_trace"));

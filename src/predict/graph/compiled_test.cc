@@ -23,7 +23,7 @@ Operation tensor(Kind kind, std::string form, std::string layer = "") {
   return operation(kind, std::move(form), {{"batch", 8}, {"rows", 64}, {"width", 256}}, std::move(layer));
 }
 
-Operation norm(std::string form, std::string layer = "") {
+Operation make_norm(std::string form, std::string layer = "") {
   if (form == "layer") {
     return operation(Kind::normalization, "layer", {{"batch", 512}, {"channels", 256}, {"height", 1}, {"width", 1}},
                      std::move(layer));
@@ -60,7 +60,7 @@ constexpr double kTensorBytes = 4.0 * 8 * 64 * 256;
 
 TEST(Compiled, FusesAFixedNormAndAnActivationIntoOneKernel) {
   const std::vector<Operation> made = to_compiled_operations(
-      {dense(), norm("batch-inference", "norm"), tensor(Kind::activation, "relu", "act"), dense()});
+      {dense(), make_norm("batch-inference", "norm"), tensor(Kind::activation, "relu", "act"), dense()});
   ASSERT_EQ(made.size(), 3U);
   EXPECT_EQ(made[1].kind, Kind::activation);
   EXPECT_EQ(made[1].layer, "norm");
@@ -81,7 +81,7 @@ TEST(Compiled, TensorCoreConvolutionsUseChannelsLast) {
 
 TEST(Compiled, ASecondTensorIsStillRead) {
   const std::vector<Operation> made =
-      to_compiled_operations({norm("batch-inference"), tensor(Kind::add, "same"), tensor(Kind::activation, "relu"),
+      to_compiled_operations({make_norm("batch-inference"), tensor(Kind::add, "same"), tensor(Kind::activation, "relu"),
                               tensor(Kind::cast, "fp32")});
   ASSERT_EQ(made.size(), 1U);
   EXPECT_EQ(made[0].kind, Kind::add);
@@ -91,7 +91,7 @@ TEST(Compiled, ASecondTensorIsStillRead) {
 
 TEST(Compiled, FusesAResidualIntoTheNormAfterIt) {
   const std::vector<Operation> made =
-      to_compiled_operations({tensor(Kind::add, "same", "residual"), norm("layer", "norm"), dense()});
+      to_compiled_operations({tensor(Kind::add, "same", "residual"), make_norm("layer", "norm"), dense()});
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].kind, Kind::normalization);
   EXPECT_EQ(made[0].layer, "residual");
@@ -100,7 +100,8 @@ TEST(Compiled, FusesAResidualIntoTheNormAfterIt) {
 }
 
 TEST(Compiled, TwoNormsAreTwoKernels) {
-  EXPECT_EQ(to_compiled_operations({norm("layer"), tensor(Kind::activation, "gelu"), norm("layer")}).size(), 2U);
+  EXPECT_EQ(to_compiled_operations({make_norm("layer"), tensor(Kind::activation, "gelu"), make_norm("layer")}).size(),
+            2U);
 }
 
 TEST(Compiled, RescalingWritesNoIntermediate) {
@@ -150,7 +151,7 @@ class RandomOperations {
  public:
   explicit RandomOperations(std::uint64_t seed) : random_(seed) {}
 
-  std::vector<Operation> make() {
+  std::vector<Operation> make_operations() {
     std::vector<Operation> made;
     for (std::int64_t left = random_below(30); left >= 0; --left) made.push_back(op());
     return made;
@@ -198,7 +199,7 @@ class RandomOperations {
 
 TEST(Compiled, NeverIncreasesTrafficFlopsOrLaunchesAndPreservesProducts) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
-    const std::vector<Operation> before = RandomOperations(seed).make();
+    const std::vector<Operation> before = RandomOperations(seed).make_operations();
     const WorkTotals eager = totals(before);
     const WorkTotals merged = totals(to_compiled_operations(before));
     EXPECT_LE(merged.bytes, eager.bytes * (1 + 1e-12)) << "seed " << seed;

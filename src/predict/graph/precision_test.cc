@@ -29,11 +29,11 @@ Operation convolution() {
   return operation(Kind::convolution, "",
                    {{"batch", 1}, {"channels", 8}, {"out", 8}, {"height", 2}, {"width", 2}, {"kernel", 1}}, "stem");
 }
-Operation norm(std::string form) {
+Operation make_norm(std::string form) {
   return operation(Kind::normalization, std::move(form), {{"batch", 4}, {"channels", 8}, {"height", 1}, {"width", 1}});
 }
 
-Graph graph_of(std::vector<Operation> operations) {
+Graph make_graph(std::vector<Operation> operations) {
   Graph graph;
   graph.format = "onnx";
   graph.operations = std::move(operations);
@@ -41,7 +41,7 @@ Graph graph_of(std::vector<Operation> operations) {
 }
 
 // "dense bf16", and for casts "cast fp32>bf16 64".
-std::vector<std::string> types(const Graph& graph) {
+std::vector<std::string> format_operation_types(const Graph& graph) {
   std::vector<std::string> texts;
   for (const Operation& op : graph.operations) {
     std::string text = std::string(name_of(op.kind)) + " " + std::string(name_of(op.dtype));
@@ -54,70 +54,74 @@ std::vector<std::string> types(const Graph& graph) {
 using Texts = std::vector<std::string>;
 
 TEST(Precision, ByDefaultOnlyConvolutionsAreTf32) {
-  const Graph graph = graph_of({convolution(), tensor(Kind::activation, "relu"), dense("head")});
-  EXPECT_EQ(types(apply_precision(graph, Precision::framework_default)),
+  const Graph graph = make_graph({convolution(), tensor(Kind::activation, "relu"), dense("head")});
+  EXPECT_EQ(format_operation_types(apply_precision(graph, Precision::framework_default)),
             (Texts{"convolution tf32", "activation fp32", "dense fp32"}));
-  EXPECT_EQ(types(apply_precision(graph, Precision::tf32)),
+  EXPECT_EQ(format_operation_types(apply_precision(graph, Precision::tf32)),
             (Texts{"convolution tf32", "activation fp32", "dense tf32"}));
-  EXPECT_EQ(types(apply_precision(graph, Precision::fp32)),
+  EXPECT_EQ(format_operation_types(apply_precision(graph, Precision::fp32)),
             (Texts{"convolution fp32", "activation fp32", "dense fp32"}));
-  EXPECT_EQ(types(apply_precision(graph, Precision::fp16)),
+  EXPECT_EQ(format_operation_types(apply_precision(graph, Precision::fp16)),
             (Texts{"convolution fp16", "activation fp16", "dense fp16"}));
 }
 
 TEST(Precision, SixteenBitOperationsStayUnchanged) {
-  Graph graph = graph_of({dense("first"), dense("second")});
+  Graph graph = make_graph({dense("first"), dense("second")});
   graph.operations[0].dtype = Dtype::fp16;
-  EXPECT_EQ(types(apply_precision(graph, Precision::bf16)), (Texts{"dense fp16", "dense bf16"}));
-  EXPECT_EQ(types(apply_precision(graph, Precision::fp32)), (Texts{"dense fp16", "dense fp32"}));
+  EXPECT_EQ(format_operation_types(apply_precision(graph, Precision::bf16)), (Texts{"dense fp16", "dense bf16"}));
+  EXPECT_EQ(format_operation_types(apply_precision(graph, Precision::fp32)), (Texts{"dense fp16", "dense fp32"}));
 }
 
 TEST(Precision, AListFromPyTorchKeepsItsTypes) {
-  Graph graph = graph_of({dense("first")});
+  Graph graph = make_graph({dense("first")});
   graph.format = "torch";
   graph.operations[0].dtype = Dtype::tf32;
-  EXPECT_EQ(types(apply_precision(graph, Precision::framework_default)), (Texts{"dense tf32"}));
-  EXPECT_EQ(types(apply_precision(graph, Precision::fp32)), (Texts{"dense fp32"}));
+  EXPECT_EQ(format_operation_types(apply_precision(graph, Precision::framework_default)), (Texts{"dense tf32"}));
+  EXPECT_EQ(format_operation_types(apply_precision(graph, Precision::fp32)), (Texts{"dense fp32"}));
 }
 
 TEST(Precision, AutocastCastsProductInputsAndKeepsTheOutputIn16Bits) {
-  const Graph graph =
-      apply_precision(graph_of({convolution(), norm("batch-inference"), tensor(Kind::add, "same"), dense("head")}),
-                      Precision::amp_bf16);
-  EXPECT_EQ(types(graph), (Texts{"cast fp32>bf16 32", "cast fp32>bf16 64", "convolution bf16", "normalization bf16",
-                                 "add bf16", "cast fp32>bf16 64", "cast fp32>bf16 8", "dense bf16"}));
+  const Graph graph = apply_precision(
+      make_graph({convolution(), make_norm("batch-inference"), tensor(Kind::add, "same"), dense("head")}),
+      Precision::amp_bf16);
+  EXPECT_EQ(format_operation_types(graph),
+            (Texts{"cast fp32>bf16 32", "cast fp32>bf16 64", "convolution bf16", "normalization bf16", "add bf16",
+                   "cast fp32>bf16 64", "cast fp32>bf16 8", "dense bf16"}));
   EXPECT_EQ(graph.operations[1].layer, "stem");
 }
 
 TEST(Precision, AutocastNormsRowsAndAddsResidualsIn32Bits) {
-  const Graph graph = apply_precision(graph_of({norm("layer"), dense("inner"), tensor(Kind::activation, "gelu"),
-                                                tensor(Kind::add, "same"), norm("layer")}),
+  const Graph graph = apply_precision(make_graph({make_norm("layer"), dense("inner"), tensor(Kind::activation, "gelu"),
+                                                  tensor(Kind::add, "same"), make_norm("layer")}),
                                       Precision::amp_bf16);
-  EXPECT_EQ(types(graph), (Texts{"normalization fp32", "cast fp32>bf16 32", "cast fp32>bf16 64", "cast fp32>bf16 8",
-                                 "dense bf16", "activation bf16", "add fp32", "normalization fp32"}));
+  EXPECT_EQ(format_operation_types(graph),
+            (Texts{"normalization fp32", "cast fp32>bf16 32", "cast fp32>bf16 64", "cast fp32>bf16 8", "dense bf16",
+                   "activation bf16", "add fp32", "normalization fp32"}));
 }
 
 TEST(Precision, AutocastCastsNormInputsTo32BitsButNotThoseOfSoftmax) {
-  const Graph graph = apply_precision(
-      graph_of({convolution(), norm("layer"), dense("a"), tensor(Kind::activation, "softmax")}), Precision::amp_bf16);
-  EXPECT_EQ(types(graph), (Texts{"cast fp32>bf16 32", "cast fp32>bf16 64", "convolution bf16", "cast bf16>fp32 32",
-                                 "normalization fp32", "cast fp32>bf16 32", "cast fp32>bf16 64", "cast fp32>bf16 8",
-                                 "dense bf16", "activation fp32"}));
+  const Graph graph =
+      apply_precision(make_graph({convolution(), make_norm("layer"), dense("a"), tensor(Kind::activation, "softmax")}),
+                      Precision::amp_bf16);
+  EXPECT_EQ(
+      format_operation_types(graph),
+      (Texts{"cast fp32>bf16 32", "cast fp32>bf16 64", "convolution bf16", "cast bf16>fp32 32", "normalization fp32",
+             "cast fp32>bf16 32", "cast fp32>bf16 64", "cast fp32>bf16 8", "dense bf16", "activation fp32"}));
 }
 
 TEST(Precision, AutocastCastsTheSameInputForEachOfQueryKeyAndValue) {
-  const Graph graph =
-      apply_precision(graph_of({norm("layer"), dense("query"), dense("key"), dense("value")}), Precision::amp_bf16);
-  const Texts texts = types(graph);
+  const Graph graph = apply_precision(make_graph({make_norm("layer"), dense("query"), dense("key"), dense("value")}),
+                                      Precision::amp_bf16);
+  const Texts texts = format_operation_types(graph);
   EXPECT_EQ(std::count(texts.begin(), texts.end(), "cast fp32>bf16 32"), 3);
 }
 
 TEST(Precision, GradientsOfAutocastsCastsAreCastBack) {
-  Graph graph = apply_precision(graph_of({norm("layer"), dense("head")}), Precision::amp_bf16);
+  Graph graph = apply_precision(make_graph({make_norm("layer"), dense("head")}), Precision::amp_bf16);
   graph.weight_tensor_count = 4;
   graph.weight_element_count = 88;
   graph.operations = make_training_step(graph, "adamw");
-  const Texts texts = types(graph);
+  const Texts texts = format_operation_types(graph);
   EXPECT_EQ(std::count_if(texts.begin(), texts.end(),
                           [](const std::string& text) { return text.rfind("cast bf16>fp32", 0) == 0; }),
             4)

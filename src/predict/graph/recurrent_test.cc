@@ -23,7 +23,7 @@ Operation recurrent(std::string form, OperationParameters sizes, Dtype dtype = D
   return operation;
 }
 
-Operation lstm(std::int64_t steps, std::int64_t hidden, std::int64_t layers = 1, std::int64_t directions = 1) {
+Operation make_lstm(std::int64_t steps, std::int64_t hidden, std::int64_t layers = 1, std::int64_t directions = 1) {
   return recurrent("lstm", {{"batch", 32},
                             {"steps", steps},
                             {"in", hidden},
@@ -34,7 +34,7 @@ Operation lstm(std::int64_t steps, std::int64_t hidden, std::int64_t layers = 1,
 }
 
 // The built-in profile without its measurements of recurrent layers.
-DeviceProfile without_measurements() {
+DeviceProfile make_profile_without_recurrent() {
   DeviceProfile profile = h200_profile();
   std::erase_if(profile.operation_model.times, [](const auto& group) { return group.first.starts_with("recurrent"); });
   std::erase_if(profile.operation_model.energy_coefficients,
@@ -72,34 +72,34 @@ TEST(Recurrent, AProjectionNarrowsStatesAndOutputs) {
 }
 
 TEST(Recurrent, PyTorchChoosesTheAlgorithmByWidthTypeAndBatch) {
-  EXPECT_EQ(recurrent_algorithm(lstm(64, 128)), RecurrentAlgorithm::persistent_small);
-  EXPECT_EQ(recurrent_algorithm(lstm(64, 256)), RecurrentAlgorithm::standard);
-  Operation half = lstm(64, 512);
+  EXPECT_EQ(recurrent_algorithm(make_lstm(64, 128)), RecurrentAlgorithm::persistent_small);
+  EXPECT_EQ(recurrent_algorithm(make_lstm(64, 256)), RecurrentAlgorithm::standard);
+  Operation half = make_lstm(64, 512);
   half.dtype = Dtype::fp16;
   EXPECT_EQ(recurrent_algorithm(half), RecurrentAlgorithm::persistent);
   half.parameters.set("layers", 2);
   EXPECT_EQ(recurrent_algorithm(half), RecurrentAlgorithm::standard);
-  Operation backward = lstm(64, 160);
+  Operation backward = make_lstm(64, 160);
   EXPECT_EQ(recurrent_algorithm(backward), RecurrentAlgorithm::persistent_small);
   backward.pass = Pass::backward;
   EXPECT_EQ(recurrent_algorithm(backward), RecurrentAlgorithm::standard);
 }
 
 TEST(Recurrent, AStandardCallLaunchesKernelsForEveryStepAndAPersistentOneDoesNot) {
-  EXPECT_DOUBLE_EQ(recurrent_kernels(lstm(100, 512, 2, 2)), 4 + 2 * 4 * 100);
-  EXPECT_DOUBLE_EQ(recurrent_kernels(lstm(100, 128)), 2);
+  EXPECT_DOUBLE_EQ(recurrent_kernels(make_lstm(100, 512, 2, 2)), 4 + 2 * 4 * 100);
+  EXPECT_DOUBLE_EQ(recurrent_kernels(make_lstm(100, 128)), 2);
 }
 
 TEST(Recurrent, TimeGrowsWithSequentialStepsAndHardlyWithTheBatch) {
-  const DeviceProfile profile = without_measurements();
+  const DeviceProfile profile = make_profile_without_recurrent();
   const auto time_s = [&](const Operation& operation) {
     return estimate(profile.operation_model, operation, {false, true}).time_s;
   };
-  const double one_s = time_s(lstm(128, 256));
+  const double one_s = time_s(make_lstm(128, 256));
   EXPECT_GT(one_s, 128 * 4e-6);
   EXPECT_LT(one_s, 128 * 15e-6);
-  EXPECT_NEAR(time_s(lstm(512, 256)) / one_s, 4, 0.4);
-  Operation few = lstm(128, 256);
+  EXPECT_NEAR(time_s(make_lstm(512, 256)) / one_s, 4, 0.4);
+  Operation few = make_lstm(128, 256);
   few.parameters.set("batch", 1);
   EXPECT_GT(time_s(few), 0.8 * one_s);
 }
@@ -107,8 +107,8 @@ TEST(Recurrent, TimeGrowsWithSequentialStepsAndHardlyWithTheBatch) {
 TEST(Recurrent, WithoutMeasurementsTheIntervalSpansAFactorOfThreeWithANote) {
   Graph graph;
   graph.format = "torch";
-  graph.operations = {lstm(128, 256, 2)};
-  const Prediction prediction = predict(without_measurements(), graph, {});
+  graph.operations = {make_lstm(128, 256, 2)};
+  const Prediction prediction = predict(make_profile_without_recurrent(), graph, {});
   EXPECT_EQ(prediction.unmeasured_kinds, std::vector<std::string>{"recurrent"});
   ASSERT_TRUE(prediction.high_j);
   EXPECT_GT(*prediction.high_j, 2.5 * prediction.energy_j);
@@ -120,17 +120,17 @@ TEST(Recurrent, WithoutMeasurementsTheIntervalSpansAFactorOfThreeWithANote) {
 TEST(Recurrent, ALayerUsesAtLeastIdlePowerDuringItsSteps) {
   Graph graph;
   graph.format = "torch";
-  graph.operations = {lstm(128, 256, 2)};
+  graph.operations = {make_lstm(128, 256, 2)};
   const DeviceProfile profile = h200_profile();
   EXPECT_GT(predict(profile, graph, {}).energy_j, profile.network_model.idle_w * 128 * 3e-6);
 }
 
 TEST(Recurrent, StacksLayersOfMatchingSizes) {
-  Operation stack = lstm(16, 64);
-  EXPECT_TRUE(is_next_recurrent_layer(stack, lstm(16, 64)));
-  EXPECT_FALSE(is_next_recurrent_layer(stack, lstm(16, 32)));
-  EXPECT_FALSE(is_next_recurrent_layer(stack, lstm(16, 64, 1, 2)));
-  append_recurrent_layer(stack, lstm(16, 64));
+  Operation stack = make_lstm(16, 64);
+  EXPECT_TRUE(is_next_recurrent_layer(stack, make_lstm(16, 64)));
+  EXPECT_FALSE(is_next_recurrent_layer(stack, make_lstm(16, 32)));
+  EXPECT_FALSE(is_next_recurrent_layer(stack, make_lstm(16, 64, 1, 2)));
+  append_recurrent_layer(stack, make_lstm(16, 64));
   EXPECT_EQ(stack.parameters.get("layers", 0), 2);
   EXPECT_EQ(stack.layer, "rnn");
 }

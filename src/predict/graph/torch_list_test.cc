@@ -9,7 +9,7 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::string_view kDense =
+constexpr std::string_view kDenseOperation =
     R"({"layer": "head", "source": "aten.addmm", "kind": "dense", "form": "", "dtype": "bf16", "pass": "backward",
         "phase": "backward", "count": 2, "parameters": {"rows": 8, "in": 64, "out": 10, "bias": 1}})";
 
@@ -19,20 +19,20 @@ std::string operation_list_json(std::string_view operations, std::string_view un
                      operations, unknown);
 }
 
-// A list of the operation `kDense` with one member changed.
-std::string changed(std::string_view from, std::string_view to) {
-  std::string text(kDense);
+// A list of the operation `kDenseOperation` with one member changed.
+std::string change_dense_operation(std::string_view from, std::string_view to) {
+  std::string text(kDenseOperation);
   text.replace(text.find(from), from.size(), to);
   return operation_list_json(text);
 }
 
-std::string message_of(std::string_view json) {
+std::string read_error_message(std::string_view json) {
   const Result<Graph> graph = read_torch_list(json);
   return graph ? "" : graph.error().message;
 }
 
 TEST(TorchList, IsReadAsItWasTraced) {
-  const Result<Graph> graph = read_torch_list(operation_list_json(kDense));
+  const Result<Graph> graph = read_torch_list(operation_list_json(kDenseOperation));
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_EQ(graph->name, "Net");
   EXPECT_EQ(graph->format, "torch");
@@ -84,31 +84,41 @@ TEST(TorchList, RefusesOtherContentWithARemedy) {
   EXPECT_EQ(other.error().message,
             R"(list of operations: its schema is "joulemap.operations/2", not joulemap.operations/1)");
   EXPECT_FALSE(other.error().remedy.empty());
-  EXPECT_NE(message_of(operation_list_json("")).find("is empty"), std::string::npos);
+  EXPECT_NE(read_error_message(operation_list_json("")).find("is empty"), std::string::npos);
 }
 
 TEST(TorchList, ReportsUnknownNamesWithTheirOperation) {
-  EXPECT_EQ(message_of(changed(R"("dense")", R"("Conv")")),
+  EXPECT_EQ(read_error_message(change_dense_operation(R"("dense")", R"("Conv")")),
             R"(list of operations: operation 0, aten.addmm: unknown kind "Conv")");
-  EXPECT_NE(message_of(changed("bf16", "int8")).find(R"(unknown dtype "int8")"), std::string::npos);
-  EXPECT_NE(message_of(changed(R"("pass": "backward")", R"("pass": "sideways")")).find("unknown pass"),
+  EXPECT_NE(read_error_message(change_dense_operation("bf16", "int8")).find(R"(unknown dtype "int8")"),
             std::string::npos);
+  EXPECT_NE(
+      read_error_message(change_dense_operation(R"("pass": "backward")", R"("pass": "sideways")")).find("unknown pass"),
+      std::string::npos);
 }
 
 TEST(TorchList, RefusesImpossibleNumbers) {
-  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": -8)")).find(R"("rows" is -8)"), std::string::npos);
-  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": 0.5)")).find("not an integer"), std::string::npos);
-  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": 99999999999999999)")).find("not between"), std::string::npos);
-  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": 60000000000000)")).find("which fits no GPU"),
+  EXPECT_NE(read_error_message(change_dense_operation(R"("rows": 8)", R"("rows": -8)")).find(R"("rows" is -8)"),
             std::string::npos);
-  EXPECT_NE(message_of(changed(R"("count": 2)", R"("count": 0)")).find(R"("count" is 0)"), std::string::npos);
+  EXPECT_NE(read_error_message(change_dense_operation(R"("rows": 8)", R"("rows": 0.5)")).find("not an integer"),
+            std::string::npos);
+  EXPECT_NE(
+      read_error_message(change_dense_operation(R"("rows": 8)", R"("rows": 99999999999999999)")).find("not between"),
+      std::string::npos);
+  EXPECT_NE(
+      read_error_message(change_dense_operation(R"("rows": 8)", R"("rows": 60000000000000)")).find("which fits no GPU"),
+      std::string::npos);
+  EXPECT_NE(read_error_message(change_dense_operation(R"("count": 2)", R"("count": 0)")).find(R"("count" is 0)"),
+            std::string::npos);
 }
 
 TEST(TorchList, AMissingSizeIsNotOne) {
-  EXPECT_NE(message_of(changed(R"("rows": 8, )", "")).find(R"(dense needs the parameter "rows")"), std::string::npos);
-  std::string text = operation_list_json(kDense);
+  EXPECT_NE(
+      read_error_message(change_dense_operation(R"("rows": 8, )", "")).find(R"(dense needs the parameter "rows")"),
+      std::string::npos);
+  std::string text = operation_list_json(kDenseOperation);
   text.replace(text.find("weight_elements"), 15, "weight_numbers");
-  EXPECT_NE(message_of(text).find(R"("weight_elements" is missing)"), std::string::npos);
+  EXPECT_NE(read_error_message(text).find(R"("weight_elements" is missing)"), std::string::npos);
 }
 
 }  // namespace

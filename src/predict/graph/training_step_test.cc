@@ -42,14 +42,14 @@ Operation dense(std::string layer, std::int64_t rows, std::int64_t in, std::int6
   return operation(std::move(layer), Kind::dense, "", {{"rows", rows}, {"in", in}, {"out", out}, {"bias", 1}});
 }
 
-Operation norm(std::string layer) {
+Operation make_norm(std::string layer) {
   return operation(std::move(layer), Kind::normalization, "batch-inference",
                    {{"batch", 8}, {"channels", 16}, {"height", 7}, {"width", 7}});
 }
 
 Graph small_network() {
   Graph graph;
-  graph.operations = {convolution("stem"), norm("norm"), tensor("relu", Kind::activation, "relu"),
+  graph.operations = {convolution("stem"), make_norm("norm"), tensor("relu", Kind::activation, "relu"),
                       operation("flat", Kind::view, "", {{"batch", 1}, {"rows", 1}, {"width", 1}}),
                       dense("head", 8, 784, 10)};
   graph.operations.front().gradient = NeededGradients::weights;
@@ -70,7 +70,7 @@ std::vector<std::string> summary(const std::vector<Operation>& operations) {
 }
 
 // The operations that follow the loss.
-std::vector<Operation> after_loss(const Graph& graph) {
+std::vector<Operation> operations_after_loss(const Graph& graph) {
   std::vector<Operation> step = make_training_step(graph, "sgd");
   const auto is_loss = [](const Operation& op) { return op.kind == Kind::loss && op.pass == Pass::forward; };
   step.erase(step.begin(), std::find_if(step.begin(), step.end(), is_loss) + 1);
@@ -146,43 +146,47 @@ TEST(TrainingStep, OperationsBeforeTheFirstTrainableOneHaveNoBackward) {
   Graph graph = graph_with_head({tensor("scale", Kind::multiply, "scalar"), tensor("act", Kind::activation, "relu")});
   graph.operations[0].gradient = NeededGradients::none;
   graph.operations[1].gradient = NeededGradients::weights;  // but an activation has no weights
-  EXPECT_EQ(summary(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
+  EXPECT_EQ(summary(operations_after_loss(graph)),
+            (std::vector<std::string>{"loss loss backward", "head dense backward"}));
 }
 
 TEST(TrainingStep, CopiesAndScalarProductsRunAgainInBackward) {
   const Graph graph =
       graph_with_head({tensor("order", Kind::reshape, "heads"), tensor("scale", Kind::multiply, "scalar")});
-  EXPECT_EQ(summary(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward",
-                                                                  "scale multiply forward", "order reshape forward"}));
+  EXPECT_EQ(summary(operations_after_loss(graph)),
+            (std::vector<std::string>{"loss loss backward", "head dense backward", "scale multiply forward",
+                                      "order reshape forward"}));
 }
 
 TEST(TrainingStep, AdditionsPassTheirGradientThrough) {
   const Graph graph = graph_with_head({tensor("shift", Kind::add, "scalar"), tensor("sum", Kind::reduce, "sum")});
-  EXPECT_EQ(summary(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
+  EXPECT_EQ(summary(operations_after_loss(graph)),
+            (std::vector<std::string>{"loss loss backward", "head dense backward"}));
 }
 
 TEST(TrainingStep, AddsGradientsOfAResidual) {
   const Graph graph = graph_with_head({tensor("residual", Kind::add, "same")});
-  EXPECT_EQ(summary(after_loss(graph)).back(), "residual add forward");
+  EXPECT_EQ(summary(operations_after_loss(graph)).back(), "residual add forward");
 }
 
 TEST(TrainingStep, AddsGradientsOfBranchesAndSplitsByViews) {
   Operation joined = tensor("join", Kind::concatenate, "");
   joined.parameters.set("parts", 3);
-  const std::vector<Operation> after = after_loss(graph_with_head({joined}));
+  const std::vector<Operation> after = operations_after_loss(graph_with_head({joined}));
   ASSERT_EQ(summary(after), (std::vector<std::string>{"loss loss backward", "head dense backward", "join view forward",
                                                       "join add forward"}));
   EXPECT_EQ(after[2].count, 3);
   EXPECT_EQ(after[3].count, 2);
   const Graph gated = graph_with_head({tensor("gate", Kind::multiply, "row")});
-  EXPECT_EQ(summary(after_loss(gated)), (std::vector<std::string>{"loss loss backward", "head dense backward",
-                                                                  "gate multiply backward", "gate add forward"}));
+  EXPECT_EQ(summary(operations_after_loss(gated)),
+            (std::vector<std::string>{"loss loss backward", "head dense backward", "gate multiply backward",
+                                      "gate add forward"}));
 }
 
 TEST(TrainingStep, AddsGradientsOfASharedProductInput) {
   Graph graph = graph_with_head({dense("query", 8, 784, 784), dense("key", 8, 784, 784), dense("value", 8, 784, 784),
                                  tensor("mix", Kind::activation, "gelu")});
-  EXPECT_EQ(summary(after_loss(graph)),
+  EXPECT_EQ(summary(operations_after_loss(graph)),
             (std::vector<std::string>{"loss loss backward", "head dense backward", "mix activation backward",
                                       "value dense backward", "value add forward", "key dense backward",
                                       "key add forward", "query dense backward"}));

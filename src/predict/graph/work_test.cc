@@ -12,7 +12,7 @@
 namespace joulemap::predict {
 namespace {
 
-Operation operation_of_text(Kind kind, std::string_view text, Dtype dtype, Pass pass) {
+Operation make_operation_from_text(Kind kind, std::string_view text, Dtype dtype, Pass pass) {
   Operation operation;
   const Result<FormAndParameters> parsed = parse_parameters(text);
   operation.kind = kind;
@@ -24,7 +24,8 @@ Operation operation_of_text(Kind kind, std::string_view text, Dtype dtype, Pass 
 }
 
 TEST(OperationWork, ADenseLayerHasTheFlopsAndBytesOfItsSizes) {
-  const Operation dense = operation_of_text(Kind::dense, "rows=8;in=64;out=10;bias=1", Dtype::fp32, Pass::forward);
+  const Operation dense =
+      make_operation_from_text(Kind::dense, "rows=8;in=64;out=10;bias=1", Dtype::fp32, Pass::forward);
   const OperationWork forward = compute_work(dense);
   EXPECT_EQ(forward.flops, 2 * 8 * 64 * 10);
   EXPECT_EQ(forward.bytes, 4 * (8 * 64 + 64 * 10 + 10 + 8 * 10));
@@ -37,8 +38,10 @@ TEST(OperationWork, ADenseLayerHasTheFlopsAndBytesOfItsSizes) {
 TEST(OperationWork, AConvolutionInHalfTheBytesMovesHalfAsMuch) {
   constexpr std::string_view kSizes =
       "batch=1;channels=3;out=64;height=224;width=224;kernel=7;stride=2;padding=3;dilation=1;groups=1;bias=0";
-  const OperationWork full = compute_work(operation_of_text(Kind::convolution, kSizes, Dtype::fp32, Pass::forward));
-  const OperationWork half = compute_work(operation_of_text(Kind::convolution, kSizes, Dtype::bf16, Pass::forward));
+  const OperationWork full =
+      compute_work(make_operation_from_text(Kind::convolution, kSizes, Dtype::fp32, Pass::forward));
+  const OperationWork half =
+      compute_work(make_operation_from_text(Kind::convolution, kSizes, Dtype::bf16, Pass::forward));
   EXPECT_EQ(full.flops, 2.0 * 112 * 112 * 64 * 3 * 49);
   EXPECT_EQ(full.flops, half.flops);
   EXPECT_EQ(full.bytes, 2 * half.bytes);
@@ -46,7 +49,7 @@ TEST(OperationWork, AConvolutionInHalfTheBytesMovesHalfAsMuch) {
 
 TEST(OperationWork, AViewDoesNothing) {
   const OperationWork work =
-      compute_work(operation_of_text(Kind::view, "batch=8;rows=8;width=8", Dtype::fp32, Pass::forward));
+      compute_work(make_operation_from_text(Kind::view, "batch=8;rows=8;width=8", Dtype::fp32, Pass::forward));
   EXPECT_EQ(work.flops, 0);
   EXPECT_EQ(work.bytes, 0);
 }

@@ -9,19 +9,20 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr double kOperation = 3e-6;
-constexpr double kKernel = 7e-6;
-constexpr double kPython = 0.8e-6;
+constexpr double kOperationCost_s = 3e-6;
+constexpr double kKernelCost_s = 7e-6;
+constexpr double kPythonCallCost_s = 0.8e-6;
 constexpr double kExtraConvolutionCost_s = 12e-6;
-constexpr std::size_t kConvolutions = kHostCostTermCount + static_cast<std::size_t>(Kind::convolution);
+constexpr std::size_t kConvolutionTerm = kHostCostTermCount + static_cast<std::size_t>(Kind::convolution);
 
-HostObservation observation(double operations, double convolutions, double kernels, double python) {
+HostObservation make_observation(double operations, double convolutions, double kernels, double python) {
   HostObservation row;
   row.work[static_cast<std::size_t>(HostCostTerm::operation)] = operations;
   row.work[static_cast<std::size_t>(HostCostTerm::kernel)] = kernels;
   row.work[static_cast<std::size_t>(HostCostTerm::python)] = python;
-  row.work[kConvolutions] = convolutions;
-  row.host_s = kOperation * operations + kExtraConvolutionCost_s * convolutions + kKernel * kernels + kPython * python;
+  row.work[kConvolutionTerm] = convolutions;
+  row.host_s = kOperationCost_s * operations + kExtraConvolutionCost_s * convolutions + kKernelCost_s * kernels +
+               kPythonCallCost_s * python;
   return row;
 }
 
@@ -29,8 +30,8 @@ std::vector<HostObservation> many_observations() {
   std::vector<HostObservation> rows;
   for (int index = 0; index < 400; ++index) {
     const double operations = 100 + 37 * (index % 11);
-    rows.push_back(observation(operations, operations * (index % 5) / 8, operations * (1 + 0.2 * (index % 3)),
-                               operations * (2 + index % 7)));
+    rows.push_back(make_observation(operations, operations * (index % 5) / 8, operations * (1 + 0.2 * (index % 3)),
+                                    operations * (2 + index % 7)));
   }
   return rows;
 }
@@ -44,8 +45,8 @@ double predicted_host_s(const HostCostVector& costs, const HostObservation& row)
 TEST(HostCosts, AConvolutionCostsMoreThanAnotherOperation) {
   const std::vector<HostObservation> rows = many_observations();
   const HostCostVector costs = fit_host_costs(rows, prior_host_costs(false));
-  EXPECT_NEAR(costs[kConvolutions], kExtraConvolutionCost_s, 0.15 * kExtraConvolutionCost_s);
-  const HostObservation other = observation(321, 160, 400, 900);
+  EXPECT_NEAR(costs[kConvolutionTerm], kExtraConvolutionCost_s, 0.15 * kExtraConvolutionCost_s);
+  const HostObservation other = make_observation(321, 160, 400, 900);
   EXPECT_NEAR(predicted_host_s(costs, other), other.host_s, 0.03 * other.host_s);
 }
 
@@ -53,7 +54,7 @@ TEST(HostCosts, AFewRowsOfADisturbedHostHaveLittleWeight) {
   std::vector<HostObservation> rows = many_observations();
   for (std::size_t index = 0; index < rows.size(); index += 12) rows[index].host_s *= 2;
   const HostCostVector costs = fit_host_costs(rows, prior_host_costs(false));
-  const HostObservation other = observation(321, 160, 400, 900);
+  const HostObservation other = make_observation(321, 160, 400, 900);
   EXPECT_NEAR(predicted_host_s(costs, other), other.host_s, 0.05 * other.host_s);
 }
 

@@ -12,8 +12,8 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr double kKernel = 7e-6;
-constexpr double kPython = 1e-6;
+constexpr double kKernelCost_s = 7e-6;
+constexpr double kPythonCallCost_s = 1e-6;
 constexpr double kIdleW = 120;
 
 NetworkSums host_bound_sums(double kernels, double python) {
@@ -37,7 +37,8 @@ struct HostBoundNetworks {
       const double python = 100 + 211 * (index % 5);
       MeasuredNetwork measured_network;
       measured_network.machine.host_factor = index % 2 == 0 ? 1.0 : 1.5;
-      measured_network.time_s = (kKernel * kernels + kPython * python) * measured_network.machine.host_factor;
+      measured_network.time_s =
+          (kKernelCost_s * kernels + kPythonCallCost_s * python) * measured_network.machine.host_factor;
       measured_network.issue_s = measured_network.time_s / 1.06;
       measured_network.busy_s = 1e-6 * kernels;
       measured_network.energy_j = kIdleW * measured_network.time_s;
@@ -59,8 +60,8 @@ TEST(NetworkModel, HostTimeGrowsWithKernelsAndPythonCalls) {
   const NetworkModel model = fitted();
   const NetworkEstimate few = estimate_network(model, host_bound_sums(200, 400), {});
   const NetworkEstimate more_python = estimate_network(model, host_bound_sums(200, 1400), {});
-  EXPECT_NEAR(few.host_s, 200 * kKernel + 400 * kPython, 0.06 * few.host_s);
-  EXPECT_NEAR(more_python.host_s - few.host_s, 1000 * kPython, 0.2 * 1000 * kPython);
+  EXPECT_NEAR(few.host_s, 200 * kKernelCost_s + 400 * kPythonCallCost_s, 0.06 * few.host_s);
+  EXPECT_NEAR(more_python.host_s - few.host_s, 1000 * kPythonCallCost_s, 0.2 * 1000 * kPythonCallCost_s);
 }
 
 TEST(NetworkModel, ASlowerHostTakesLongerWhileTheGpuIdles) {
@@ -102,7 +103,7 @@ TEST(NetworkModel, HigherIdlePowerAppliesToTheWholeStep) {
 
 TEST(NetworkModel, AGraphWithoutPythonCallsGetsTheUsualCount) {
   const NetworkModel model = fitted();
-  EXPECT_GT(estimate_network(model, host_bound_sums(200, 0), {}).host_s, 200 * kKernel + 100 * kPython);
+  EXPECT_GT(estimate_network(model, host_bound_sums(200, 0), {}).host_s, 200 * kKernelCost_s + 100 * kPythonCallCost_s);
 }
 
 TEST(NetworkModel, AtThePowerLimitAStepTakesLongerAtTheSamePower) {

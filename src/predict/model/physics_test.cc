@@ -12,7 +12,7 @@
 namespace joulemap::predict {
 namespace {
 
-Operation relu(std::int64_t width) {
+Operation make_relu(std::int64_t width) {
   Operation operation;
   operation.kind = Kind::activation;
   operation.form = "relu";
@@ -37,7 +37,7 @@ Operation convolution(std::int64_t groups, Dtype dtype) {
   return operation;
 }
 
-PhysicsObservation row_of(const Operation& operation, const Datasheet& sheet) {
+PhysicsObservation make_observation(const Operation& operation, const Datasheet& sheet) {
   return {coefficient_group_names(operation), time_terms(operation, compute_work(operation), sheet, false), 0, 0};
 }
 
@@ -45,7 +45,7 @@ TEST(Physics, FindsTheCoefficientsThatMadeTheTimes) {
   const Datasheet sheet = *find_datasheet("h200");
   std::vector<PhysicsObservation> rows;
   for (std::int64_t width = 1000; width < 400'000'000; width = width * 3 / 2) {
-    PhysicsObservation row = row_of(relu(width), sheet);
+    PhysicsObservation row = make_observation(make_relu(width), sheet);
     row.time_s =
         2 * row.terms[PhysicsTerm::launch] + 1.1 * row.terms[PhysicsTerm::cache] + 1.3 * row.terms[PhysicsTerm::memory];
     rows.push_back(row);
@@ -58,13 +58,13 @@ TEST(Physics, AnUnobservedTermOfAGroupStaysBounded) {
   const Datasheet sheet = *find_datasheet("h200");
   std::vector<PhysicsObservation> rows;
   for (std::int64_t width = 1000; width < 2'000'000; width = width * 5 / 4) {  // fits the cache
-    PhysicsObservation row = row_of(relu(width), sheet);
+    PhysicsObservation row = make_observation(make_relu(width), sheet);
     row.time_s = 2 * row.terms[PhysicsTerm::launch] + 1.1 * row.terms[PhysicsTerm::cache];
     row.time_s *= width % 2 == 0 ? 1.1 : 0.9;
     rows.push_back(row);
   }
   const TimeCoefficients fitted = fit_time_coefficients(rows);
-  const PhysicsObservation large = row_of(relu(400'000'000), sheet);
+  const PhysicsObservation large = make_observation(make_relu(400'000'000), sheet);
   const double ideal_s = large.terms[PhysicsTerm::memory];
   EXPECT_GT(physical_time_s(fitted, large), 0.3 * ideal_s);
   EXPECT_LT(physical_time_s(fitted, large), 5 * ideal_s);
@@ -84,17 +84,17 @@ TEST(Physics, GroupedConvolutionsShareDataAcrossTypes) {
   EXPECT_EQ(coefficient_group_names(fp32)[1], coefficient_group_names(tf32)[1]);
   EXPECT_NE(coefficient_group_names(fp32)[1], coefficient_group_names(convolution(1, Dtype::fp32))[1]);
   const Datasheet sheet = *find_datasheet("h200");
-  EXPECT_GT(row_of(convolution(1, Dtype::fp32), sheet).terms[PhysicsTerm::arithmetic],
-            5 * row_of(convolution(1, Dtype::tf32), sheet).terms[PhysicsTerm::arithmetic]);
+  EXPECT_GT(make_observation(convolution(1, Dtype::fp32), sheet).terms[PhysicsTerm::arithmetic],
+            5 * make_observation(convolution(1, Dtype::tf32), sheet).terms[PhysicsTerm::arithmetic]);
 }
 
 TEST(Physics, SequentialGroupsTakeOneLaunchEach) {
   const Datasheet sheet = *find_datasheet("h200");
-  const TimeTerms few = row_of(convolution(4, Dtype::fp32), sheet).terms;
-  const TimeTerms many = row_of(convolution(64, Dtype::fp32), sheet).terms;
+  const TimeTerms few = make_observation(convolution(4, Dtype::fp32), sheet).terms;
+  const TimeTerms many = make_observation(convolution(64, Dtype::fp32), sheet).terms;
   EXPECT_GE(few[PhysicsTerm::serial_groups], 4e-6);
   EXPECT_GE(many[PhysicsTerm::serial_groups], 64e-6);
-  EXPECT_LT(row_of(convolution(1, Dtype::fp32), sheet).terms[PhysicsTerm::serial_groups], 1e-6);
+  EXPECT_LT(make_observation(convolution(1, Dtype::fp32), sheet).terms[PhysicsTerm::serial_groups], 1e-6);
 }
 
 TEST(Physics, SequentialGroupsAreComputeBound) {
@@ -103,16 +103,16 @@ TEST(Physics, SequentialGroupsAreComputeBound) {
   model.times[""][PhysicsTerm::elements] = 1;
   model.times[""][PhysicsTerm::serial_groups] = 1;
   EXPECT_EQ(explain_operation(model, convolution(4, Dtype::fp32), {}).bound, LimitingResource::compute);
-  EXPECT_EQ(explain_operation(model, relu(1 << 20), {}).bound, LimitingResource::memory);
+  EXPECT_EQ(explain_operation(model, make_relu(1 << 20), {}).bound, LimitingResource::memory);
 }
 
 TEST(Physics, TensorCoresDoNotSpeedUpDepthwiseConvolutions) {
   const Datasheet sheet = *find_datasheet("h200");
-  const TimeTerms of_half = row_of(convolution(768, Dtype::bf16), sheet).terms;
-  const TimeTerms of_whole = row_of(convolution(768, Dtype::fp32), sheet).terms;
+  const TimeTerms of_half = make_observation(convolution(768, Dtype::bf16), sheet).terms;
+  const TimeTerms of_whole = make_observation(convolution(768, Dtype::fp32), sheet).terms;
   EXPECT_DOUBLE_EQ(of_half[PhysicsTerm::arithmetic], of_whole[PhysicsTerm::arithmetic]);
-  EXPECT_LT(row_of(convolution(4, Dtype::bf16), sheet).terms[PhysicsTerm::arithmetic],
-            row_of(convolution(4, Dtype::fp32), sheet).terms[PhysicsTerm::arithmetic]);
+  EXPECT_LT(make_observation(convolution(4, Dtype::bf16), sheet).terms[PhysicsTerm::arithmetic],
+            make_observation(convolution(4, Dtype::fp32), sheet).terms[PhysicsTerm::arithmetic]);
 }
 
 TEST(LaunchCounts, OutliersWithHundredsOfLaunchesHaveLittleWeight) {
@@ -139,7 +139,7 @@ TEST(Physics, HostCopiesIdentifyTheBusAndPinnedOnesHaveLittleWeight) {
   };
   for (std::int64_t batch = 4; batch <= 256; batch += 4) {
     for (const bool pinned : {false, true}) {
-      rows.push_back(row_of(copy_of(batch, pinned), sheet));
+      rows.push_back(make_observation(copy_of(batch, pinned), sheet));
       rows.back().time_s = compute_work(copy_of(batch, pinned)).bytes / (pinned ? 55e9 : 9e9);
     }
   }
@@ -157,7 +157,7 @@ TEST(Physics, PadsProductsToWholeTilesAndWaves) {
 
 TEST(Physics, PowerStaysBetweenIdleAndTheLimit) {
   const Datasheet sheet = *find_datasheet("h200");
-  PhysicsObservation row = row_of(relu(1'000'000), sheet);
+  PhysicsObservation row = make_observation(make_relu(1'000'000), sheet);
   row.time_s = 1;
   EXPECT_EQ(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 0}}}, row, sheet), sheet.idle_w);
   EXPECT_LE(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 99}}}, row, sheet), 1.2 * sheet.power_limit_w);

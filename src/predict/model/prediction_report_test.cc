@@ -9,7 +9,7 @@ namespace joulemap::predict {
 namespace {
 
 // A network of two layers, as traced from PyTorch.
-Graph two_layers() {
+Graph make_two_layer_graph() {
   Graph graph;
   graph.name = "Sequential";
   graph.format = "torch";
@@ -30,7 +30,7 @@ Graph two_layers() {
 }
 
 TEST(PredictionReport, LayersAndWaitingSumToTheTotal) {
-  const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {});
+  const Result<PredictionReport> report = report_prediction(h200_profile(), make_two_layer_graph(), {});
   ASSERT_TRUE(report);
   double sum_j = report->prediction.idle_j;
   for (const LayerPrediction& layer : report->prediction.layers) sum_j += layer.energy_j;
@@ -41,8 +41,9 @@ TEST(PredictionReport, LayersAndWaitingSumToTheTotal) {
 
 TEST(PredictionReport, HigherIdlePowerAppliesToEveryLayerAndWaiting) {
   const double mean_w = h200_profile().operation_model.sheet.idle_w;
-  const Result<PredictionReport> mean = report_prediction(h200_profile(), two_layers(), {.idle_w = mean_w});
-  const Result<PredictionReport> more = report_prediction(h200_profile(), two_layers(), {.idle_w = mean_w + 16});
+  const Result<PredictionReport> mean = report_prediction(h200_profile(), make_two_layer_graph(), {.idle_w = mean_w});
+  const Result<PredictionReport> more =
+      report_prediction(h200_profile(), make_two_layer_graph(), {.idle_w = mean_w + 16});
   ASSERT_TRUE(mean && more);
   const Prediction& shifted = more->prediction;
   EXPECT_NEAR(shifted.energy_j - mean->prediction.energy_j, 16 * shifted.time_s, 1e-6 * shifted.energy_j);
@@ -53,7 +54,7 @@ TEST(PredictionReport, HigherIdlePowerAppliesToEveryLayerAndWaiting) {
 
 TEST(PredictionReport, ALifetimeSumsTrainingStepsAndInferencePasses) {
   const Result<PredictionReport> report =
-      report_prediction(h200_profile(), two_layers(), {.steps = 100, .inferences = 1000});
+      report_prediction(h200_profile(), make_two_layer_graph(), {.steps = 100, .inferences = 1000});
   ASSERT_TRUE(report);
   ASSERT_TRUE(report->lifetime);
   const LifetimeEnergy& life = *report->lifetime;
@@ -65,7 +66,8 @@ TEST(PredictionReport, ALifetimeSumsTrainingStepsAndInferencePasses) {
 }
 
 TEST(PredictionReport, ExplainsTheLayerWithTheMostEnergyByDefault) {
-  const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {.explained_layer = ""});
+  const Result<PredictionReport> report =
+      report_prediction(h200_profile(), make_two_layer_graph(), {.explained_layer = ""});
   ASSERT_TRUE(report);
   EXPECT_EQ(report->explained_layer, "0");
   ASSERT_EQ(report->explanation.size(), 1U);
@@ -76,7 +78,8 @@ TEST(PredictionReport, ExplainsTheLayerWithTheMostEnergyByDefault) {
 }
 
 TEST(PredictionReport, SuggestsNearNamesForAnUnknownLayer) {
-  const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {.explained_layer = "7"});
+  const Result<PredictionReport> report =
+      report_prediction(h200_profile(), make_two_layer_graph(), {.explained_layer = "7"});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ErrorCode::usage);
   EXPECT_NE(report.error().remedy.find('0'), std::string::npos);
@@ -88,7 +91,7 @@ TEST(PredictionReport, AGraphWithoutOperationsIsAnError) {
 
 TEST(PredictionReport, ATracedListPreservesItsTypes) {
   const Result<PredictionReport> report =
-      report_prediction(h200_profile(), two_layers(), {.precision = Precision::bf16});
+      report_prediction(h200_profile(), make_two_layer_graph(), {.precision = Precision::bf16});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ErrorCode::usage);
 }

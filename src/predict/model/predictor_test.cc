@@ -125,24 +125,24 @@ TEST(DeviceProfile, RefusesTextsThatAreNoProfile) {
   EXPECT_FALSE(read_profile(R"({"schema": "joulemap.profile/3", "device": "x"})", "test"));
 }
 
-std::string with_number(std::string json, const std::string& name, const std::string& value) {
+std::string replace_json_number(std::string json, const std::string& name, const std::string& value) {
   const std::size_t at = json.find("\"" + name + "\":") + name.size() + 3;
   return json.replace(at, json.find_first_of(",}", at) - at, value);
 }
 
 TEST(DeviceProfile, RefusesImpossibleNumbers) {
   const std::string json = profile_json(h200_profile());
-  ASSERT_TRUE(read_profile(with_number(json, "gpu_time_scale", "2"), "test"));
+  ASSERT_TRUE(read_profile(replace_json_number(json, "gpu_time_scale", "2"), "test"));
   for (const char* name :
        {"gpu_time_scale", "inference_width", "python_per_call", "memory_bytes_per_s", "dense|forward"}) {
     for (const char* value : {"-1", "1e300", "null", "\"text\""}) {
-      EXPECT_FALSE(read_profile(with_number(json, name, value), "test")) << name << " " << value;
+      EXPECT_FALSE(read_profile(replace_json_number(json, name, value), "test")) << name << " " << value;
     }
   }
-  const Result<DeviceProfile> tiny = read_profile(with_number(json, "gpu_time_scale", "1e-308"), "test");
+  const Result<DeviceProfile> tiny = read_profile(replace_json_number(json, "gpu_time_scale", "1e-308"), "test");
   ASSERT_TRUE(tiny);
   EXPECT_TRUE(read_profile(profile_json(*tiny), "again"));
-  EXPECT_FALSE(read_profile(with_number(json, "time_trees", "\"1e9\""), "test"));
+  EXPECT_FALSE(read_profile(replace_json_number(json, "time_trees", "\"1e9\""), "test"));
 }
 
 TEST(DeviceProfile, ScalesAGpuWithoutAProfileByItsDatasheetWithWideIntervals) {

@@ -24,35 +24,35 @@ DisclosureOptions all_options() {
   return options;
 }
 
-std::string disclosed(std::string_view format, const ReportResult& result,
-                      const DisclosureOptions& options = all_options()) {
+std::string write_disclosure_text(std::string_view format, const ReportResult& result,
+                                  const DisclosureOptions& options = all_options()) {
   const Result<Disclosure> made = find_disclosure_format(format)->write_disclosure(result, options, "0.1.0");
   return made ? made->text : made.error().message;
 }
 
-formats::DocumentValue disclosed_json(std::string_view format, const ReportResult& result,
-                                      const DisclosureOptions& options = all_options()) {
-  return *formats::read_json(disclosed(format, result, options), format);
+formats::DocumentValue write_disclosure_json(std::string_view format, const ReportResult& result,
+                                             const DisclosureOptions& options = all_options()) {
+  return *formats::read_json(write_disclosure_text(format, result, options), format);
 }
 
 TEST(Disclosure, APartOfARunIsNamedAsOneInEveryFormat) {
-  ReportResult result = example_training();
+  ReportResult result = make_training_report();
   result.is_clipped = true;
   result.elapsed_s = 5;
   for (const DisclosureFormat& format : disclosure_formats()) {
-    const std::string text = disclosed(format.name, result);
+    const std::string text = write_disclosure_text(format.name, result);
     if (format.name == "sci") {
       EXPECT_NE(text.find("needs the whole run"), std::string::npos) << text;
     } else {
       EXPECT_NE(text.find("only 5.00 s of the run"), std::string::npos) << text;
     }
-    EXPECT_EQ(disclosed(format.name, example_training()).find("of the run"), std::string::npos);
+    EXPECT_EQ(write_disclosure_text(format.name, make_training_report()).find("of the run"), std::string::npos);
   }
   EXPECT_NE(citation_text(result, "", "0.1.0").find("only 5.00 s of the run"), std::string::npos);
 }
 
 TEST(Disclosure, ExcludedDomainsAreNotIncluded) {
-  ReportResult result = example_training();
+  ReportResult result = make_training_report();
   result.domains[1].is_counted = false;
   result.domains.push_back(result.domains[0]);
   result.domains.back().name = "gpu0-memory";
@@ -60,17 +60,17 @@ TEST(Disclosure, ExcludedDomainsAreNotIncluded) {
   result.domains.back().is_counted = false;
   result.totals = total_energy(result.domains);
   for (const DisclosureFormat& format : disclosure_formats()) {
-    const std::string text = disclosed(format.name, result);
+    const std::string text = write_disclosure_text(format.name, result);
     EXPECT_NE(text.find("not included: package-0"), std::string::npos) << text;
     EXPECT_EQ(text.find("gpu0-memory"), std::string::npos) << "a part of a counted domain is included";
   }
-  const formats::DocumentValue act = disclosed_json("eu-ai-act", result);
+  const formats::DocumentValue act = write_disclosure_json("eu-ai-act", result);
   ASSERT_EQ(act.find("not_included")->array()->size(), 1U);
   EXPECT_EQ(act.find("not_included")->array()->front().text(), "package-0");
 }
 
 TEST(Disclosure, WithoutAnyDomainTheExclusionIsTheReason) {
-  ReportResult result = example_training();
+  ReportResult result = make_training_report();
   for (DomainEnergy& domain : result.domains) domain.is_counted = false;
   result.totals = total_energy(result.domains);
   const Result<Disclosure> made = boamps_disclosure(result, all_options(), "0.1.0");
@@ -82,18 +82,18 @@ TEST(Disclosure, WithoutAnyDomainTheExclusionIsTheReason) {
 }
 
 TEST(Disclosure, TimeAndEnergyAreWithoutProbing) {
-  ReportResult result = example_training();
+  ReportResult result = make_training_report();
   result.probe = ProbeCost{4, 500};
-  const formats::DocumentValue act = disclosed_json("eu-ai-act", result);
+  const formats::DocumentValue act = write_disclosure_json("eu-ai-act", result);
   EXPECT_EQ(act.number("elapsed_s"), 6);
   EXPECT_DOUBLE_EQ(*act.find("energy")->array()->front().number("energy_mwh"), 4000 / 3.6e9);
-  const formats::DocumentValue boamps = disclosed_json("boamps", result);
+  const formats::DocumentValue boamps = write_disclosure_json("boamps", result);
   for (const formats::DocumentValue& measure : *boamps.find("measures")->array())
     EXPECT_EQ(measure.number("measurementDuration"), 6);
 }
 
 TEST(Disclosure, CpusOfAllHostsAreCounted) {
-  ReportResult result = example_training();
+  ReportResult result = make_training_report();
   result.environment = {{"cpu", "Example CPU"}};
   const auto count = [&] { return collect_disclosed_hardware(result).back().count; };
   EXPECT_EQ(count(), 1);
@@ -114,23 +114,24 @@ TEST(Disclosure, CpusOfAllHostsAreCounted) {
 }
 
 TEST(Boamps, MeasuresOfTheRunAreAddedToThoseOfTheCaller) {
-  ReportResult result = example_training();
+  ReportResult result = make_training_report();
   result.start_unix_ns = kStart_ns;
   DisclosureOptions options = all_options();
   for (const char* none : {R"({})", R"({"measures": []})", R"({"measures": null})", R"({"measures": [{}]})"}) {
     options.base_json = none;
-    EXPECT_EQ(disclosed_json("boamps", result, options).find("measures")->array()->size(), 2U) << none;
+    EXPECT_EQ(write_disclosure_json("boamps", result, options).find("measures")->array()->size(), 2U) << none;
   }
   options.base_json = R"({"measures": [{"measurementMethod": "codecarbon", "powerConsumption": 1}]})";
-  const formats::DocumentValue both = disclosed_json("boamps", result, options);
+  const formats::DocumentValue both = write_disclosure_json("boamps", result, options);
   const formats::DocumentValue::Array& measures = *both.find("measures")->array();
   ASSERT_EQ(measures.size(), 3U);
   EXPECT_EQ(measures[0].text_or_empty("measurementMethod"), "codecarbon");
   EXPECT_EQ(measures[1].text_or_empty("measurementMethod"), "joulemap (measured)");
-  options.base_json = disclosed("boamps", result, options);
-  EXPECT_EQ(disclosed_json("boamps", result, options).find("measures")->array()->size(), 3U) << "of the same run";
+  options.base_json = write_disclosure_text("boamps", result, options);
+  EXPECT_EQ(write_disclosure_json("boamps", result, options).find("measures")->array()->size(), 3U)
+      << "of the same run";
   result.start_unix_ns = kStart_ns + 5'000'000'000;
-  EXPECT_EQ(disclosed_json("boamps", result, options).find("measures")->array()->size(), 5U) << "of another run";
+  EXPECT_EQ(write_disclosure_json("boamps", result, options).find("measures")->array()->size(), 5U) << "of another run";
   options.base_json = R"({"measures": 5})";
   EXPECT_EQ(boamps_disclosure(result, options, "0.1.0").error().code, ErrorCode::usage);
 }
@@ -139,7 +140,7 @@ TEST(Boamps, BlankMembersAreMissing) {
   DisclosureOptions options = all_options();
   options.base_json = R"({"task": {"taskStage": "", "taskFamily": " ", "dataset": {}, "algorithms": null},
                           "infrastructure": {"infraType": "publicCloud", "components": [{"nbComponent": null}]}})";
-  const Result<Disclosure> made = boamps_disclosure(example_training(), options, "0.1.0");
+  const Result<Disclosure> made = boamps_disclosure(make_training_report(), options, "0.1.0");
   ASSERT_TRUE(made);
   EXPECT_EQ(made->missing_members, (std::vector<std::string>{"task.taskFamily", "task.dataset"}));
   const formats::DocumentValue report = *formats::read_json(made->text, "made");

@@ -10,7 +10,7 @@
 namespace joulemap::report {
 namespace {
 
-ReportRow row_of(std::vector<std::string> path, std::optional<double> energy_j) {
+ReportRow make_row(std::vector<std::string> path, std::optional<double> energy_j) {
   ReportRow row;
   row.path = std::move(path);
   row.display_name = row.path.back();
@@ -21,12 +21,12 @@ ReportRow row_of(std::vector<std::string> path, std::optional<double> energy_j) 
   return row;
 }
 
-RunView run_of_three_layers() {
+RunView make_three_layer_view() {
   RunView view;
   view.run.command = {"train", "\xff"};
   view.levels = {{"layer",
-                  {row_of({"train", "forward", "a.b"}, 1.5), row_of({"train", "forward", "say \"x\", y;z"}, 0.25),
-                   row_of({"train", "backward", "a.b"}, std::nullopt)},
+                  {make_row({"train", "forward", "a.b"}, 1.5), make_row({"train", "forward", "say \"x\", y;z"}, 0.25),
+                   make_row({"train", "backward", "a.b"}, std::nullopt)},
                   {},
                   1.75,
                   0.5,
@@ -37,7 +37,7 @@ RunView run_of_three_layers() {
 }
 
 TEST(Exports, FoldedStacksAreInMicrojoulesWithFullModuleNames) {
-  const Result<std::string> text = folded_stacks_text(run_of_three_layers(), {});
+  const Result<std::string> text = folded_stacks_text(make_three_layer_view(), {});
   ASSERT_TRUE(text);
   EXPECT_EQ(*text,
             "gpu0;train;forward;a;a.b 1500000\n"
@@ -46,8 +46,8 @@ TEST(Exports, FoldedStacksAreInMicrojoulesWithFullModuleNames) {
 }
 
 TEST(Exports, TheCallGraphHasEnergiesOfFunctionsAndCalls) {
-  RunView view = run_of_three_layers();
-  view.levels[0].rows.push_back(row_of({"train", "forward", "aten::copy_"}, 2.25));
+  RunView view = make_three_layer_view();
+  view.levels[0].rows.push_back(make_row({"train", "forward", "aten::copy_"}, 2.25));
   const Result<std::string> dot = graphviz_dot_text(view, {});
   ASSERT_TRUE(dot);
   EXPECT_NE(dot->find("\"forward\" -> \"aten::copy_\" [label=\"2.25 J\""), std::string::npos) << *dot;
@@ -55,7 +55,7 @@ TEST(Exports, TheCallGraphHasEnergiesOfFunctionsAndCalls) {
 }
 
 TEST(Exports, TheCallGraphHasCausesFromTheLedgerAndMarksThoseFromNames) {
-  RunView view = run_of_three_layers();
+  RunView view = make_three_layer_view();
   EnergyCause by_ledger{EnergyCauseClass::launch, CauseBasis::ledger};
   by_ledger.times_s[EnergyCauseClass::launch] = 3;
   by_ledger.times_s[EnergyCauseClass::synchronization] = 1;
@@ -70,16 +70,16 @@ TEST(Exports, TheCallGraphHasCausesFromTheLedgerAndMarksThoseFromNames) {
 }
 
 TEST(Exports, StacksWithoutEnergyAreCounted) {
-  const Result<EnergyStacks> stacks = energy_stacks(run_of_three_layers(), "");
+  const Result<EnergyStacks> stacks = energy_stacks(make_three_layer_view(), "");
   ASSERT_TRUE(stacks);
   EXPECT_EQ(stacks->missing_energy_count, 1u);
   EXPECT_EQ(stacks->stacks.size(), 5u);
 }
 
 TEST(Exports, ALevelThatTheRunLacksIsAnError) {
-  EXPECT_FALSE(folded_stacks_text(run_of_three_layers(), {"kernel"}));
+  EXPECT_FALSE(folded_stacks_text(make_three_layer_view(), {"kernel"}));
   EXPECT_FALSE(pprof_bytes(RunView(), {}));
-  RunView unknown = run_of_three_layers();
+  RunView unknown = make_three_layer_view();
   for (ReportRow& row : unknown.levels[0].rows) row.energy_j.reset();
   unknown.levels[0].idle_j.reset();
   EXPECT_FALSE(folded_stacks_text(unknown, {}));
@@ -87,7 +87,7 @@ TEST(Exports, ALevelThatTheRunLacksIsAnError) {
 }
 
 TEST(Exports, CsvQuotesWhereNeededAndLeavesUnknownValuesEmpty) {
-  const Result<std::string> text = csv_text(run_of_three_layers(), {});
+  const Result<std::string> text = csv_text(make_three_layer_view(), {});
   ASSERT_TRUE(text);
   EXPECT_NE(text->find("gpu0,train forward a.b,a.b,7,2,1.5,,,,,,,,,,,,,,,,\r\n"), std::string::npos);
   EXPECT_NE(text->find("\"train forward say \"\"x\"\", y;z\""), std::string::npos);
@@ -96,13 +96,13 @@ TEST(Exports, CsvQuotesWhereNeededAndLeavesUnknownValuesEmpty) {
 }
 
 TEST(Exports, CsvOfStepsHasTheirPower) {
-  const Result<std::string> text = csv_text(run_of_three_layers(), {"step"});
+  const Result<std::string> text = csv_text(make_three_layer_view(), {"step"});
   ASSERT_TRUE(text);
   EXPECT_EQ(*text, "number,begin_s,end_s,time_s,energy_j,power_w,loss,joules_per_loss\r\n3,0,1,0.5,4,8,,\r\n");
 }
 
 TEST(Exports, TheDatabaseHasNullForUnknownValues) {
-  const Result<std::string> bytes = sqlite_bytes(run_of_three_layers(), {});
+  const Result<std::string> bytes = sqlite_bytes(make_three_layer_view(), {});
   ASSERT_TRUE(bytes);
   const Result<formats::SqliteDatabase> database = formats::SqliteDatabase::from_bytes(*bytes);
   ASSERT_TRUE(database);

@@ -14,7 +14,7 @@ namespace joulemap::report {
 namespace {
 
 ReportResult training() {
-  ReportResult result = example_training();
+  ReportResult result = make_training_report();
   result.rows[1].path.back() = "a_b|c & 100%";
   result.domains[0].device_model = "NVIDIA H200";
   return result;

@@ -32,7 +32,7 @@ bool any_contains(const std::vector<std::string>& records, std::string_view text
                              [&](const std::string& record) { return record.find(text) != std::string::npos; });
 }
 
-RunView run_of_two_steps() {
+RunView make_two_step_view() {
   RunView view;
   view.run.command = {"python", "train.py", "--lr", "0.1", "--amp", "--name=\xff"};
   view.run.start_unix_ns = 1'790'000'000'000'000'000;
@@ -64,7 +64,7 @@ TEST(Tensorboard, EqualValuesFormOneBucket) {
 }
 
 TEST(Tensorboard, OmitsAnUnknownEnergy) {
-  RunView view = run_of_two_steps();
+  RunView view = make_two_step_view();
   EXPECT_TRUE(any_contains(tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::exclusive)),
                            "joulemap_step/energy_j"));
   view.steps[0].energy_j.reset();
@@ -75,7 +75,7 @@ TEST(Tensorboard, OmitsAnUnknownEnergy) {
 }
 
 TEST(Tensorboard, DoesNotOverwriteExistingHparamsColumns) {
-  const RunView view = run_of_two_steps();
+  const RunView view = make_two_step_view();
   EXPECT_TRUE(any_contains(tfrecord_payloads(tensorboard_file(view, {}, TensorboardFolderSharing::exclusive)),
                            "_hparams_/experiment"));
   const std::vector<std::string> shared =
@@ -86,7 +86,7 @@ TEST(Tensorboard, DoesNotOverwriteExistingHparamsColumns) {
 
 TEST(Tensorboard, ReplacesInvalidUtf8) {
   EXPECT_FALSE(any_contains(
-      tfrecord_payloads(tensorboard_file(run_of_two_steps(), {}, TensorboardFolderSharing::exclusive)), "\xff"));
+      tfrecord_payloads(tensorboard_file(make_two_step_view(), {}, TensorboardFolderSharing::exclusive)), "\xff"));
 }
 
 }  // namespace

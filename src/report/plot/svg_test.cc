@@ -23,7 +23,7 @@ namespace {
 constexpr PlotKind kPlots[] = {PlotKind::timeline, PlotKind::violin, PlotKind::box,   PlotKind::lines,
                                PlotKind::bars,     PlotKind::loss,   PlotKind::flame, PlotKind::heatmap};
 
-RunView view_of(const ReportResult& result) {
+RunView make_run_view(const ReportResult& result) {
   RunView view;
   view.run = result;
   view.run.by = "domain";
@@ -97,7 +97,7 @@ TEST(SvgCanvas, SurvivesNonFiniteNumbers) {
 }
 
 TEST(Plots, AreReproducible) {
-  const RunView view = view_of(example_training());
+  const RunView view = make_run_view(make_training_report());
   for (const PlotKind plot : kPlots) {
     const Result<std::string> first = plot_svg(view, {plot, "", "", {}});
     ASSERT_TRUE(first) << first.error().message;
@@ -107,14 +107,14 @@ TEST(Plots, AreReproducible) {
 }
 
 TEST(Plots, MatchTheirGoldens) {
-  const RunView view = view_of(example_training());
+  const RunView view = make_run_view(make_training_report());
   expect_golden("plot_bars.svg", *plot_svg(view, {PlotKind::bars, "", "", {}}));
   expect_golden("plot_flame.svg", *plot_svg(view, {PlotKind::flame, "", "", {}}));
   expect_golden("plot_box.svg", *plot_svg(view, {PlotKind::box, "", "", {}}));
 }
 
 TEST(Plots, ShowTheRequestedLayersWithTheRequestedSmoothing) {
-  RunView view = view_of(example_training());
+  RunView view = make_run_view(make_training_report());
   LayerDistribution other = view.layer_distributions.front();
   other.path = {"train", "forward", "fc"};
   view.layer_distributions.push_back(other);
@@ -128,7 +128,7 @@ TEST(Plots, ShowTheRequestedLayersWithTheRequestedSmoothing) {
 }
 
 TEST(Plots, AViolinBeginsAtZeroWhereLayersUseNearlyNothing) {
-  RunView view = view_of(example_training());
+  RunView view = make_run_view(make_training_report());
   for (std::size_t i = 0; i < kDistributionQuantileCount; ++i)
     view.layer_distributions[0].quantiles_j[i] = 0.0001 * static_cast<double>(i * i);
   const std::string svg = *plot_svg(view, {PlotKind::violin, "", "", {}});
@@ -157,7 +157,7 @@ TEST(Plots, ShowSpreadsOfTheRequestedLevelOrFail) {
     const Status refused = validate_plot_query({plot, "op", "", {}});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::usage);
-    const std::string svg = *plot_svg(view_of(example_training()), {plot, "phase", "", {}});
+    const std::string svg = *plot_svg(make_run_view(make_training_report()), {plot, "phase", "", {}});
     EXPECT_NE(svg.find("Energy of phases"), std::string::npos);
   }
   EXPECT_FALSE(validate_plot_query({PlotKind::timeline, "phase", "", {}})) << "it shows the run";
@@ -165,7 +165,7 @@ TEST(Plots, ShowSpreadsOfTheRequestedLevelOrFail) {
 }
 
 TEST(Plots, ShowUnattributedEnergyAndNotes) {
-  const RunView view = view_of(example_training());
+  const RunView view = make_run_view(make_training_report());
   for (const PlotKind plot : {PlotKind::bars, PlotKind::flame, PlotKind::heatmap}) {
     const std::string svg = *plot_svg(view, {plot, "", "", {}});
     EXPECT_NE(svg.find("450 J idle"), std::string::npos);
@@ -182,11 +182,11 @@ TEST(Plots, OfAnEmptyRunAreAnErrorWithARemedy) {
 }
 
 TEST(Plots, SurviveOddNumbers) {
-  ReportResult result = example_training();
+  ReportResult result = make_training_report();
   result.rows[0].energy_j = 0;
   result.rows[1].low_j = result.rows[1].high_j = std::nullopt;
   result.power[0].watts.assign(10, std::nullopt);
-  RunView view = view_of(result);
+  RunView view = make_run_view(result);
   view.layer_distributions[0].quantiles_j.assign(kDistributionQuantileCount, 2.0);
   view.metrics[0].points[3].value = std::nan("");
   for (const PlotKind plot : kPlots) {

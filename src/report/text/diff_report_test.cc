@@ -66,7 +66,7 @@ TEST(DiffReport, PrintsChangesAsText) {
 }
 
 // A comparison of whole runs, with three recordings per side.
-RunDifference difference_of_repeated_runs() {
+RunDifference make_repeated_run_difference() {
   RunDifference out = difference();
   out.is_steady = false;
   out.a.inputs = {"a1.joule", "a2.joule", "a3.joule"};
@@ -83,7 +83,7 @@ RunDifference difference_of_repeated_runs() {
 }
 
 TEST(DiffReport, PrintsTheCountOfRecordings) {
-  expect_golden("diff_repeated.txt", diff_text(difference_of_repeated_runs(), 1, {CharacterSet::ascii}));
+  expect_golden("diff_repeated.txt", diff_text(make_repeated_run_difference(), 1, {CharacterSet::ascii}));
 }
 
 TEST(DiffReport, ListsTheCausesOfADifference) {

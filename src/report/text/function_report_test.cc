@@ -18,7 +18,7 @@ EnergyCause launch_cause() {
   return cause;
 }
 
-AnalysisResult two_cells() {
+AnalysisResult make_two_cell_result() {
   AnalysisResult result;
   result.factors = {{"framework", {"torch", "a, b"}, true}};
   EnergyCause computing{EnergyCauseClass::compute, CauseBasis::ledger};
@@ -37,9 +37,9 @@ AnalysisResult two_cells() {
   return result;
 }
 
-ExperimentData two_rows() {
+ExperimentData make_two_row_data() {
   ExperimentData data;
-  data.factors = two_cells().factors;
+  data.factors = make_two_cell_result().factors;
   data.metrics = {{"accuracy", "", true}};
   ExperimentRow done;
   done.levels = {0};
@@ -70,15 +70,16 @@ ExperimentData two_rows() {
 }
 
 TEST(FunctionReport, PrintsCausesOfFunctionsAndTheirEvidence) {
-  expect_golden("functions.md", markdown_table(functions_table(two_cells())));
+  expect_golden("functions.md", markdown_table(functions_table(make_two_cell_result())));
 }
 
 TEST(FunctionReport, CsvHasAllDigits) {
-  expect_golden("functions.csv", csv_table(full_precision_functions_table(two_cells())));
+  expect_golden("functions.csv", csv_table(full_precision_functions_table(make_two_cell_result())));
 }
 
 TEST(FunctionReport, PrintsSingleRowsWithFlagsAndLeavesUnknownValuesEmpty) {
-  expect_golden("experiment_rows.csv", csv_table(full_precision_rows_table(two_rows(), two_cells())));
+  expect_golden("experiment_rows.csv",
+                csv_table(full_precision_rows_table(make_two_row_data(), make_two_cell_result())));
 }
 
 }  // namespace

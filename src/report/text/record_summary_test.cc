@@ -6,7 +6,7 @@
 namespace joulemap::report {
 namespace {
 
-ReportRow row_of(std::vector<std::string> path, double energy_j, std::string device = "cpu") {
+ReportRow make_row(std::vector<std::string> path, double energy_j, std::string device = "cpu") {
   ReportRow row;
   row.path = std::move(path);
   row.device = std::move(device);
@@ -17,15 +17,15 @@ ReportRow row_of(std::vector<std::string> path, double energy_j, std::string dev
 }
 
 // 1000 J of a CPU in 10 s, of which the rows of the program use 500 J in 50 steps.
-ReportResult training_on_cpu() {
+ReportResult make_cpu_training_report() {
   ReportResult result;
   result.elapsed_s = 10;
   result.steps = 50;
   result.totals.measured = MeasuredEnergySum{MeasuredJoules(1000), 5, {}, {"package-0"}};
   result.unattributed_j = 100;
-  result.rows = {row_of({"background"}, 400), row_of({"train", "dataloader"}, 350),
-                 row_of({"train", "forward", "fc"}, 60), row_of({"train", "backward", "fc"}, 70),
-                 row_of({"train", "zero_grad"}, 20)};
+  result.rows = {make_row({"background"}, 400), make_row({"train", "dataloader"}, 350),
+                 make_row({"train", "forward", "fc"}, 60), make_row({"train", "backward", "fc"}, 70),
+                 make_row({"train", "zero_grad"}, 20)};
   return result;
 }
 
@@ -36,25 +36,27 @@ std::string answer_text_of(const ReportResult& result) {
 }
 
 TEST(RecordSummary, StartsWithTheEnergyOfTheCommandWhereOthersUseTheMachineToo) {
-  const std::string text = answer_text_of(training_on_cpu());
-  EXPECT_TRUE(text.starts_with("\n 600 J +- 50.5 J by this command in 10.0 s\n"
-                               " 50 steps, 12.0 J each, start-up included\n"))
+  const std::string text = answer_text_of(make_cpu_training_report());
+  EXPECT_TRUE(
+      text.starts_with("\n 600 J +- 50.5 J by this command in 10.0 s\n"
+                       " 50 steps, 12.0 J each, start-up included\n"))
       << text;
   EXPECT_NE(text.find("The whole machine: 1.00 kJ +- 5.00 J measured (100 W)"), std::string::npos) << text;
 }
 
 TEST(RecordSummary, StartsWithTheEnergyOfTheMachineWhereTheCommandIsAlone) {
-  ReportResult result = training_on_cpu();
+  ReportResult result = make_cpu_training_report();
   result.rows.erase(result.rows.begin());
   const std::string text = answer_text_of(result);
-  EXPECT_TRUE(text.starts_with("\n 1.00 kJ +- 5.00 J measured in 10.0 s (100 W)\n"
-                               " 50 steps, 20.0 J each, start-up included\n"))
+  EXPECT_TRUE(
+      text.starts_with("\n 1.00 kJ +- 5.00 J measured in 10.0 s (100 W)\n"
+                       " 50 steps, 20.0 J each, start-up included\n"))
       << text;
   EXPECT_EQ(text.find("whole machine"), std::string::npos);
 }
 
 TEST(RecordSummary, BeginsWithTheFailureOfTheCommand) {
-  ReportResult result = training_on_cpu();
+  ReportResult result = make_cpu_training_report();
   result.exit_code = 2;
   EXPECT_TRUE(answer_text_of(result).starts_with("\n The command failed with exit code 2: ")) << answer_text_of(result);
   result.signal = 9;
@@ -62,7 +64,7 @@ TEST(RecordSummary, BeginsWithTheFailureOfTheCommand) {
 }
 
 TEST(RecordSummary, NamesThePhasesOfAProgramOnACpuWithNoticeableEnergy) {
-  const std::string text = answer_text_of(training_on_cpu());
+  const std::string text = answer_text_of(make_cpu_training_report());
   EXPECT_NE(text.find("It went to: 58.3% the DataLoader, 16.7% start-up and code outside of phases,"),
             std::string::npos)
       << text;
@@ -78,22 +80,23 @@ TEST(RecordSummary, AnAttentionIncludesItsProjectionsAndABlockDoesNotIncludeItsL
       {"attn", 60}, {"attn.qkv", 30}, {"attn.proj", 10}, {"ff.0", 40}, {"ff.2", 40}};
   for (const std::string block : {"blocks.0", "blocks.1"}) {
     for (const auto& [name, joules] : energies_j) {
-      layers.rows.push_back(row_of({"train", "forward", block + "." + name}, joules));
-      modules.rows.push_back(row_of({block + "." + name}, joules));
+      layers.rows.push_back(make_row({"train", "forward", block + "." + name}, joules));
+      modules.rows.push_back(make_row({block + "." + name}, joules));
     }
-    layers.rows.push_back(row_of({"train", "forward", block}, 5));
-    modules.rows.push_back(row_of({block}, 5));
+    layers.rows.push_back(make_row({"train", "forward", block}, 5));
+    modules.rows.push_back(make_row({block}, 5));
   }
   const Advice advice;
   const std::string text = record_summary_text({layers, modules, advice, "run.joule"}, TextStyle{});
-  EXPECT_NE(text.find("20.0%     200 J  +- 10 %  blocks.*.attn incl. proj, qkv (2 of them)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("20.0%     200 J  +- 10 %  blocks.*.attn incl. proj, qkv (2 of them)\n"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("16.0%     160 J  +- 10 %  blocks.*.ff (2 of them)\n"), std::string::npos) << text;
   EXPECT_NE(text.find("1.0%    10.0 J  +- 10 %  blocks.* itself\n"), std::string::npos) << text;
 }
 
 TEST(RecordSummary, OfARunWithAGpuNamesWhatTheGpuWaitedForInstead) {
-  ReportResult result = training_on_cpu();
-  result.rows.push_back(row_of({"train", "forward", "fc"}, 100, "gpu0"));
+  ReportResult result = make_cpu_training_report();
+  result.rows.push_back(make_row({"train", "forward", "fc"}, 100, "gpu0"));
   EXPECT_EQ(answer_text_of(result).find("It went to"), std::string::npos);
 }
 

@@ -10,7 +10,7 @@
 namespace joulemap::report {
 namespace {
 
-ReportRow row_of(std::vector<std::string> path, double energy_j) {
+ReportRow make_row(std::vector<std::string> path, double energy_j) {
   ReportRow row;
   row.path = std::move(path);
   row.device = "gpu0";
@@ -30,16 +30,16 @@ RunView training() {
   view.rates.energy_j = 1000;
   view.rates.steps = 50;
   LevelView phases{.by = "phase", .rows = {}, .attributed_j = 700, .idle_j = 300, .unattributed_j = 0};
-  phases.rows = {row_of({"train", "forward"}, 200), row_of({"train", "optimizer"}, 350), row_of({"probe"}, 150)};
+  phases.rows = {make_row({"train", "forward"}, 200), make_row({"train", "optimizer"}, 350), make_row({"probe"}, 150)};
   phases.idle = {{.cause = IdleCause::data, .path = {}, .device = "gpu0", .energy_j = 250},
                  {.cause = IdleCause::startup, .path = {}, .device = "gpu0", .energy_j = 50}};
   LevelView layers = phases;
   layers.by = "layer";
-  layers.rows = {row_of({"train", "optimizer"}, 350), row_of({"train", "forward", "conv"}, 120),
-                 row_of({"train", "forward", "fc"}, 80)};
+  layers.rows = {make_row({"train", "optimizer"}, 350), make_row({"train", "forward", "conv"}, 120),
+                 make_row({"train", "forward", "fc"}, 80)};
   LevelView modules = layers;
   modules.by = "module";
-  modules.rows = {row_of({"conv"}, 120), row_of({"fc"}, 80)};
+  modules.rows = {make_row({"conv"}, 120), make_row({"fc"}, 80)};
   view.levels = {phases, layers, modules};
   return view;
 }
@@ -58,7 +58,7 @@ TEST(AnswerText, StatesEnergyActiveAndWaitingSharesAndWhatCostMost) {
 TEST(AnswerText, SharesAreThoseOfTheCommandWhereOtherProcessesUseTheMachineToo) {
   RunView view = training();
   for (LevelView& level : view.levels) {
-    level.rows.push_back(row_of({"background"}, 200));
+    level.rows.push_back(make_row({"background"}, 200));
     level.idle_j = 100;
   }
   const std::vector<std::string> sentences = run_summary_sentences(view);

@@ -10,7 +10,7 @@
 namespace joulemap::report {
 namespace {
 
-ReportResult report_of_two_requests() {
+ReportResult make_two_request_report() {
   ReportResult result;
   result.by = "request";
   ServingResult& serving = result.serving.emplace();
@@ -41,7 +41,7 @@ ReportResult report_of_two_requests() {
 }
 
 TEST(ServingReport, TextShowsJoulesPerTokenAndWhereTheEnergyWent) {
-  const std::string text = serving_text(report_of_two_requests(), TextStyle{});
+  const std::string text = serving_text(make_two_request_report(), TextStyle{});
   for (const std::string_view words :
        {"2 requests (2 finished) in 12 steps", "0.1000 J per input token", "1.000 J per output token",
         "rejected speculative", "idle while loaded", "P99", "tenant acme", "steady state"}) {
@@ -50,7 +50,7 @@ TEST(ServingReport, TextShowsJoulesPerTokenAndWhereTheEnergyWent) {
 }
 
 TEST(ServingReport, UnknownEnergyIsNotShownAsZero) {
-  ReportResult result = report_of_two_requests();
+  ReportResult result = make_two_request_report();
   result.serving->has_energy = false;
   EXPECT_EQ(serving_text(result, TextStyle{}).find(" J"), std::string::npos);
   const std::string json = report_json(result);
@@ -59,7 +59,7 @@ TEST(ServingReport, UnknownEnergyIsNotShownAsZero) {
 }
 
 TEST(ServingReport, JsonHasEveryShareOfARequest) {
-  const std::string json = report_json(report_of_two_requests());
+  const std::string json = report_json(make_two_request_report());
   for (const std::string_view part :
        {"\"energy_j\":15.0", "\"token_j\":14.0", "\"time_j\":13.0", "\"marginal_j\":12.0", "\"avoidable_j\":12.0"}) {
     EXPECT_NE(json.find(part), std::string::npos) << part;
@@ -73,7 +73,7 @@ TEST(ServingReport, OtherReportsHaveNoServing) {
 
 TEST(ServingReport, CsvHasALineForEachRequest) {
   RunView view;
-  view.run = report_of_two_requests();
+  view.run = make_two_request_report();
   const Result<std::string> csv = csv_text(view, {"request"});
   ASSERT_TRUE(csv);
   EXPECT_NE(csv->find("\"a, \"\"quoted\"\" id\",acme,,finished,"), std::string::npos) << *csv;

@@ -12,14 +12,14 @@
 namespace joulemap::report {
 namespace {
 
-const EnergyNode* child(const EnergyNode& node, const std::string& name) {
+const EnergyNode* find_child(const EnergyNode& node, const std::string& name) {
   for (const EnergyNode& candidate : node.children) {
     if (candidate.name == name) return &candidate;
   }
   return nullptr;
 }
 
-std::size_t longest_line(const std::string& text) {
+std::size_t longest_line_length(const std::string& text) {
   std::size_t longest = 0;
   std::size_t begin = 0;
   while (begin < text.size()) {
@@ -31,35 +31,35 @@ std::size_t longest_line(const std::string& text) {
 }
 
 TEST(EnergyTree, ABranchSumsItsChildrenAndItsOwnEnergy) {
-  const EnergyNode root = energy_tree(example_training(), {});
-  const EnergyNode* gpu = child(root, "gpu0");
+  const EnergyNode root = energy_tree(make_training_report(), {});
+  const EnergyNode* gpu = find_child(root, "gpu0");
   ASSERT_NE(gpu, nullptr);
-  const EnergyNode* train = child(*gpu, "train");
+  const EnergyNode* train = find_child(*gpu, "train");
   ASSERT_NE(train, nullptr);
-  const EnergyNode* backward = child(*train, "backward");
+  const EnergyNode* backward = find_child(*train, "backward");
   ASSERT_NE(backward, nullptr);
-  const EnergyNode* layer = child(*backward, "layer1.0");
+  const EnergyNode* layer = find_child(*backward, "layer1.0");
   ASSERT_NE(layer, nullptr) << "a branch with one branch is one";
   EXPECT_DOUBLE_EQ(layer->summed_row.energy_j.value(), 1500);
-  ASSERT_NE(child(*layer, "(self)"), nullptr);
-  EXPECT_DOUBLE_EQ(child(*layer, "(self)")->summed_row.energy_j.value(), 100);
+  ASSERT_NE(find_child(*layer, "(self)"), nullptr);
+  EXPECT_DOUBLE_EQ(find_child(*layer, "(self)")->summed_row.energy_j.value(), 100);
 }
 
 TEST(EnergyTree, IntervalsOfBranchesComeFromTheLedgerAndNotFromSums) {
-  const EnergyNode root = energy_tree(example_training(), {});
-  const EnergyNode& gpu = *child(root, "gpu0");
+  const EnergyNode root = energy_tree(make_training_report(), {});
+  const EnergyNode& gpu = *find_child(root, "gpu0");
   EXPECT_DOUBLE_EQ(gpu.summed_row.low_j.value(), 3980);
   EXPECT_DOUBLE_EQ(gpu.summed_row.high_j.value(), 4020);
 }
 
 TEST(EnergyTree, ADeviceWithoutEnergyHasTimesAndNoZero) {
-  const EnergyNode root = energy_tree(example_training(), {});
-  ASSERT_NE(child(root, "cpu train forward head"), nullptr);
-  EXPECT_FALSE(child(root, "cpu train forward head")->summed_row.energy_j);
+  const EnergyNode root = energy_tree(make_training_report(), {});
+  ASSERT_NE(find_child(root, "cpu train forward head"), nullptr);
+  EXPECT_FALSE(find_child(root, "cpu train forward head")->summed_row.energy_j);
 }
 
 TEST(TreeLines, ExpandsTheLargestBranchesUpToTheLineLimit) {
-  const EnergyNode root = energy_tree(example_training(), {});
+  const EnergyNode root = energy_tree(make_training_report(), {});
   for (std::size_t most = 1; most < 20; ++most) {
     const std::vector<TreeLine> lines = tree_lines(root, {{}, most, 0});
     EXPECT_LE(lines.size(), most);
@@ -68,7 +68,7 @@ TEST(TreeLines, ExpandsTheLargestBranchesUpToTheLineLimit) {
 }
 
 TEST(TreeLines, SumsOmittedBranches) {
-  const EnergyNode root = energy_tree(example_training(), {});
+  const EnergyNode root = energy_tree(make_training_report(), {});
   double shown_j = 0;
   for (const TreeLine& line : tree_lines(root, {{}, 6, 0})) {
     const EnergyNode& node = line.node != nullptr ? *line.node : line.omitted_children_sum;
@@ -78,19 +78,19 @@ TEST(TreeLines, SumsOmittedBranches) {
 }
 
 TEST(TreeReport, FitsEightyColumns) {
-  const std::string text = tree_text(example_training(), {}, {CharacterSet::unicode});
+  const std::string text = tree_text(make_training_report(), {}, {CharacterSet::unicode});
   expect_golden("report_tree.txt", text);
-  EXPECT_LE(longest_line(text), 80u);
+  EXPECT_LE(longest_line_length(text), 80u);
 }
 
 TEST(TreeReport, NeedsNoUnicodeAndNoWideTerminal) {
-  const std::string text = tree_text(example_training(), {}, {CharacterSet::ascii, 60});
+  const std::string text = tree_text(make_training_report(), {}, {CharacterSet::ascii, 60});
   expect_golden("report_tree_ascii.txt", text);
   EXPECT_TRUE(std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80; }));
 }
 
 TEST(TreeReport, PrintsTheFullBasisInWideTerminals) {
-  expect_golden("report_tree_wide.txt", tree_text(example_training(), {}, {CharacterSet::unicode, 120}));
+  expect_golden("report_tree_wide.txt", tree_text(make_training_report(), {}, {CharacterSet::unicode, 120}));
 }
 
 TEST(TreeReport, SharesAreThoseOfTheCommandWhereOtherProcessesUseTheDeviceToo) {
@@ -119,7 +119,7 @@ TEST(TreeReport, SharesAreThoseOfTheCommandWhereOtherProcessesUseTheDeviceToo) {
 }
 
 TEST(TreeReport, EscapesNamesOfARecording) {
-  ReportResult result = example_training();
+  ReportResult result = make_training_report();
   result.rows[0].path.back() = "evil\x1b[2Jname";
   const std::string text = tree_text(result, {}, {CharacterSet::unicode});
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
@@ -128,7 +128,7 @@ TEST(TreeReport, EscapesNamesOfARecording) {
 TEST(TreeReport, ReportsAFilterWithoutMatches) {
   TreeTextOptions view;
   view.tree_query.name_filter = "no such thing";
-  ReportResult result = example_training();
+  ReportResult result = make_training_report();
   result.groups.clear();
   EXPECT_NE(tree_text(result, view, {}).find("no row matches the filter"), std::string::npos);
 }

@@ -30,7 +30,7 @@ class SimulatedGpu {
   std::int64_t now_ns = kStart_ns;
   std::vector<std::int64_t> counter_reads_ns;  // begin of each read
   std::int64_t counter_cpu_ns = 0;
-  std::int64_t power_reads = 0;
+  std::int64_t power_read_count = 0;
 
   std::int64_t nearest_counter_update_ns(std::int64_t time_ns) const {
     const double updates = std::round((static_cast<double>(time_ns - kStart_ns) - counter_phase_ns) / period_ns);
@@ -58,7 +58,7 @@ class SimulatedGpu {
     power.add_read(now_ns, now_ns + 5'000, updates_until(now_ns, power_phase_ns));
     counter.suggest_period(power.update_clock());
     now_ns += 5'000;
-    ++power_reads;
+    ++power_read_count;
   }
   void read_counter(SamplingMode mode) {
     std::int64_t takes_ns = counter_read_ns;
@@ -186,12 +186,12 @@ TEST(NvmlReadSchedule, UserPeriodOverridesTheCpuShareButNotTheUpdatePeriod) {
 TEST(NvmlReadSchedule, PollsPowerSeveralTimesPerUpdateAndLocks) {
   SimulatedGpu gpu(9);
   gpu.run(5 * kNanosecondsPerSecond, SamplingMode::relaxed);
-  gpu.power_reads = 0;
+  gpu.power_read_count = 0;
   gpu.run(10 * kNanosecondsPerSecond, SamplingMode::relaxed);
   EXPECT_TRUE(gpu.power.update_clock().is_locked());
   EXPECT_LT(gpu.power.update_clock().known_update_half_width_ns(), 3 * kMs / 2);
-  EXPECT_GT(gpu.power_reads, 300);
-  EXPECT_LT(gpu.power_reads, 1010);
+  EXPECT_GT(gpu.power_read_count, 300);
+  EXPECT_LT(gpu.power_read_count, 1010);
 }
 
 TEST(NvmlReadSchedule, WorksWithoutAPowerField) {

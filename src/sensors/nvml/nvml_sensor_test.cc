@@ -45,7 +45,7 @@ std::vector<std::string> names_of(const ProbeResult& probe) {
   return names;
 }
 
-bool is_reading(const Reading& reading, std::uint64_t raw) {
+bool has_raw_value(const Reading& reading, std::uint64_t raw) {
   return reading.code == ReadCode::ok && reading.raw == raw;
 }
 
@@ -106,14 +106,14 @@ TEST_F(Nvml, ReadsEveryChannelOfAGpuOnRequest) {
   EXPECT_EQ(readings[0].code, ReadCode::ok);
   EXPECT_NEAR(static_cast<double>(readings[1].raw), 250'000, 30);
   EXPECT_NEAR(static_cast<double>(readings[3].raw), 62'500, 30);
-  EXPECT_TRUE(is_reading(readings[4], 700'000));
-  EXPECT_TRUE(is_reading(readings[5], 1980));
-  EXPECT_TRUE(is_reading(readings[6], 3201));
-  EXPECT_TRUE(is_reading(readings[7], 41));
-  EXPECT_TRUE(is_reading(readings[8], 87));
-  EXPECT_TRUE(is_reading(readings[9], 12));
-  EXPECT_TRUE(is_reading(readings[10], 50'000));
-  EXPECT_TRUE(is_reading(readings[11], 4));
+  EXPECT_TRUE(has_raw_value(readings[4], 700'000));
+  EXPECT_TRUE(has_raw_value(readings[5], 1980));
+  EXPECT_TRUE(has_raw_value(readings[6], 3201));
+  EXPECT_TRUE(has_raw_value(readings[7], 41));
+  EXPECT_TRUE(has_raw_value(readings[8], 87));
+  EXPECT_TRUE(has_raw_value(readings[9], 12));
+  EXPECT_TRUE(has_raw_value(readings[10], 50'000));
+  EXPECT_TRUE(has_raw_value(readings[11], 4));
 }
 
 TEST_F(Nvml, ReturnsThePowerHistoryOfTheDriverOnceAndInOrder) {

@@ -14,14 +14,14 @@ constexpr std::int64_t kHistoryPeriod_ns = 20 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kHistoryRead_ns = 1500 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kWallClock_ns = 1'700'000'000 * kNanosecondsPerSecond;  // at time 0 of the monotonic clock
 
-// A driver that stores the last 2.4 s of power with timestamps of a wall clock that is set forward by `set_by_ns` at
-// `set_at_ns`.
+// A driver that stores the last 2.4 s of power with timestamps of a wall clock that is set forward by `clock_step_ns` at
+// `clock_step_time_ns`.
 struct StampingDriver {
-  std::int64_t set_at_ns = INT64_MAX;
-  std::int64_t set_by_ns = 0;
+  std::int64_t clock_step_time_ns = INT64_MAX;
+  std::int64_t clock_step_ns = 0;
 
   std::int64_t unix_ns(std::int64_t now_ns) const {
-    return kWallClock_ns + now_ns + (now_ns >= set_at_ns ? set_by_ns : 0);
+    return kWallClock_ns + now_ns + (now_ns >= clock_step_time_ns ? clock_step_ns : 0);
   }
   std::vector<TimedValue> stored_values(std::int64_t now_ns) const {
     std::vector<TimedValue> values;

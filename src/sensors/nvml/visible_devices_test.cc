@@ -6,7 +6,7 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-using Indices = std::vector<std::size_t>;
+using DeviceIndices = std::vector<std::size_t>;
 
 // NVML's order is usually that of PCI addresses. Here the last two GPUs are swapped, so that a test fails if the code
 // confuses the two orders.
@@ -18,60 +18,60 @@ const std::vector<ListedDevice> kThreeGpus = {
 
 std::optional<std::size_t> find_no_mig_device(const std::string&) { return std::nullopt; }
 
-VisibleDevices choose(std::optional<std::string> value, const std::vector<ListedDevice>& devices = kThreeGpus,
-                      std::string order = {}) {
+VisibleDevices select_devices(std::optional<std::string> value, const std::vector<ListedDevice>& devices = kThreeGpus,
+                              std::string order = {}) {
   return select_visible_devices(devices, {std::move(value), std::move(order)}, find_no_mig_device);
 }
 
 TEST(VisibleDevices, AreAllOfThemWithoutTheVariable) {
-  EXPECT_EQ(choose(std::nullopt).device_indexes, (Indices{0, 1, 2}));
-  EXPECT_TRUE(choose(std::nullopt).diagnostics.empty());
+  EXPECT_EQ(select_devices(std::nullopt).device_indexes, (DeviceIndices{0, 1, 2}));
+  EXPECT_TRUE(select_devices(std::nullopt).diagnostics.empty());
 }
 
 TEST(VisibleDevices, AreNoneForAnEmptyText) {
-  EXPECT_TRUE(choose("").device_indexes.empty());
-  EXPECT_TRUE(choose(" ").device_indexes.empty());
-  EXPECT_TRUE(choose("").diagnostics.empty());
+  EXPECT_TRUE(select_devices("").device_indexes.empty());
+  EXPECT_TRUE(select_devices(" ").device_indexes.empty());
+  EXPECT_TRUE(select_devices("").diagnostics.empty());
 }
 
 TEST(VisibleDevices, CountInTheOrderOfPciAddresses) {
-  EXPECT_EQ(choose("1").device_indexes, (Indices{2}));
-  EXPECT_EQ(choose(" 2 , 0").device_indexes, (Indices{0, 1}));
+  EXPECT_EQ(select_devices("1").device_indexes, (DeviceIndices{2}));
+  EXPECT_EQ(select_devices(" 2 , 0").device_indexes, (DeviceIndices{0, 1}));
 }
 
 TEST(VisibleDevices, EndAtMinusOneSilently) {
-  const VisibleDevices visible = choose("0,-1,1");
-  EXPECT_EQ(visible.device_indexes, (Indices{0}));
+  const VisibleDevices visible = select_devices("0,-1,1");
+  EXPECT_EQ(visible.device_indexes, (DeviceIndices{0}));
   EXPECT_TRUE(visible.diagnostics.empty());
 }
 
 TEST(VisibleDevices, EndAtTheFirstInvalidEntryAndReportIt) {
   for (const char* text : {"0,7,1", "0,x,1", "0,,1", "0,GPU-nobody,1", "0,MIG-nobody,1", "0,0x,1"}) {
-    const VisibleDevices visible = choose(text);
-    EXPECT_EQ(visible.device_indexes, (Indices{0})) << text;
+    const VisibleDevices visible = select_devices(text);
+    EXPECT_EQ(visible.device_indexes, (DeviceIndices{0})) << text;
     EXPECT_TRUE(visible.diagnostics.contains("cuda_visible_devices_invalid")) << text;
   }
 }
 
 TEST(VisibleDevices, AreFoundByUuidAndUniquePrefix) {
-  EXPECT_EQ(choose("GPU-8932f937-0002").device_indexes, (Indices{1}));
-  EXPECT_EQ(choose("GPU-11").device_indexes, (Indices{2}));
-  EXPECT_TRUE(choose("GPU-8932f937").device_indexes.empty());  // a prefix of two GPUs
+  EXPECT_EQ(select_devices("GPU-8932f937-0002").device_indexes, (DeviceIndices{1}));
+  EXPECT_EQ(select_devices("GPU-11").device_indexes, (DeviceIndices{2}));
+  EXPECT_TRUE(select_devices("GPU-8932f937").device_indexes.empty());  // a prefix of two GPUs
 }
 
 TEST(VisibleDevices, NamedTwiceAreMeasuredOnce) {
-  const VisibleDevices visible = choose("0,GPU-8932f937-0001");
-  EXPECT_EQ(visible.device_indexes, (Indices{0}));
+  const VisibleDevices visible = select_devices("0,GPU-8932f937-0001");
+  EXPECT_EQ(visible.device_indexes, (DeviceIndices{0}));
   EXPECT_TRUE(visible.diagnostics.contains("cuda_visible_devices_repeated"));
 }
 
 TEST(VisibleDevices, OfDifferentModelsWarnThatTheIndexIsAmbiguous) {
   std::vector<ListedDevice> mixed = kThreeGpus;
   mixed[1].name = "RTX 4090";
-  EXPECT_TRUE(choose("0", mixed).diagnostics.contains("cuda_device_order"));
-  EXPECT_TRUE(choose("0", mixed, "FASTEST_FIRST").diagnostics.contains("cuda_device_order"));
-  EXPECT_TRUE(choose("0", mixed, "PCI_BUS_ID").diagnostics.empty());
-  EXPECT_TRUE(choose("GPU-11", mixed).diagnostics.empty());
+  EXPECT_TRUE(select_devices("0", mixed).diagnostics.contains("cuda_device_order"));
+  EXPECT_TRUE(select_devices("0", mixed, "FASTEST_FIRST").diagnostics.contains("cuda_device_order"));
+  EXPECT_TRUE(select_devices("0", mixed, "PCI_BUS_ID").diagnostics.empty());
+  EXPECT_TRUE(select_devices("GPU-11", mixed).diagnostics.empty());
 }
 
 TEST(VisibleDevices, MeasureTheWholeGpuOfAMigInstance) {
@@ -80,7 +80,7 @@ TEST(VisibleDevices, MeasureTheWholeGpuOfAMigInstance) {
   };
   for (const char* text : {"MIG-c6d4f1ef", "MIG-GPU-8932f937-0002/1/0", "MIG-GPU-8932f937-0002/1/0,MIG-c6d4f1ef"}) {
     const VisibleDevices visible = select_visible_devices(kThreeGpus, {text, ""}, parent);
-    EXPECT_EQ(visible.device_indexes, (Indices{1})) << text;
+    EXPECT_EQ(visible.device_indexes, (DeviceIndices{1})) << text;
     EXPECT_TRUE(visible.diagnostics.contains("mig_whole_gpu")) << text;
   }
 }

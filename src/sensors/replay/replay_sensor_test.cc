@@ -15,7 +15,7 @@ Sample sample(std::int64_t time_ns, std::uint64_t raw) {
   return one;
 }
 
-Reading read_one(ReplaySensor& sensor) {
+Reading read_channel_once(ReplaySensor& sensor) {
   Reading reading;
   sensor.read({&reading, 1}, SamplingMode{});
   return reading;
@@ -23,8 +23,8 @@ Reading read_one(ReplaySensor& sensor) {
 
 TEST(ReplaySensor, CountsOnBetweenTwoSamplesOfACounter) {
   ReplaySensor sensor({Channel{}}, {sample(0, 5'000), sample(1000 * kSecond_ns, 5'000 + 1000 * kSecond_ns)});
-  const Reading first = read_one(sensor);
-  const Reading second = read_one(sensor);
+  const Reading first = read_channel_once(sensor);
+  const Reading second = read_channel_once(sensor);
   EXPECT_EQ(first.raw, 5'000u);
   const std::int64_t passed_ns = second.time_ns() - first.time_ns();
   EXPECT_NEAR(static_cast<double>(second.raw - first.raw), static_cast<double>(passed_ns), 1)
@@ -36,8 +36,8 @@ TEST(ReplaySensor, KeepsTheLastValueOfAGauge) {
   gauge.kind = ChannelKind::gauge;
   gauge.quantity = Quantity::power;
   ReplaySensor sensor({gauge}, {sample(0, 100), sample(1000 * kSecond_ns, 1'000'000'000)});
-  read_one(sensor);
-  EXPECT_EQ(read_one(sensor).raw, 100u);
+  read_channel_once(sensor);
+  EXPECT_EQ(read_channel_once(sensor).raw, 100u);
 }
 
 TEST(ReplaySensor, DoesNotCountTowardsAFaultySample) {
@@ -45,8 +45,8 @@ TEST(ReplaySensor, DoesNotCountTowardsAFaultySample) {
                      {sample(0, 100), sample(100 * kSecond_ns, 1'000'000'000'000), sample(200 * kSecond_ns, 200)});
   ReplaySensor reset({Channel{}}, {sample(0, 100), sample(100 * kSecond_ns, 7)});
   for (ReplaySensor* const sensor : {&spike, &reset}) {
-    read_one(*sensor);
-    EXPECT_EQ(read_one(*sensor).raw, 100u);
+    read_channel_once(*sensor);
+    EXPECT_EQ(read_channel_once(*sensor).raw, 100u);
   }
 }
 

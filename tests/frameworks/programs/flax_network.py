@@ -25,7 +25,7 @@ class Net(nn.Module):
 net = Net()
 random = np.random.default_rng(7)
 images = jnp.asarray(random.random((256, 16, 16, 3), dtype="float32"))
-labels = jnp.asarray(random.integers(0, 10, 256))
+class_labels = jnp.asarray(random.integers(0, 10, 256))
 parameters = net.init(jax.random.PRNGKey(7), images)
 
 
@@ -48,7 +48,7 @@ def predict(parameters, images):
 
 losses = []
 for _ in range(40):
-    parameters, loss = train_step(parameters, images, labels)
+    parameters, loss = train_step(parameters, images, class_labels)
     losses.append(loss)
 for _ in range(10):
     predict(parameters, images).block_until_ready()

@@ -18,7 +18,10 @@ class Net(nn.Module):
 
 net = Net()
 random = np.random.default_rng(7)
-images, labels = jnp.asarray(random.random((128, 16, 16, 3), dtype="float32")), jnp.asarray(random.integers(0, 10, 128))
+images, class_labels = (
+    jnp.asarray(random.random((128, 16, 16, 3), dtype="float32")),
+    jnp.asarray(random.integers(0, 10, 128)),
+)
 parameters = net.init(jax.random.PRNGKey(7), images)
 
 
@@ -26,7 +29,7 @@ parameters = net.init(jax.random.PRNGKey(7), images)
 def train_step(parameters):
     def loss_of(parameters):
         logits = jax.nn.log_softmax(net.apply(parameters, images))
-        return -jnp.mean(jnp.take_along_axis(logits, labels[:, None], axis=1))
+        return -jnp.mean(jnp.take_along_axis(logits, class_labels[:, None], axis=1))
 
     gradients = jax.grad(loss_of)(parameters)
     with jax.named_scope("sgd"):

@@ -6,7 +6,7 @@
 namespace joulemap::predict {
 namespace {
 
-Error error_of(const std::string& text, const GraphOptions& options = {}) {
+Error expect_keras_error(const std::string& text, const GraphOptions& options = {}) {
   const Result<Graph> graph = read_keras(text, options);
   EXPECT_FALSE(graph) << text.substr(0, 200);
   return graph ? Error{} : graph.error();
@@ -22,52 +22,56 @@ std::string dense(std::string_view config) {
 
 TEST(KerasErrors, InvalidJsonIsAnErrorWithARemedy) {
   for (const std::string text : {"", "PK\x03\x04", "{\"class_name\": \"Sequen"}) {
-    EXPECT_NE(error_of(text).remedy.find("model.to_json()"), std::string::npos);
+    EXPECT_NE(expect_keras_error(text).remedy.find("model.to_json()"), std::string::npos);
   }
 }
 
 TEST(KerasErrors, ReportsJsonThatIsNoModel) {
-  EXPECT_TRUE(message_contains(error_of("[1, 2]"), "not a Keras model"));
-  EXPECT_TRUE(message_contains(error_of("{}"), "not a Keras model"));
-  const Error subclassed = error_of(R"({"class_name": "MyModel", "config": {}})");
+  EXPECT_TRUE(message_contains(expect_keras_error("[1, 2]"), "not a Keras model"));
+  EXPECT_TRUE(message_contains(expect_keras_error("{}"), "not a Keras model"));
+  const Error subclassed = expect_keras_error(R"({"class_name": "MyModel", "config": {}})");
   EXPECT_TRUE(message_contains(subclassed, "MyModel"));
   EXPECT_NE(subclassed.remedy.find("ONNX"), std::string::npos);
-  EXPECT_TRUE(message_contains(error_of(R"({"class_name": "Sequential", "config": {"name": "a", "layers": []}})"),
-                               "no layers"));
+  EXPECT_TRUE(message_contains(
+      expect_keras_error(R"({"class_name": "Sequential", "config": {"name": "a", "layers": []}})"), "no layers"));
 }
 
 TEST(KerasErrors, AMissingOrImpossibleNumberNamesTheLayer) {
-  EXPECT_TRUE(message_contains(error_of(dense("\"use_bias\": true")), "layer dense (Dense): its units is missing"));
-  EXPECT_TRUE(message_contains(error_of(dense("\"units\": 0")), "its units is 0"));
-  EXPECT_TRUE(message_contains(error_of(dense("\"units\": -4")), "its units is -4"));
-  EXPECT_TRUE(message_contains(error_of(dense("\"units\": \"many\"")), "its units is missing or not an integer"));
+  EXPECT_TRUE(
+      message_contains(expect_keras_error(dense("\"use_bias\": true")), "layer dense (Dense): its units is missing"));
+  EXPECT_TRUE(message_contains(expect_keras_error(dense("\"units\": 0")), "its units is 0"));
+  EXPECT_TRUE(message_contains(expect_keras_error(dense("\"units\": -4")), "its units is -4"));
+  EXPECT_TRUE(
+      message_contains(expect_keras_error(dense("\"units\": \"many\"")), "its units is missing or not an integer"));
 }
 
 TEST(KerasErrors, SizesThatOverflowAreRefused) {
-  EXPECT_TRUE(message_contains(error_of(dense("\"units\": 70368744177664")), "weights have more than"));
-  EXPECT_TRUE(message_contains(error_of(dense("\"units\": 9223372036854775807")), "not between"));
-  EXPECT_TRUE(message_contains(error_of(dense("\"units\": 3"), {.batch = std::int64_t{1} << 45}), "too large"));
-  EXPECT_TRUE(message_contains(error_of(dense("\"units\": 3"), {.batch = 0}), "a batch of 0"));
-  EXPECT_TRUE(message_contains(error_of(keras_sequential("[1, 0]", {})), "is empty"));
+  EXPECT_TRUE(message_contains(expect_keras_error(dense("\"units\": 70368744177664")), "weights have more than"));
+  EXPECT_TRUE(message_contains(expect_keras_error(dense("\"units\": 9223372036854775807")), "not between"));
+  EXPECT_TRUE(
+      message_contains(expect_keras_error(dense("\"units\": 3"), {.batch = std::int64_t{1} << 45}), "too large"));
+  EXPECT_TRUE(message_contains(expect_keras_error(dense("\"units\": 3"), {.batch = 0}), "a batch of 0"));
+  EXPECT_TRUE(message_contains(expect_keras_error(keras_sequential("[1, 0]", {})), "is empty"));
 }
 
 TEST(KerasErrors, AKernelLargerThanItsImageIsRefused) {
   const std::string conv = keras_layer("Conv2D", "conv", R"("filters": 4, "kernel_size": [5, 5])");
-  const Error error = error_of(keras_sequential("[1, 4, 4, 3]", {conv}));
+  const Error error = expect_keras_error(keras_sequential("[1, 4, 4, 3]", {conv}));
   EXPECT_TRUE(message_contains(error, "layer conv (Conv2D): its kernel of 5 does not fit into 4"));
   EXPECT_NE(error.remedy.find("--input"), std::string::npos);
-  EXPECT_TRUE(message_contains(error_of(keras_sequential("[1, 4]", {conv})), "takes a tensor of 4 dimensions"));
+  EXPECT_TRUE(
+      message_contains(expect_keras_error(keras_sequential("[1, 4]", {conv})), "takes a tensor of 4 dimensions"));
 }
 
 TEST(KerasErrors, RefusesTensorsThatDoNotFit) {
   const std::string reshape = keras_layer("Reshape", "reshape", R"("target_shape": [3, 3])");
-  EXPECT_TRUE(message_contains(error_of(keras_sequential("[1, 8]", {reshape})), "cannot be reshaped"));
+  EXPECT_TRUE(message_contains(expect_keras_error(keras_sequential("[1, 8]", {reshape})), "cannot be reshaped"));
   const std::string einsum =
       keras_layer("EinsumDense", "einsum", R"("equation": "abc,cd->abd", "output_shape": [4, 4])");
-  EXPECT_TRUE(message_contains(error_of(keras_sequential("[1, 8]", {einsum})), "is incompatible with 1x8"));
+  EXPECT_TRUE(message_contains(expect_keras_error(keras_sequential("[1, 8]", {einsum})), "is incompatible with 1x8"));
 }
 
-std::string functional(std::string_view add_takes, std::string_view output) {
+std::string make_functional_model(std::string_view add_takes, std::string_view output) {
   return fmt::format(R"({{"class_name": "Functional", "config": {{"name": "model", "layers": [
       {{"class_name": "InputLayer", "config": {{"name": "x", "batch_shape": [1, 8]}}, "name": "x", "inbound_nodes": []}},
       {{"class_name": "Add", "config": {{"name": "add"}}, "name": "add", "inbound_nodes": {}}}],
@@ -83,23 +87,30 @@ TEST(KerasErrors, RefusesIncompatibleTensors) {
       "input_layers": [["a", 0, 0], ["b", 0, 0]], "output_layers": [["l", 0, 0]]}})";
   for (const std::string kind : {"Concatenate", "Add", "Multiply"}) {
     std::string model = text;
-    const Error error = error_of(model.replace(model.find("KIND"), 4, kind));
+    const Error error = expect_keras_error(model.replace(model.find("KIND"), 4, kind));
     EXPECT_TRUE(message_contains(error, "layer l (" + kind + ")")) << error.message;
   }
 }
 
 TEST(KerasErrors, ReportsACycle) {
-  const Error error = error_of(functional(R"([[["x", 0, 0, {}], ["add", 0, 0, {}]]])", R"([["add", 0, 0]])"));
+  const Error error =
+      expect_keras_error(make_functional_model(R"([[["x", 0, 0, {}], ["add", 0, 0, {}]]])", R"([["add", 0, 0]])"));
   EXPECT_TRUE(message_contains(error, "layer add depends on its own output"));
 }
 
 TEST(KerasErrors, ReportsATensorWithoutAProducer) {
-  EXPECT_TRUE(message_contains(error_of(functional(R"([[["y", 0, 0, {}]]])", R"([["add", 0, 0]])")), "\"y\""));
-  EXPECT_TRUE(message_contains(error_of(functional(R"([[["add", 7, 0, {}]]])", R"([["add", 0, 0]])")), "call 7"));
-  EXPECT_TRUE(message_contains(error_of(functional(R"([[["x", 0, 3, {}]]])", R"([["add", 0, 0]])")), "output 3"));
-  EXPECT_TRUE(message_contains(error_of(functional(R"([[["x", 0, 0, {}]]])", R"([["add", 0, 4]])")), "output 4"));
-  EXPECT_TRUE(message_contains(error_of(functional(R"([[["x", 0, 0, {}]]])", "[]")), "no outputs"));
-  EXPECT_TRUE(message_contains(error_of(functional("[[]]", R"([["add", 0, 0]])")), "does not list its input tensors"));
+  EXPECT_TRUE(message_contains(
+      expect_keras_error(make_functional_model(R"([[["y", 0, 0, {}]]])", R"([["add", 0, 0]])")), "\"y\""));
+  EXPECT_TRUE(message_contains(
+      expect_keras_error(make_functional_model(R"([[["add", 7, 0, {}]]])", R"([["add", 0, 0]])")), "call 7"));
+  EXPECT_TRUE(message_contains(
+      expect_keras_error(make_functional_model(R"([[["x", 0, 3, {}]]])", R"([["add", 0, 0]])")), "output 3"));
+  EXPECT_TRUE(message_contains(
+      expect_keras_error(make_functional_model(R"([[["x", 0, 0, {}]]])", R"([["add", 0, 4]])")), "output 4"));
+  EXPECT_TRUE(
+      message_contains(expect_keras_error(make_functional_model(R"([[["x", 0, 0, {}]]])", "[]")), "no outputs"));
+  EXPECT_TRUE(message_contains(expect_keras_error(make_functional_model("[[]]", R"([["add", 0, 0]])")),
+                               "does not list its input tensors"));
 }
 
 TEST(KerasErrors, NestingThatIsTooDeepIsRefused) {
@@ -122,7 +133,7 @@ TEST(KerasErrors, RefusesTooManyNestedCalls) {
         {}, "name": "m", "inbound_nodes": [{}]}}], "input_layers": [["x", 0, 0]], "output_layers": [["m", 1, 0]]}}}})",
                         model.substr(0, model.size() - 1), inbound);
   }
-  EXPECT_TRUE(message_contains(error_of(model), "more than 200000 calls"));
+  EXPECT_TRUE(message_contains(expect_keras_error(model), "more than 200000 calls"));
 }
 
 }  // namespace

@@ -21,22 +21,23 @@ std::string file(const std::string& name) {
   return text.str();
 }
 
-const std::string kDense = keras_layer("Dense", "dense", R"("units": 3)");
+const std::string kDenseLayer = keras_layer("Dense", "dense", R"("units": 3)");
 
 // A Functional model in the format of Keras 2, where tensors are ["name", call, tensor].
-std::string functional(std::string_view layers, std::string_view inputs, std::string_view outputs) {
+std::string make_functional_model(std::string_view layers, std::string_view inputs, std::string_view outputs) {
   return fmt::format(
       R"({{"class_name": "Functional", "config": {{"name": "model", "layers": [{}],
           "input_layers": {}, "output_layers": {}}}}})",
       layers, inputs, outputs);
 }
 
-std::string layer_call(std::string_view layer, std::string_view name, std::string_view inbound) {
+std::string format_layer_call(std::string_view layer, std::string_view name, std::string_view inbound) {
   std::string text(layer);
   return fmt::format(R"({}, "name": "{}", "inbound_nodes": {}}})", text.substr(0, text.size() - 1), name, inbound);
 }
 
-const std::string kInput = layer_call(keras_layer("InputLayer", "x", R"("batch_input_shape": [null, 8])"), "x", "[]");
+const std::string kInputLayer =
+    format_layer_call(keras_layer("InputLayer", "x", R"("batch_input_shape": [null, 8])"), "x", "[]");
 
 TEST(KerasGraph, ReadsTheOperationsOfAKeras3Network) {
   const Result<Graph> graph = read_keras(file("tiny_cnn_keras3.json"), {.batch = 4});
@@ -62,26 +63,26 @@ TEST(KerasGraph, ReadsTheOperationsOfAKeras3Network) {
       "dropout dropout batch=4;rows=1;width=16",
       "classes dense rows=4;in=16;out=10;bias=1",
       "classes activation form=softmax;batch=4;rows=1;width=10"};
-  EXPECT_EQ(lines_of(*graph), expected);
+  EXPECT_EQ(format_operations(*graph), expected);
 }
 
 TEST(KerasGraph, ReadsTheSameNetworkOfKeras2) {
   const Result<Graph> newer = read_keras(file("tiny_cnn_keras3.json"), {});
   const Result<Graph> older = read_keras(file("tiny_cnn_keras2.json"), {});
   ASSERT_TRUE(newer && older);
-  EXPECT_EQ(lines_of(*newer), lines_of(*older));
+  EXPECT_EQ(format_operations(*newer), format_operations(*older));
   EXPECT_EQ(newer->weight_element_count, older->weight_element_count);
 }
 
 TEST(KerasGraph, AnOpenBatchIsOneWithANote) {
-  const Result<Graph> graph = read_keras(keras_sequential("[null, 8]", {kDense}), {});
+  const Result<Graph> graph = read_keras(keras_sequential("[null, 8]", {kDenseLayer}), {});
   ASSERT_TRUE(graph);
-  EXPECT_EQ(lines_of(*graph), std::vector<std::string>{"dense dense rows=1;in=8;out=3;bias=1"});
+  EXPECT_EQ(format_operations(*graph), std::vector<std::string>{"dense dense rows=1;in=8;out=3;bias=1"});
   EXPECT_EQ(graph->notes, std::vector<std::string>{"batch 1: the model does not fix it"});
 }
 
 TEST(KerasGraph, ReplacesTheBatchOfTheFileWithANote) {
-  const Result<Graph> graph = read_keras(keras_sequential("[2, 8]", {kDense}), {.batch = 16});
+  const Result<Graph> graph = read_keras(keras_sequential("[2, 8]", {kDenseLayer}), {.batch = 16});
   ASSERT_TRUE(graph);
   EXPECT_EQ(graph->operations.back().parameters.find("rows"), 16);
   EXPECT_EQ(graph->notes, std::vector<std::string>{"batch 16 instead of the file's 2"});
@@ -107,33 +108,36 @@ TEST(KerasGraph, ASequentialWithoutAnInputUsesTheShapeOfItsFirstLayer) {
       {"class_name": "Dense", "config": {"name": "dense", "units": 3, "batch_input_shape": [null, 5]}}]}})";
   const Result<Graph> graph = read_keras(model, {});
   ASSERT_TRUE(graph) << graph.error().message;
-  EXPECT_EQ(lines_of(*graph), std::vector<std::string>{"dense dense rows=1;in=5;out=3;bias=1"});
+  EXPECT_EQ(format_operations(*graph), std::vector<std::string>{"dense dense rows=1;in=5;out=3;bias=1"});
   const Result<Graph> nothing =
-      read_keras(R"({"class_name": "Sequential", "config": {"layers": [)" + kDense + "]}}", {});
+      read_keras(R"({"class_name": "Sequential", "config": {"layers": [)" + kDenseLayer + "]}}", {});
   ASSERT_FALSE(nothing);
   EXPECT_NE(nothing.error().remedy.find("--input"), std::string::npos);
 }
 
 TEST(KerasGraph, ASharedLayerRunsTwiceAndHasItsWeightsOnce) {
   const std::string layers =
-      kInput + "," + layer_call(kDense, "dense", R"([[["x", 0, 0, {}]], [["x", 0, 0, {}]]])") + "," +
-      layer_call(keras_layer("Add", "add"), "add", R"([[["dense", 0, 0, {}], ["dense", 1, 0, {}]]])");
-  const Result<Graph> graph = read_keras(functional(layers, R"([["x", 0, 0]])", R"([["add", 0, 0]])"), {});
+      kInputLayer + "," + format_layer_call(kDenseLayer, "dense", R"([[["x", 0, 0, {}]], [["x", 0, 0, {}]]])") + "," +
+      format_layer_call(keras_layer("Add", "add"), "add", R"([[["dense", 0, 0, {}], ["dense", 1, 0, {}]]])");
+  const Result<Graph> graph = read_keras(make_functional_model(layers, R"([["x", 0, 0]])", R"([["add", 0, 0]])"), {});
   ASSERT_TRUE(graph) << graph.error().message;
-  EXPECT_EQ(lines_of(*graph).size(), 3);
+  EXPECT_EQ(format_operations(*graph).size(), 3);
   EXPECT_EQ(graph->weight_tensor_count, 2);
   EXPECT_EQ(graph->weight_element_count, 8 * 3 + 3);
 }
 
 TEST(KerasGraph, LayersOfNestedModelsHaveBothNames) {
-  const std::string inner = keras_sequential("[null, 8]", {kDense}, "inner");
+  const std::string inner = keras_sequential("[null, 8]", {kDenseLayer}, "inner");
   // Keras 2 counts calls of nested models from 1.
-  const std::string layers = kInput + "," + layer_call(inner, "inner", R"([[["x", 0, 0, {}]]])") + "," +
-                             layer_call(keras_layer("Softmax", "softmax"), "softmax", R"([[["inner", 1, 0, {}]]])");
-  const Result<Graph> graph = read_keras(functional(layers, R"([["x", 0, 0]])", R"([["softmax", 0, 0]])"), {});
+  const std::string layers =
+      kInputLayer + "," + format_layer_call(inner, "inner", R"([[["x", 0, 0, {}]]])") + "," +
+      format_layer_call(keras_layer("Softmax", "softmax"), "softmax", R"([[["inner", 1, 0, {}]]])");
+  const Result<Graph> graph =
+      read_keras(make_functional_model(layers, R"([["x", 0, 0]])", R"([["softmax", 0, 0]])"), {});
   ASSERT_TRUE(graph) << graph.error().message;
-  EXPECT_EQ(lines_of(*graph), (std::vector<std::string>{"inner.dense dense rows=1;in=8;out=3;bias=1",
-                                                        "softmax activation form=softmax;batch=1;rows=1;width=3"}));
+  EXPECT_EQ(format_operations(*graph),
+            (std::vector<std::string>{"inner.dense dense rows=1;in=8;out=3;bias=1",
+                                      "softmax activation form=softmax;batch=1;rows=1;width=3"}));
 }
 
 TEST(KerasGraph, GradientsReachTheFirstTrainableLayer) {
@@ -160,7 +164,7 @@ TEST(KerasGraph, MixedPrecisionComputesInHalfAndCastsInputsAndWeights) {
   ASSERT_TRUE(graph);
   EXPECT_EQ(find_operation(*graph, "half", Kind::dense).dtype, Dtype::bf16);
   EXPECT_EQ(find_operation(*graph, "whole", Kind::dense).dtype, Dtype::fp32);
-  EXPECT_EQ(lines_of(*graph),
+  EXPECT_EQ(format_operations(*graph),
             (std::vector<std::string>{
                 "half cast form=bf16;batch=1;rows=1;width=8", "half cast form=bf16;batch=1;rows=1;width=32",
                 "half cast form=bf16;batch=1;rows=1;width=4", "half dense rows=1;in=8;out=4;bias=1",
@@ -168,7 +172,7 @@ TEST(KerasGraph, MixedPrecisionComputesInHalfAndCastsInputsAndWeights) {
 }
 
 TEST(KerasGraph, UsesTheTypeOfTheRunWhereTheModelHasNone) {
-  const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {kDense}), {.dtype = Dtype::tf32});
+  const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {kDenseLayer}), {.dtype = Dtype::tf32});
   ASSERT_TRUE(graph);
   EXPECT_EQ(graph->operations.back().dtype, Dtype::tf32);
 }
@@ -183,12 +187,13 @@ TEST(KerasGraph, ListsALayerWithoutARuleAndBoundsItByTheFile) {
   EXPECT_EQ(graph->unknown_operations.front().layer, "whiten");
   EXPECT_EQ(graph->unknown_operations.front().source, "Whiten");
   EXPECT_TRUE(graph->unknown_operations.front().has_lower_bound);
-  EXPECT_EQ(lines_of(*graph), (std::vector<std::string>{"whiten unknown batch=1;rows=1;width=16;in=16;out=12",
-                                                        "dense dense rows=2;in=6;out=3;bias=1"}));
+  EXPECT_EQ(format_operations(*graph), (std::vector<std::string>{"whiten unknown batch=1;rows=1;width=16;in=16;out=12",
+                                                                 "dense dense rows=2;in=6;out=3;bias=1"}));
 }
 
 TEST(KerasGraph, ALayerWithoutARuleAndShapesIsUnbounded) {
-  const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {keras_layer("Lambda", "lambda"), kDense}), {});
+  const Result<Graph> graph =
+      read_keras(keras_sequential("[1, 8]", {keras_layer("Lambda", "lambda"), kDenseLayer}), {});
   ASSERT_TRUE(graph);
   ASSERT_EQ(graph->unknown_operations.size(), 1);
   EXPECT_FALSE(graph->unknown_operations.front().has_lower_bound);

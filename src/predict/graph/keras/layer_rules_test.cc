@@ -26,7 +26,7 @@ ModelSummary read(std::string_view shape, std::string_view class_name, std::stri
   EXPECT_TRUE(graph) << class_name << ": " << graph.error().message;
   if (!graph) return {};
   EXPECT_TRUE(graph->unknown_operations.empty()) << class_name;
-  ModelSummary read{lines_of(*graph), graph->weight_element_count, graph->weight_tensor_count,
+  ModelSummary read{format_operations(*graph), graph->weight_element_count, graph->weight_tensor_count,
                     graph->operations.back().parameters.get("width", 0)};
   read.lines.pop_back();
   return read;
@@ -179,7 +179,7 @@ Result<Graph> read_two_input_model(std::string_view shapes, std::string_view lay
 
 Lines lines(const Result<Graph>& graph) {
   EXPECT_TRUE(graph) << graph.error().message;
-  return graph ? lines_of(*graph) : Lines{};
+  return graph ? format_operations(*graph) : Lines{};
 }
 
 TEST(KerasLayers, AttentionWithItsProjections) {

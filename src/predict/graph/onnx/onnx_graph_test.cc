@@ -28,7 +28,7 @@ Error expect_read_error(const std::string& bytes, const GraphOptions& options = 
   return graph ? Error{} : graph.error();
 }
 
-std::string resnet18() {
+std::string read_resnet18_bytes() {
   std::ifstream file(JOULEMAP_ONNX_MODELS "/resnet18.onnx", std::ios::binary);
   EXPECT_TRUE(file.good());
   return {std::istreambuf_iterator<char>(file), {}};
@@ -62,7 +62,7 @@ double flops_of(const Graph& graph) {
 }
 
 TEST(OnnxGraph, AResNetHasTheOperationsAndModuleNamesOfPyTorch) {
-  const Graph graph = expect_graph(resnet18());
+  const Graph graph = expect_graph(read_resnet18_bytes());
   EXPECT_TRUE(graph.unknown_operations.empty());
   EXPECT_TRUE(graph.notes.empty());
   EXPECT_EQ(graph.format, "onnx");
@@ -89,7 +89,7 @@ TEST(OnnxGraph, AResNetHasTheOperationsAndModuleNamesOfPyTorch) {
 }
 
 TEST(OnnxGraph, UsesAGivenBatchWithANote) {
-  const Graph graph = expect_graph(resnet18(), {.batch = 8});
+  const Graph graph = expect_graph(read_resnet18_bytes(), {.batch = 8});
   EXPECT_EQ(graph.notes, std::vector<std::string>{"batch 8 instead of the file's 1"});
   EXPECT_NEAR(flops_of(graph) / 8 / 3'628'146'688.0, 1, 1e-6);
   EXPECT_EQ(find_layer(graph, "fc", Kind::dense)->parameters.get("rows", 0), 8);
@@ -97,27 +97,29 @@ TEST(OnnxGraph, UsesAGivenBatchWithANote) {
 
 TEST(OnnxGraph, AcceptsInputSizesByNameOrInOrder) {
   for (const std::string name : {"input", ""}) {
-    const Graph graph = expect_graph(resnet18(), {.inputs = {{name, {2, 3, 320, 320}}}});
+    const Graph graph = expect_graph(read_resnet18_bytes(), {.inputs = {{name, {2, 3, 320, 320}}}});
     EXPECT_TRUE(graph.unknown_operations.empty());
     EXPECT_EQ(find_layer(graph, "conv1", Kind::convolution)->parameters.get("height", 0), 320);
     EXPECT_EQ(find_layer(graph, "fc", Kind::dense)->parameters.get("rows", 0), 2);
   }
-  EXPECT_EQ(expect_read_error(resnet18(), {.inputs = {{"images", {1, 3, 9, 9}}}}).remedy, "its inputs are input");
-  EXPECT_NE(expect_read_error(resnet18(), {.inputs = {{"input", {3, 224, 224}}}}).message.find("4 dimensions"),
-            std::string::npos);
+  EXPECT_EQ(expect_read_error(read_resnet18_bytes(), {.inputs = {{"images", {1, 3, 9, 9}}}}).remedy,
+            "its inputs are input");
+  EXPECT_NE(
+      expect_read_error(read_resnet18_bytes(), {.inputs = {{"input", {3, 224, 224}}}}).message.find("4 dimensions"),
+      std::string::npos);
 }
 
 TEST(OnnxGraph, RefusesAnInvalidBatchAndOverflowingSizes) {
-  EXPECT_EQ(expect_read_error(resnet18(), {.batch = 0}).code, ErrorCode::usage);
-  EXPECT_EQ(expect_read_error(resnet18(), {.batch = -3}).code, ErrorCode::usage);
-  EXPECT_NE(expect_read_error(resnet18(), {.batch = kMaxElements}).message.find("larger than any memory"),
+  EXPECT_EQ(expect_read_error(read_resnet18_bytes(), {.batch = 0}).code, ErrorCode::usage);
+  EXPECT_EQ(expect_read_error(read_resnet18_bytes(), {.batch = -3}).code, ErrorCode::usage);
+  EXPECT_NE(expect_read_error(read_resnet18_bytes(), {.batch = kMaxElements}).message.find("larger than any memory"),
             std::string::npos);
-  EXPECT_NE(expect_read_error(resnet18(), {.batch = 200'000'000}).message.find("larger than any memory"),
+  EXPECT_NE(expect_read_error(read_resnet18_bytes(), {.batch = 200'000'000}).message.find("larger than any memory"),
             std::string::npos);
 }
 
 TEST(OnnxGraph, ReportsAFileCutAnywhereAsTruncated) {
-  const std::string whole = resnet18();
+  const std::string whole = read_resnet18_bytes();
   for (const std::size_t size : {std::size_t{100}, whole.size() / 2, whole.size() - 1}) {
     const Error error = expect_read_error(whole.substr(0, size));
     EXPECT_EQ(error.code, ErrorCode::malformed);
@@ -132,7 +134,7 @@ TEST(OnnxGraph, ReportsAFileThatIsNotOnnx) {
   }
 }
 
-std::string dense_model(std::int64_t opset, const testing::Numbers& sizes) {
+std::string dense_model(std::int64_t opset, const testing::Int64List& sizes) {
   return OnnxModel(opset)
       .input("x", sizes)
       .weight("fc.weight", {16, 4})
@@ -193,10 +195,10 @@ TEST(OnnxGraph, QuantisedArithmeticIsUnknownButBounded) {
 TEST(OnnxGraph, UsesTheRequestedTypeUnlessTheFileIsHalfPrecision) {
   EXPECT_EQ(expect_graph(dense_model(17, {1, 16}), {.dtype = Dtype::bf16}).operations[0].dtype, Dtype::bf16);
   const std::string half = OnnxModel()
-                               .input("x", {1, 16}, testing::kFloat16)
-                               .weight("w", {16, 4}, testing::kFloat16)
+                               .input("x", {1, 16}, testing::kOnnxFloat16)
+                               .weight("w", {16, 4}, testing::kOnnxFloat16)
                                .node("MatMul", {"x", "w"}, {"y"})
-                               .node("Cast", {"y"}, {"z"}, {integer("to", testing::kFloat)})
+                               .node("Cast", {"y"}, {"z"}, {integer("to", testing::kOnnxFloat)})
                                .output("z")
                                .bytes();
   const Graph graph = expect_graph(half);

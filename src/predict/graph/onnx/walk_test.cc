@@ -19,7 +19,7 @@ Graph expect_graph(const OnnxModel& model, const GraphOptions& options = {}) {
   return graph ? *std::move(graph) : Graph{};
 }
 
-std::string last_operation_text(const Graph& graph) {
+std::string format_last_operation(const Graph& graph) {
   if (graph.operations.empty()) return "nothing";
   const Operation& last = graph.operations.back();
   return std::string(name_of(last.kind)) + " " + parameters_text(last);
@@ -43,17 +43,17 @@ TEST(OnnxWalk, EvaluatesShapesThatAreComputedFromSizes) {
       .output("y");
   const Graph graph = expect_graph(model, {.inputs = {{"x", {3, 5, 64}}}});
   EXPECT_TRUE(graph.unknown_operations.empty());
-  EXPECT_EQ(last_operation_text(graph), "activation form=softmax;batch=3;rows=40;width=8");
+  EXPECT_EQ(format_last_operation(graph), "activation form=softmax;batch=3;rows=40;width=8");
   ASSERT_EQ(graph.operations.size(), 3U);
   EXPECT_EQ(graph.operations[0].kind, Kind::view);
   EXPECT_EQ(graph.operations[1].kind, Kind::reshape);  // softmax needs contiguous data
 }
 
 TEST(OnnxWalk, AdaptsAStoredBatchInAReshapeToTheGivenBatch) {
-  const auto with_target = [](const testing::Numbers& sizes, const testing::Numbers& target) {
+  const auto with_target = [](const testing::Int64List& sizes, const testing::Int64List& target) {
     OnnxModel model;
     model.input("x", sizes).list("target", target).node("Reshape", {"x", "target"}, {"y"}).node("Relu", {"y"}, {"z"});
-    return last_operation_text(expect_graph(model.output("z"), {.batch = 6}));
+    return format_last_operation(expect_graph(model.output("z"), {.batch = 6}));
   };
   EXPECT_EQ(with_target({1, 8, 2, 2}, {1, -1}), "activation form=relu;batch=6;rows=1;width=32");
   EXPECT_EQ(with_target({2, 8, 2, 2}, {2, 32}), "activation form=relu;batch=6;rows=1;width=32");
@@ -66,7 +66,7 @@ TEST(OnnxWalk, RepeatsAStoredClassTokenForTheBatch) {
   OnnxModel model;
   model.input("x", {1, 9, 4}).weight("token", {1, 1, 4});
   model.node("Concat", {"token", "x"}, {"y"}, {integer("axis", 1)}).node("Relu", {"y"}, {"z"}).output("z");
-  EXPECT_EQ(last_operation_text(expect_graph(model, {.batch = 6})), "activation form=relu;batch=6;rows=10;width=4");
+  EXPECT_EQ(format_last_operation(expect_graph(model, {.batch = 6})), "activation form=relu;batch=6;rows=10;width=4");
 }
 
 TEST(OnnxWalk, FunctionsAreInlinedWithTheAttributesOfTheirCaller) {
@@ -79,7 +79,7 @@ TEST(OnnxWalk, FunctionsAreInlinedWithTheAttributesOfTheirCaller) {
   model.input("x", {2, 3}).node("Pair", {"x"}, {"y"}, {integer("where", 1)}, "pair", "local").output("y");
   const Graph graph = expect_graph(model.function(function));
   EXPECT_TRUE(graph.unknown_operations.empty());
-  EXPECT_EQ(last_operation_text(graph), "activation form=relu;batch=2;rows=1;width=6");
+  EXPECT_EQ(format_last_operation(graph), "activation form=relu;batch=2;rows=1;width=6");
   EXPECT_EQ(graph.operations.back().layer, "pair");
 }
 
@@ -107,23 +107,23 @@ TEST(OnnxWalk, EvaluatesABranchWithAKnownCondition) {
   relu.node("Relu", {"x"}, {"r"}).output("r");
   tanh.node("Tanh", {"x"}, {"t"}).output("t");
   const Graph graph = expect_graph(model_with_branches(relu, tanh));
-  EXPECT_EQ(last_operation_text(graph), "activation form=relu;batch=2;rows=1;width=3");
+  EXPECT_EQ(format_last_operation(graph), "activation form=relu;batch=2;rows=1;width=3");
 }
 
 TEST(OnnxWalk, UnrollsALoopOfAKnownCountAndListsOthersAsUnknown) {
   OnnxModel body;
-  body.input("turn", {}, testing::kInt64).input("go", {}, 9).input("state", {2, 3}).weight("w", {3, 3});
+  body.input("turn", {}, testing::kOnnxInt64).input("go", {}, 9).input("state", {2, 3}).weight("w", {3, 3});
   body.node("MatMul", {"state", "w"}, {"next"}).output("go").output("next");
   const auto loop = [&](bool known) {
     OnnxModel model;
-    model.input("x", {2, 3}).list("seven", {7}).input("n", {1}, testing::kInt64);
+    model.input("x", {2, 3}).list("seven", {7}).input("n", {1}, testing::kOnnxInt64);
     model.node("Loop", {known ? "seven" : "n", "", "x"}, {"y"}, {testing::subgraph("body", body.graph())}).output("y");
     return expect_graph(model);
   };
   const Graph counted = loop(true);
   ASSERT_EQ(counted.operations.size(), 1U);
   EXPECT_EQ(counted.operations[0].count, 7);
-  EXPECT_EQ(last_operation_text(counted), "dense rows=2;in=3;out=3;bias=0");
+  EXPECT_EQ(format_last_operation(counted), "dense rows=2;in=3;out=3;bias=0");
   const Graph unknown = loop(false);
   ASSERT_EQ(unknown.unknown_operations.size(), 1U);
   EXPECT_EQ(unknown.unknown_operations[0].source, "Loop");
@@ -135,7 +135,7 @@ TEST(OnnxWalk, RecurrentLayersAreOneOperation) {
   model.node("LSTM", {"x", "w", "r", "b"}, {"y"}, {integer("hidden_size", 20)}).output("y");
   const Graph graph = expect_graph(model);
   ASSERT_EQ(graph.operations.size(), 1U);
-  EXPECT_EQ(last_operation_text(graph),
+  EXPECT_EQ(format_last_operation(graph),
             "recurrent form=lstm;batch=4;steps=12;in=10;hidden=20;layers=1;directions=1;bias=1");
 }
 
@@ -185,13 +185,13 @@ TEST(OnnxWalk, UnevenConvolutionsHaveTheirOutputSize) {
   OnnxModel model;
   model.input("x", {1, 3, 9, 9}).weight("w", {4, 3, 3, 1});
   model.node("Conv", {"x", "w"}, {"y"}, {integers("strides", {2, 1}), integers("pads", {0, 0, 1, 0})}).output("y");
-  EXPECT_EQ(last_operation_text(expect_graph(model)),
+  EXPECT_EQ(format_last_operation(expect_graph(model)),
             "convolution batch=1;channels=3;out=4;height=9;width=9;kernel=3;stride=2;padding=0;dilation=1;"
             "kernel_width=1;stride_width=1;groups=1;bias=0");
   OnnxModel line;
   line.input("x", {1, 3, 9}).weight("w", {4, 3, 2});
   line.node("Conv", {"x", "w"}, {"y"}, {testing::text_attribute("auto_pad", "SAME_UPPER")}).output("y");
-  EXPECT_EQ(last_operation_text(expect_graph(line)),
+  EXPECT_EQ(format_last_operation(expect_graph(line)),
             "convolution batch=1;channels=3;out=4;height=1;width=9;kernel=1;stride=1;padding=0;dilation=1;"
             "kernel_width=2;out_height=1;out_width=9;groups=1;bias=0");
 }
@@ -200,7 +200,7 @@ TEST(OnnxWalk, EinsumEquationsAreProducts) {
   OnnxModel model;
   model.input("q", {2, 5, 8, 16}).input("k", {2, 7, 8, 16});
   model.node("Einsum", {"q", "k"}, {"y"}, {testing::text_attribute("equation", "bqhd, bkhd -> bhqk")}).output("y");
-  EXPECT_EQ(last_operation_text(expect_graph(model)), "bmm batch=16;m=5;k=16;n=7");
+  EXPECT_EQ(format_last_operation(expect_graph(model)), "bmm batch=16;m=5;k=16;n=7");
 }
 
 }  // namespace
