@@ -499,7 +499,7 @@ def list_own_bases(
     module: SourceModule, node: ast.ClassDef, read: dict[str, SourceModule]
 ) -> Iterator[tuple[SourceModule, ast.ClassDef]]:
     """The class, after those base classes that belong to the package."""
-    for base in node.list_own_bases:
+    for base in node.bases:
         name = ast.unparse(base).split(".")[-1]
         for other in read.values():
             if name in other.nodes and name not in ("Callback", "TrainerCallback"):
