@@ -277,14 +277,14 @@ def write_sweep(findings: Findings, options) -> None:
     except (ValueError, IndexError) as error:
         findings.add_line(f"**Hidden size outweighs layers: not shown**, too few sizes were run ({error}).")
         return
-    difference = energy.combined([0, 1, -1])
+    difference = energy.linear_combination([0, 1, -1])
     findings.add_line(
         f"Energy of a step grows as hidden size to the {energy.coefficient(1).as_text('.2f')} and layers to the "
         f"{energy.coefficient(2).as_text('.2f')}; power as {power.coefficient(1).as_text('.2f')} and "
         f"{power.coefficient(2).as_text('.2f')}.\n\n"
         f"**Hidden size outweighs layers, size for size: {verdict_above(difference, 0.0)}** (exponents differ by "
         f"{difference.as_text('.2f')}); "
-        f"in power: {verdict_above(power.combined([0, 1, -1]), 0.0)}."
+        f"in power: {verdict_above(power.linear_combination([0, 1, -1]), 0.0)}."
     )
 
 

@@ -63,7 +63,7 @@ def test_exponents_of_sizes_are_estimated_with_intervals_that_cover_them():
         values = [0.001 * hidden**1.4 * layers**0.8 * math.exp(chance.gauss(0, 0.05)) for hidden, layers in sizes]
         fit = numbers.power_law(sizes, values)
         held += fit.coefficient(1).low <= 1.4 <= fit.coefficient(1).high
-        assert numbers.verdict_above(fit.combined([0, 1, -1]), 0) == CONFIRMED
+        assert numbers.verdict_above(fit.linear_combination([0, 1, -1]), 0) == CONFIRMED
     assert 0.85 <= held / 200 <= 0.95, held / 200
 
 
