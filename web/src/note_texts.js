@@ -352,6 +352,10 @@ export const NOTE_TEXTS = {
     "All compared energies are estimates for one machine, without other processes. The scale of its power model is " +
     "uncertain, but cancels in relative changes. Intervals contain the rest: 10 %, an assumption. To do: read " +
     "changes in percent, not in joules.",
+  "unequal_load":
+    "The compared energies are estimates, and other processes used the machine much more during some of the " +
+    "recordings. The same work then takes more CPU time, so its estimate is larger. Intervals contain an error of " +
+    "50 % for it, an assumption. To do: stop other programs, or record A and B alternately, several times each.",
   "no_steady_state":
     "A recording has fewer than 12 steps, so whole runs are compared, including start-up. This hides small changes. " +
     "To do: mark steps with jm.step(), or record more of them.",

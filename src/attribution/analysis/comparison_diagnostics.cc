@@ -87,6 +87,14 @@ void add_estimate_diagnostic(RunDifference& difference) {
        "to compare measured energies, run joulemap doctor"});
 }
 
+void add_unequal_load_diagnostic(RunDifference& difference) {
+  difference.diagnostics.add(
+      {"unequal_load", 1,
+       "other processes used this machine much more during some of the recordings: the same work then takes more CPU "
+       "time, and its estimate is larger",
+       "stop other programs, or record A and B alternately, several times each"});
+}
+
 void add_recording_diagnostics(RunDifference& difference, std::span<const RunReports> a,
                                std::span<const RunReports> b) {
   for (const auto& [letter, side] : {std::pair("A", a), std::pair("B", b)}) {

@@ -21,6 +21,10 @@ constexpr std::array<std::size_t, 3> kAdvisedRecordingCounts = {1, 3, 5};
 // Relative standard error that two estimates by one power model of one machine do not share: programs differ in the
 // power of their instructions. An assumption; the model's scale, which is less certain, cancels in their ratio.
 constexpr double kUnsharedEstimateRelativeError = 0.1;
+// The same where other processes used the machine much more during one recording than during another: threads that wait
+// for each other spin longer, and caches are shared, so that the same work takes up to several times the CPU time.
+constexpr double kLoadedEstimateRelativeError = 0.5;
+constexpr double kMaxLoadDifference = 0.2;  // of the fractions of the energy that other processes used
 
 std::optional<double> unit_count(const RunRates& rates, std::string_view per) {
   if (per == "sample") return rates.samples;
@@ -34,7 +38,8 @@ RunRates compute_whole_run_rates(const RunReports& reports) {
   ReportResult whole = reports.rows;
   whole.is_clipped = false;
   RunRates rates = compute_run_rates(whole);
-  if (!reports.steps.empty()) rates.steps = static_cast<double>(reports.steps.size());
+  const auto steps = std::ranges::count(reports.steps, false, &StepEnergy::is_evaluation);
+  if (steps > 0) rates.steps = static_cast<double>(steps);
   return rates;
 }
 
@@ -216,23 +221,24 @@ bool are_estimates_of_one_host(const std::vector<RecordingWithRates>& all) {
   });
 }
 
-// Leaves out other processes, whose CPU time differs from run to run, and the error that all recordings share.
+// Leaves out other processes, whose CPU time differs from run to run.
 void exclude_other_processes(RecordingWithRates& one) {
-  double background_j = 0;
-  for (const ReportRow& row : one.reports->rows.rows) {
-    if (is_background_row(row)) background_j += row.energy_j.value_or(0);
-  }
   const double total_j = preferred_energy(one.reports->rows.totals).value_or(EnergyWithProvenance{}).joules;
-  if (total_j > 0) one.command_energy_fraction = std::clamp(1 - background_j / total_j, 0.0, 1.0);
-  one.sensor_relative_error = std::min(one.sensor_relative_error, kUnsharedEstimateRelativeError);
+  if (total_j > 0) one.command_energy_fraction = std::clamp(1 - one.reports->background_j / total_j, 0.0, 1.0);
+}
+
+// Whether other processes used the machine much more during some recordings than during others.
+bool has_unequal_load(std::span<const RecordingWithRates> all) {
+  const auto [least, most] = std::ranges::minmax(all, {}, &RecordingWithRates::command_energy_fraction);
+  return most.command_energy_fraction - least.command_energy_fraction > kMaxLoadDifference;
 }
 
 // Limits the interval of an estimated row to the error that two estimates of it by one power model do not share. The
 // CPU time of the row is known; its power, which is not, is that of the same code in both.
-void limit_to_unshared_error(ReportRow& row) {
+void limit_to_unshared_error(ReportRow& row, double unshared_relative_error) {
   if (!row.energy_j || !row.low_j || !row.high_j) return;
-  const double half_width_j = std::min(0.5 * (*row.high_j - *row.low_j),
-                                       kNormalHalfWidth90 * kUnsharedEstimateRelativeError * *row.energy_j);
+  const double half_width_j =
+      std::min(0.5 * (*row.high_j - *row.low_j), kNormalHalfWidth90 * unshared_relative_error * *row.energy_j);
   row.low_j = *row.energy_j - half_width_j;
   row.high_j = *row.energy_j + half_width_j;
 }
@@ -243,15 +249,17 @@ struct ComparedSideEntries {
   std::vector<RecordingEntries> entries;
 };
 
-ComparedSideEntries make_side_entries(std::span<const RecordingWithRates> side, bool without_background) {
+// `unshared_relative_error`: set if the energies are estimates without other processes.
+ComparedSideEntries make_side_entries(std::span<const RecordingWithRates> side,
+                                      std::optional<double> unshared_relative_error) {
   ComparedSideEntries found;
   found.filtered_reports.reserve(side.size());
   for (const RecordingWithRates& one : side) {
     const ReportResult* rows = &one.reports->rows;
-    if (without_background) {
+    if (unshared_relative_error) {
       found.filtered_reports.push_back(*rows);
       std::erase_if(found.filtered_reports.back().rows, is_background_row);
-      std::ranges::for_each(found.filtered_reports.back().rows, limit_to_unshared_error);
+      for (ReportRow& row : found.filtered_reports.back().rows) limit_to_unshared_error(row, *unshared_relative_error);
       rows = &found.filtered_reports.back();
     }
     found.entries.push_back({rows, one.units_in_rows});
@@ -260,6 +268,14 @@ ComparedSideEntries make_side_entries(std::span<const RecordingWithRates> side, 
 }
 
 }  // namespace
+
+double background_energy_j(const ReportResult& result) {
+  double joules = 0;
+  for (const ReportRow& row : result.rows) {
+    if (is_background_row(row)) joules += row.energy_j.value_or(0);
+  }
+  return joules;
+}
 
 bool can_compare_steady_states(std::span<const std::optional<SteadyState>> steady_state, const ComparisonQuery& query) {
   if (query.whole_run || query.per == "run" || query.per == "epoch") return false;
@@ -303,6 +319,12 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
   for (RecordingWithRates& one : all) {
     set_common_domain_fraction(one, shared.common_domains);
     if (compares_command) exclude_other_processes(one);
+  }
+  std::optional<double> unshared_error;
+  if (compares_command)
+    unshared_error = has_unequal_load(all) ? kLoadedEstimateRelativeError : kUnsharedEstimateRelativeError;
+  for (RecordingWithRates& one : all) {
+    one.sensor_relative_error = std::min(one.sensor_relative_error, unshared_error.value_or(one.sensor_relative_error));
     compute_per_unit_values(one, *per, difference.is_steady);
   }
   const auto of_a = std::span<const RecordingWithRates>(all).first(a.size());
@@ -313,13 +335,14 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
   const statistics::RunContrast contrast = estimate_total_contrast(of_a, of_b, prior);
   fill_in_total_difference(difference, contrast);
   set_detectable_changes(difference, contrast, prior);
-  compare_entries(make_side_entries(of_a, compares_command).entries, make_side_entries(of_b, compares_command).entries,
+  compare_entries(make_side_entries(of_a, unshared_error).entries, make_side_entries(of_b, unshared_error).entries,
                   contrast, difference);
   difference.failure_threshold = query.failure_threshold;
   difference.failed = query.failure_threshold && difference.total.verdict == ChangeVerdict::grew &&
                       difference.total.relative_change.value_or(0) > *query.failure_threshold;
   add_recording_diagnostics(difference, a, b);
   if (compares_command) add_estimate_diagnostic(difference);
+  if (compares_command && has_unequal_load(all)) add_unequal_load_diagnostic(difference);
   add_host_waiting_diagnostic(difference, a, b);
   add_comparison_limit_diagnostics(difference, shared.partial_domains, query.whole_run);
   return difference;

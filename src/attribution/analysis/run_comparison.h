@@ -40,13 +40,17 @@ struct ComparisonQuery {
 // Results of one recording.
 struct RunReports {
   ReportResult rows;                             // at the compared level; of the steady state if `is_steady`
-  std::vector<StepEnergy> steps;                 // of the whole run
+  std::vector<StepEnergy> steps;                 // of the whole run, with its evaluation steps
   std::optional<SteadyState> steady_state = {};  // of `steps`
   bool is_steady = false;
   double steps_in_rows = 0;  // steps in the rows, if `is_steady`
   double elapsed_s = 0;      // of the whole run, as is energy_j; both without probing
   std::optional<double> energy_j = {};
+  double background_j = 0;  // energy of other processes in the time of `rows`
 };
+
+// Energy of the rows of other processes.
+double background_energy_j(const ReportResult& result);
 
 // Whether to compare steady states: if all recordings have one, and the query does not ask for whole runs or epochs.
 bool can_compare_steady_states(std::span<const std::optional<SteadyState>> steady_state, const ComparisonQuery& query);

@@ -167,6 +167,7 @@ RunReports estimated_run(double factor, double background_j) {
   background.device = "cpu";
   background.energy_j = background_j;
   rows.rows.push_back(background);
+  reports.background_j = background_j;
   for (ReportRow& row : rows.rows) {
     row.low_j = 0.1 * *row.energy_j;  // nearly all of it is the error of the model
     row.high_j = 1.9 * *row.energy_j;
@@ -177,7 +178,7 @@ RunReports estimated_run(double factor, double background_j) {
 }
 
 TEST(RunComparison, EstimatesOfOneMachineAreComparedWithoutTheirCommonErrorAndOtherProcesses) {
-  const Result<RunDifference> less = compare_pair(estimated_run(1, 3000), estimated_run(0.5, 200));
+  const Result<RunDifference> less = compare_pair(estimated_run(1, 300), estimated_run(0.5, 200));
   ASSERT_TRUE(less);
   EXPECT_NEAR(*less->total.relative_change, -0.5, 0.01);
   EXPECT_EQ(less->total.verdict, ChangeVerdict::shrank);
@@ -188,9 +189,28 @@ TEST(RunComparison, EstimatesOfOneMachineAreComparedWithoutTheirCommonErrorAndOt
   }
   EXPECT_FALSE(std::ranges::any_of(
       less->entries, [](const DifferenceEntry& one) { return !one.path.empty() && one.path[0] == "background"; }));
-  const Result<RunDifference> equal = compare_pair(estimated_run(1, 200), estimated_run(1, 3000));
+  EXPECT_FALSE(less->diagnostics.contains("unequal_load"));
+  const Result<RunDifference> equal = compare_pair(estimated_run(1, 200), estimated_run(1, 300));
   ASSERT_TRUE(equal);
   EXPECT_EQ(equal->total.verdict, ChangeVerdict::within_noise);
+}
+
+TEST(RunComparison, EvaluationStepsAreNotCounted) {
+  RunReports run = steady_state(1);
+  const double steps = static_cast<double>(run.steps.size());
+  for (int batch = 0; batch < 5; ++batch) run.steps.push_back({11.0 + batch, 12.0 + batch, 1, 2, true});
+  run.steady_state = find_steady_state(run.steps);
+  const Result<RunDifference> found = compare_pair(run, run);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->a.recordings[0].steps, steps);
+}
+
+TEST(RunComparison, AnEstimateThatDoublesBesideOtherProcessesIsNotCalledAChange) {
+  const Result<RunDifference> found = compare_pair(estimated_run(1, 200), estimated_run(2, 8000));
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(*found->total.relative_change, 1, 0.01);
+  EXPECT_EQ(found->total.verdict, ChangeVerdict::within_noise);
+  EXPECT_TRUE(found->diagnostics.contains("unequal_load"));
 }
 
 TEST(RunComparison, EstimatesOfTwoMachinesKeepTheErrorOfTheModel) {
