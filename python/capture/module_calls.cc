@@ -2,6 +2,7 @@
 #include "module_calls.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "scope_hook.h"
 
@@ -76,8 +77,7 @@ const KnownModule* ModuleCalls::find_or_resolve_module(PyObject* module, const T
   return result ? modules.find(module) : nullptr;
 }
 
-bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, const KnownModule& module) {
-  const bool is_loss = module.is_loss;  // copied: the calls below may rehash the module table
+bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, PyObject* module, bool is_loss) {
   bool recomputes = false;
   bool transformed = false;
   bool gradients = false;
@@ -97,7 +97,10 @@ bool ModuleCalls::begin_outermost_call(ThreadCaptureState& thread, const KnownMo
   thread.end_phase_gap();
   thread.mode = gradients ? ModelMode::train : ModelMode::inference;
   thread.pass = gradients ? (is_loss ? Pass::loss : Pass::forward) : (is_loss ? Pass::inference_loss : Pass::inference);
-  return is_loss || on_loop_event(gradients ? JMC_FORWARD_TRAIN : JMC_FORWARD_INFER);
+  if (is_loss) return true;
+  const bool follows_inference = std::exchange(thread.last_inference_module, gradients ? nullptr : module) == module;
+  if (!gradients) return on_loop_event(JMC_FORWARD_INFER);
+  return on_loop_event(follows_inference ? JMC_FORWARD_TRAIN_AFTER_INFER : JMC_FORWARD_TRAIN);
 }
 
 void ModuleCalls::end_outermost_call(ThreadCaptureState& thread) {
@@ -137,7 +140,7 @@ bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
   const std::uint32_t node = found->node;
   if (is_outside_modules) {
     if (!found->is_loss) remember_model_type(module);
-    if (!begin_outermost_call(thread, *found)) return false;
+    if (!begin_outermost_call(thread, module, found->is_loss)) return false;
   }
   if (thread.is_outermost_call_unrecorded) {
     thread.calls.push_back({module, jmc_depth(), node, false});

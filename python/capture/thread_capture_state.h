@@ -33,6 +33,7 @@ struct ThreadCaptureState {
       enclosing_first_call_indices;  // values of `first_call_index` in the enclosing backward passes
   Pass pass = Pass::forward;
   ModelMode mode = ModelMode::unknown;
+  _object* last_inference_module = nullptr;   // outermost, called last and without gradients; borrowed, only compared
   bool has_run_backward = false;              // this thread has run a backward pass
   bool is_outermost_call_unrecorded = false;  // the outermost call runs under torch.jit.trace or a torch.func transform
   bool must_hide_grad_fn_reads = false;  // the program has a TorchFunctionMode, which must not see our reads of grad_fn

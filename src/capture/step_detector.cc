@@ -13,8 +13,22 @@ void StepDetector::begin_step_if_due(Detection& found) {
   if (follows_evaluation_) found.evaluation_steps = 1;
   if (has_begun_step_ && !is_training_) ++steps_before_training_;
   has_begun_step_ = true;
-  has_updated_parameters_ = has_called_model_ = has_called_with_gradients_ = has_run_backward_ = false;
+  has_requested_batch_ = has_updated_parameters_ = has_called_model_ = has_called_with_gradients_ = has_run_backward_ =
+      false;
   found.begins_step = true;
+}
+
+// Whether a model call begins a step if the current one is over. Two model calls in a row form one step when a backward
+// pass follows both (siamese network, discriminator). That shows only later, so once a program has trained, calls with
+// gradients count as training.
+bool StepDetector::begins_step_at_call(TrainingLoopEvent event) const {
+  if (!has_called_model_ || has_updated_parameters_ || !is_training_) return true;
+  if (event == TrainingLoopEvent::forward_begin_without_gradients) return true;
+  if (has_called_with_gradients_) return false;
+  // After several calls without gradients, one with gradients ends the evaluation. After a single one it does if both
+  // are of one module; otherwise the first may be a teacher's. Two calls for one batch belong together.
+  return follows_evaluation_ ||
+         (event == TrainingLoopEvent::forward_begin_with_gradients_after_inference && !has_requested_batch_);
 }
 
 void StepDetector::add_backward(Detection& found) {
@@ -30,19 +44,16 @@ StepDetector::Detection StepDetector::on_loop_event(TrainingLoopEvent event, std
       break;
     case TrainingLoopEvent::loader_batch_requested:
       begin_step_if_due(found);
+      has_requested_batch_ = true;
       break;
     case TrainingLoopEvent::forward_begin_with_gradients:
+    case TrainingLoopEvent::forward_begin_with_gradients_after_inference:
     case TrainingLoopEvent::forward_begin_without_gradients:
-      // Two model calls in a row form one step when a backward pass follows both (siamese network, discriminator). That
-      // shows only later, so once a program has trained, calls with gradients count as training.
-      // After several calls without gradients, one with gradients ends the evaluation; after a single one, that may be
-      // a teacher's.
-      if (!has_called_model_ || event == TrainingLoopEvent::forward_begin_without_gradients ||
-          has_updated_parameters_ || !is_training_ || (follows_evaluation_ && !has_called_with_gradients_))
-        begin_step_if_due(found);
+      if (begins_step_at_call(event)) begin_step_if_due(found);
       has_called_model_ = true;
-      has_called_with_gradients_ |= event == TrainingLoopEvent::forward_begin_with_gradients;
-      if (event == TrainingLoopEvent::forward_begin_with_gradients) std::swap(found.epoch_time_ns, new_iterator_ns_);
+      if (event == TrainingLoopEvent::forward_begin_without_gradients) break;
+      has_called_with_gradients_ = true;
+      std::swap(found.epoch_time_ns, new_iterator_ns_);
       break;
     case TrainingLoopEvent::forward_end:
       break;

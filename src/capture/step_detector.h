@@ -24,8 +24,9 @@ enum class TrainingLoopEvent : std::uint8_t {
   forward_end,
   backward,
   optimizer_step_end,
+  forward_begin_with_gradients_after_inference,  // of the module that was called last, without gradients
 };
-inline constexpr std::uint8_t kTrainingLoopEventCount = 7;
+inline constexpr std::uint8_t kTrainingLoopEventCount = 8;
 
 class StepDetector {
  public:
@@ -40,10 +41,12 @@ class StepDetector {
 
  private:
   void begin_step_if_due(Detection& found);
+  bool begins_step_at_call(TrainingLoopEvent event) const;
   void add_backward(Detection& found);
   bool is_inference_only() const { return has_begun_step_ && has_called_model_ && !has_run_backward_; }
 
   bool has_begun_step_ = false;          // a step has begun
+  bool has_requested_batch_ = false;     // a batch was requested in this step
   bool has_updated_parameters_ = false;  // parameters were updated in this step
   bool has_called_model_ = false;        // the model was called in this step
   bool has_called_with_gradients_ = false;

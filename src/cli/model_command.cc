@@ -9,6 +9,8 @@
 #include "cli/measured_tables.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
+#include "cli/value_checks.h"
+#include "page/evaluation_page.h"
 #include "predict/evaluation/evaluation.h"
 #include "predict/fit/fitting.h"
 
@@ -21,6 +23,9 @@ struct ModelFlags {
   std::string output;
   std::string predictions_file;
   std::string held_out;
+  std::string html_file;
+  std::string learner = "boosting";
+  bool compares_learners = false;
   int folds = predict::kIntervalFoldCount;
   bool json = false;
 };
@@ -28,8 +33,9 @@ struct ModelFlags {
 int run_fit(const ModelFlags& flags, const CommandLine& line) {
   Result<CommandOutput> output = CommandOutput::open(flags.output, measured_table_files(flags.measurement_folders));
   if (!output) return print_error(output.error());
-  const Result<predict::FitTables> tables = read_measured_tables(flags.measurement_folders, flags.device);
+  Result<predict::FitTables> tables = read_measured_tables(flags.measurement_folders, flags.device);
   if (!tables) return print_error(tables.error());
+  tables->learner = predict::find_learner(flags.learner).value_or(predict::Learner::boosting);
   std::optional<ProgressLine> progress(std::in_place, "fitting", line);
   const Result<predict::DeviceProfile> profile = predict::fit_profile(*tables, progress->make_progress_callback());
   progress.reset();
@@ -50,8 +56,11 @@ int run_eval(const ModelFlags& flags, const CommandLine& line) {
   if (!output) return print_error(output.error());
   Result<CommandOutput> predictions = CommandOutput::open(flags.predictions_file, inputs);
   if (!predictions) return print_error(predictions.error());
+  Result<CommandOutput> page = CommandOutput::open(flags.html_file, inputs);
+  if (!page) return print_error(page.error());
   Result<predict::FitTables> tables = read_measured_tables(flags.measurement_folders, flags.device);
   if (!tables) return print_error(tables.error());
+  tables->learner = predict::find_learner(flags.learner).value_or(predict::Learner::boosting);
   if (!flags.held_out.empty()) {
     Result<std::string> networks = read_networks_table(flags.held_out);
     if (!networks) return print_error(networks.error());
@@ -59,12 +68,16 @@ int run_eval(const ModelFlags& flags, const CommandLine& line) {
   }
   std::optional<ProgressLine> progress(std::in_place, "evaluating", line);
   const Result<predict::Evaluation> evaluation =
-      predict::evaluate(*tables, flags.folds, progress->make_progress_callback());
+      predict::evaluate(*tables, {flags.folds, flags.compares_learners}, progress->make_progress_callback());
   progress.reset();
   if (!evaluation) return print_error(evaluation.error());
   if (!flags.predictions_file.empty()) {
     const Status written = predictions->write(predict::predictions_csv(*evaluation));
     if (!written) return print_error(written.error());
+  }
+  if (!flags.html_file.empty()) {
+    if (const Status shown = page->write(page::evaluation_html(*evaluation)); !shown) return print_error(shown.error());
+    if (flags.output.empty() && !flags.json) return kExitSuccess;
   }
   const Status written = output->write(flags.json ? predict::evaluation_json(*evaluation) + "\n"
                                                   : predict::evaluation_markdown(*evaluation));
@@ -76,6 +89,11 @@ void add_table_options(CLI::App& verb, ModelFlags& flags) {
                   "folder with operations.csv.gz and the other tables of joulemap collect; several are merged")
       ->required();
   verb.add_option("--device", flags.device, "GPU that was measured, for its datasheet; default: h200")->type_name("D");
+  verb.add_option("--learner", flags.learner,
+                  "learner of what physics and similar operations do not explain: boosting (the default), forest, "
+                  "linear, none")
+      ->type_name("NAME")
+      ->check(word_choice_validator({predict::kLearnerNames.begin(), predict::kLearnerNames.end()}));
 }
 
 void add_model_fit_command(CLI::App& verb, CommandLine& line) {
@@ -97,6 +115,11 @@ void add_model_eval_command(CLI::App& verb, CommandLine& line) {
                   "also evaluate on the networks.csv.gz in FOLDER, which the fit does not use")
       ->type_name("FOLDER");
   verb.add_option("--predictions", flags->predictions_file, "write every evaluated prediction to FILE, as CSV")
+      ->type_name("FILE");
+  verb.add_flag("--compare-learners", flags->compares_learners,
+                "also evaluate every learner; takes about four times as long");
+  verb.add_option("--html", flags->html_file,
+                  "write a self-contained HTML page to FILE: predicted against measured, errors by kind, additivity")
       ->type_name("FILE");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.evaluation/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");

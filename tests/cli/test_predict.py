@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
@@ -287,6 +288,42 @@ def test_model_names_the_missing_table(joulemap, tmp_path):
     assert joulemap("model").code == 2
     assert joulemap("model", "fit", tmp_path).code == 2, "where to?"
     assert joulemap("predict", RESNET, "--profile", tmp_path / "none.json").code == 1
+
+
+@pytest.fixture(scope="module")
+def measured_folder(tmp_path_factory):
+    """A folder with every twelfth measured operation of the H200."""
+    folder = tmp_path_factory.mktemp("measured")
+    with gzip.open(ROOT / "data" / "h200" / "operations.csv.gz", "rt") as full:
+        lines = full.read().splitlines()
+    with gzip.open(folder / "operations.csv.gz", "wt") as part:
+        part.write("\n".join([lines[0], *lines[1::12]]) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize("learner", ["boosting", "forest", "linear", "none"])
+def test_profiles_of_every_learner_predict(joulemap, measured_folder, tmp_path, learner):
+    profile = tmp_path / "profile.json"
+    fitted = joulemap("model", "fit", measured_folder, "--learner", learner, "-o", profile)
+    assert fitted.code == 0, fitted.err
+    usual = joulemap("predict", RESNET, "--json").json["energy_j"]
+    energy_j = joulemap("predict", RESNET, "--profile", profile, "--json").json["energy_j"]
+    assert usual / 2 < energy_j < 2 * usual
+
+
+def test_learners_are_compared_and_shown_on_a_page(joulemap, measured_folder, tmp_path):
+    page, table = tmp_path / "evaluation.html", tmp_path / "evaluation.json"
+    compared = joulemap(
+        "model", "eval", measured_folder, "--folds", "2", "--compare-learners", "--html", page, "--json", "-o", table
+    )
+    assert compared.code == 0, compared.err
+    learners = {one["learner"]: one["scores"] for one in json.loads(table.read_text())["learners"]}
+    assert set(learners) == {"boosting", "forest", "linear", "none"}
+    rmspe = {name: {row["name"]: row["rmspe"] for row in scores}["operations"] for name, scores in learners.items()}
+    assert rmspe["boosting"] < rmspe["none"]
+    html = page.read_text()
+    assert "<svg" in html and "forest" in html and "<script" not in html
+    assert joulemap("model", "eval", measured_folder, "--learner", "oracle").code == 2
 
 
 SIMULATED_PYTHON = """#!/bin/sh

@@ -4,6 +4,7 @@
 #include "attribution/analysis/operator_comparison.h"
 #include "attribution/analysis/report_builder.h"
 #include "attribution/analysis/steady_reports.h"
+#include "model/background_row.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -22,7 +23,7 @@ Result<RunReports> read_rows(const std::string& file, RecordedSteps read, RowLev
   Result<ReportResult> rows = build_report(files, query);
   if (!rows) return std::move(rows).error();
   reports.rows = std::move(*rows);
-  reports.background_j = background_energy_j(reports.rows);
+  reports.background_j = background_energy_j(reports.rows.rows);
   if (is_steady && read.is_probed) reports.rows.idle.clear();  // contains that of probing and shutdown
   return reports;
 }

@@ -62,6 +62,23 @@ std::optional<double> idle_gpu_energy_fraction(const ReportResult& rows) {
   return *rows.idle_j / all_j;
 }
 
+// A command that did not end well did only a part of its work.
+void add_failed_command_diagnostic(RunDifference& difference, std::string_view letter, const ReportResult& rows) {
+  std::string end;
+  if (rows.signal) {
+    end = fmt::format("was killed by signal {}", *rows.signal);
+  } else if (rows.exit_code.value_or(0) != 0) {
+    end = fmt::format("failed with exit code {}", *rows.exit_code);
+  } else {
+    return;
+  }
+  const std::string input = rows.inputs.empty() ? std::string("a recording") : rows.inputs.front();
+  difference.diagnostics.add(
+      {"command_failed", 1,
+       fmt::format("{}: the command of {} {}: the comparison covers what it did until then", letter, input, end),
+       "record a run that ends well"});
+}
+
 }  // namespace
 
 void add_host_waiting_diagnostic(RunDifference& difference, std::span<const RunReports> a,
@@ -103,6 +120,7 @@ void add_recording_diagnostics(RunDifference& difference, std::span<const RunRep
         note.message = fmt::format("{}: {}", letter, note.message);
         difference.diagnostics.add(std::move(note));
       }
+      add_failed_command_diagnostic(difference, letter, run.rows);
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "attribution/analysis/comparison_diagnostics.h"
 #include "attribution/ledger/ledger.h"
 #include "base/quadrature.h"
+#include "model/background_row.h"
 #include "model/run_rates.h"
 
 namespace joulemap::attribution {
@@ -211,8 +212,6 @@ CommonAndPartialDomains find_common_and_partial_domains(const std::vector<Record
   return shared;
 }
 
-bool is_background_row(const ReportRow& row) { return !row.path.empty() && row.path.front() == kBackgroundRowName; }
-
 // Whether all energies are estimates by one power model, of one machine. Its CPU time is known, its power is not.
 bool are_estimates_of_one_host(const std::vector<RecordingWithRates>& all) {
   return std::ranges::all_of(all, [&](const RecordingWithRates& one) {
@@ -268,14 +267,6 @@ ComparedSideEntries make_side_entries(std::span<const RecordingWithRates> side,
 }
 
 }  // namespace
-
-double background_energy_j(const ReportResult& result) {
-  double joules = 0;
-  for (const ReportRow& row : result.rows) {
-    if (is_background_row(row)) joules += row.energy_j.value_or(0);
-  }
-  return joules;
-}
 
 bool can_compare_steady_states(std::span<const std::optional<SteadyState>> steady_state, const ComparisonQuery& query) {
   if (query.whole_run || query.per == "run" || query.per == "epoch") return false;

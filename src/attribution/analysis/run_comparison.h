@@ -49,9 +49,6 @@ struct RunReports {
   double background_j = 0;  // energy of other processes in the time of `rows`
 };
 
-// Energy of the rows of other processes.
-double background_energy_j(const ReportResult& result);
-
 // Whether to compare steady states: if all recordings have one, and the query does not ask for whole runs or epochs.
 bool can_compare_steady_states(std::span<const std::optional<SteadyState>> steady_state, const ComparisonQuery& query);
 

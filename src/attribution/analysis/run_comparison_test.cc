@@ -146,6 +146,25 @@ TEST(RunComparison, EntriesOfOneSideAreAddedOrRemoved) {
   EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, ChangeVerdict::gone);
 }
 
+TEST(RunComparison, ReportsThatACommandWasKilledOrFailed) {
+  RunReports killed = steady_state(1);
+  killed.rows.signal = 9;
+  RunReports failed = steady_state(1);
+  failed.rows.exit_code = 3;
+  const Result<RunDifference> found = compare_pair(killed, failed);
+  ASSERT_TRUE(found);
+  std::vector<std::string> messages;
+  for (const Diagnostic& one : found->diagnostics.list()) {
+    if (one.code == "command_failed") messages.push_back(one.message);
+  }
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_NE(messages[0].find("A: "), std::string::npos);
+  EXPECT_NE(messages[0].find("killed by signal 9"), std::string::npos);
+  EXPECT_NE(messages[1].find("B: "), std::string::npos);
+  EXPECT_NE(messages[1].find("failed with exit code 3"), std::string::npos);
+  EXPECT_FALSE(compare_pair(steady_state(1), steady_state(1))->diagnostics.contains("command_failed"));
+}
+
 TEST(RunComparison, RefusesToCompareMeasurementWithEstimate) {
   RunReports b = steady_state(1);
   b.rows.domains.erase(b.rows.domains.begin());

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "attribution/ledger/ledger.h"
+#include "model/background_row.h"
 
 namespace joulemap::attribution {
 namespace {

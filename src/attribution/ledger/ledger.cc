@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/demangle.h"
 #include "base/quadrature.h"
+#include "model/background_row.h"
 #include "scopes/path_tree.h"
 
 namespace joulemap::attribution {

@@ -82,9 +82,8 @@ struct LedgerResult {
 // Elements of a path at level work: mode, phase, module, kernel (each may be empty), and the operation where it is
 // known.
 inline constexpr std::size_t kWorkPathLength = 4;
-inline constexpr std::string_view kCpuDevice = "cpu";                 // device of the rows of CPUs and memory
-inline constexpr std::string_view kProgramRowName = "program";        // row of GPU work launched in no scope
-inline constexpr std::string_view kBackgroundRowName = "background";  // row of the processes outside the command
+inline constexpr std::string_view kCpuDevice = "cpu";           // device of the rows of CPUs and memory
+inline constexpr std::string_view kProgramRowName = "program";  // row of GPU work launched in no scope
 
 class Ledger {
  public:

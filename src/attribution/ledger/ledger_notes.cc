@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "model/background_row.h"
+
 namespace joulemap::attribution {
 
 void add_light_mode_diagnostic(const ActivitySums& sums, Diagnostics& diagnostics) {
@@ -48,8 +50,7 @@ void add_unknown_tensors_diagnostic(const ActivitySums& sums, bool is_imported, 
 void clear_unknown_counts(LedgerResult& result) {
   std::uint64_t unknown = 0;
   for (ReportRow& row : result.rows) {
-    const bool is_background = row.path == std::vector<std::string>{std::string(kBackgroundRowName)};
-    if (row.count != 0u || row.time_s <= 0 || is_background) continue;
+    if (row.count != 0u || row.time_s <= 0 || is_background_row(row)) continue;
     row.count.reset();
     ++unknown;
   }

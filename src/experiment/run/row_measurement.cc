@@ -7,6 +7,7 @@
 #include "attribution/analysis/run_view_builder.h"
 #include "experiment/run/row_metrics.h"
 #include "experiment/run/row_series.h"
+#include "model/background_row.h"
 
 namespace joulemap::experiment {
 namespace {
@@ -21,7 +22,7 @@ std::vector<FunctionResult> make_function_results(const RunView& view) {
   if (level == nullptr) return functions;
   std::map<std::string, std::size_t> kept;
   for (const ReportRow& row : level->rows) {
-    const bool is_function = row.name != kProbeModeScopeName && row.name != attribution::kBackgroundRowName;
+    const bool is_function = row.name != kProbeModeScopeName && row.name != kBackgroundRowName;
     if (!is_function || kept[row.device] == kMaxRowFunctions) continue;
     ++kept[row.device];
     functions.push_back({row.display_name, row.device, row.count, row.time_s, row.energy_j, row.cause});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -63,6 +64,11 @@ std::map<std::string, int, std::less<>> assign_network_folds(const FitData& data
   return fold;
 }
 
+double energy_of_separate_operations_j(const DeviceProfile& profile, const NetworkSums& sums) {
+  const double above_idle_j = std::accumulate(sums.above_idle_j.begin(), sums.above_idle_j.end(), 0.0);
+  return above_idle_j + profile.network_model.idle_w * sums.gpu_s;
+}
+
 NetworkCase make_network_case(const DeviceProfile& profile, const NetworkObservation& row) {
   const MeasuredNetwork& network = *row.network;
   const NetworkEstimate guess = estimate_network(profile.network_model, row.sums, network.machine);
@@ -76,7 +82,8 @@ NetworkCase make_network_case(const DeviceProfile& profile, const NetworkObserva
           std::max(0.0, 1 - guess.gpu_s / guess.time_s),
           0,
           0,
-          network.busy_s / network.time_s};
+          network.busy_s / network.time_s,
+          energy_of_separate_operations_j(profile, row.sums)};
 }
 
 std::vector<NetworkCase> make_network_cases(const DeviceProfile& profile, const NetworkTable& table) {
@@ -92,13 +99,28 @@ Result<std::vector<OperationCase>> predict_held_out_operations(const FitData& da
   for (const MeasuredOperation& row : data.operations) {
     if (!keys.contains(row.key)) rows.push_back(row);
   }
-  const Result<OperationModel> model = fit_operation_model(rows, data.datasheet);
+  const Result<OperationModel> model = fit_operation_model(rows, data.datasheet, data.learner);
   if (!model) return model.error();
   std::vector<OperationCase> cases;
   for (const MeasuredOperation& row : data.operations) {
     if (!keys.contains(row.key)) continue;
     cases.push_back({row.key, std::string(name_of(row.operation.kind)), *row.energy_j,
                      estimate(*model, row.operation, {row.cold, false}).energy_j});
+  }
+  return cases;
+}
+
+// Each row is predicted by a fit to the other random folds of distinct operations.
+Result<std::vector<OperationCase>> cross_validate_operations(const FitData& data, const ProgressCallback& on_progress) {
+  statistics::Random random(kRandomSeed);
+  std::vector<std::set<std::string, std::less<>>> keys(kOperationFoldCount);
+  for (const MeasuredOperation& row : data.operations) keys[random.uniform_below(kOperationFoldCount)].insert(row.key);
+  std::vector<OperationCase> cases;
+  for (std::size_t number = 0; number < keys.size(); ++number) {
+    report_progress(on_progress, static_cast<double>(number) / kOperationFoldCount);
+    const Result<std::vector<OperationCase>> found = predict_held_out_operations(data, keys[number]);
+    if (!found) return found.error();
+    cases.insert(cases.end(), found->begin(), found->end());
   }
   return cases;
 }
@@ -155,6 +177,41 @@ std::vector<NamedScore> score_training_and_inference(std::span<const NetworkCase
     scores.push_back({pass + ", host-bound", score_predictions(host)});
   }
   return scores;
+}
+
+Result<LearnerScores> score_learner(const FitData& data, int folds, const ProgressCallback& on_progress) {
+  const double fits = folds + kOperationFoldCount + 1;
+  LearnerScores scores{data.learner, {}};
+  const Result<HeldOutCases> held_out =
+      cross_validate_families(data, folds, make_partial_progress_callback(on_progress, 0, folds / fits));
+  if (!held_out) return held_out.error();
+  for (const bool training : {false, true}) {
+    std::vector<NetworkCase> cases = held_out->networks;
+    std::erase_if(cases, [training](const NetworkCase& one) { return one.training != training; });
+    scores.scores.push_back({training ? "networks, training" : "networks, inference", score_predictions(cases)});
+  }
+  const Result<std::vector<OperationCase>> operations = cross_validate_operations(
+      data, make_partial_progress_callback(on_progress, folds / fits, (folds + kOperationFoldCount) / fits));
+  if (!operations) return operations.error();
+  scores.scores.push_back({"operations", score_predictions(*operations)});
+  const Result<std::vector<OperationCase>> larger =
+      predict_held_out_operations(data, keys_of_largest_operations(data.operations));
+  if (!larger) return larger.error();
+  scores.scores.push_back({"larger operations", score_predictions(*larger)});
+  return scores;
+}
+
+Result<std::vector<LearnerScores>> compare_learners(FitData data, int folds, const ProgressCallback& on_progress) {
+  std::vector<LearnerScores> all;
+  for (std::size_t i = 0; i < kLearnerNames.size(); ++i) {
+    data.learner = static_cast<Learner>(i);
+    const auto count = static_cast<double>(kLearnerNames.size());
+    Result<LearnerScores> scores =
+        score_learner(data, folds, make_partial_progress_callback(on_progress, i / count, (i + 1) / count));
+    if (!scores) return std::move(scores).error();
+    all.push_back(std::move(*scores));
+  }
+  return all;
 }
 
 // Scores of the largest 20 % of networks, predicted by a fit without them and without the largest 20 % of operations of
@@ -249,14 +306,19 @@ void set_case_intervals(std::span<NetworkCase> cases, const NetworkModel& model)
   }
 }
 
-Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCallback& on_progress) {
+Result<Evaluation> evaluate(const FitTables& tables, const EvaluationOptions& options,
+                            const ProgressCallback& on_progress) {
   // Progress counts fits, which take about equally long.
-  const double fits = folds + kOperationFoldCount + kFitCountAfterCrossValidation;
+  const int folds = options.folds;
+  const double compared = options.compares_learners ? static_cast<double>(kLearnerNames.size()) : 0;
+  const double fits =
+      folds + kOperationFoldCount + kFitCountAfterCrossValidation + compared * (folds + kOperationFoldCount + 1);
   const Result<FitData> data = read_fit_data(tables);
   if (!data) return data.error();
   const Result<NoiseFloor> operation_noise = compute_noise_floor(tables.operations);
   if (!operation_noise) return operation_noise.error();
   Evaluation evaluation;
+  evaluation.learner = tables.learner;
   evaluation.operation_noise = *operation_noise;
   if (!tables.networks.empty()) {
     const Result<NoiseFloor> of_networks = compute_network_noise_floor(tables.networks, tables.busy);
@@ -286,17 +348,12 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCa
   evaluation.network_cases = halves[0];
   evaluation.network_cases.insert(evaluation.network_cases.end(), halves[1].begin(), halves[1].end());
   evaluation.networks = score_training_and_inference(evaluation.network_cases);
-  statistics::Random random(kRandomSeed);
-  std::vector<std::set<std::string, std::less<>>> keys(kOperationFoldCount);
-  for (const MeasuredOperation& row : data->operations) keys[random.uniform_below(kOperationFoldCount)].insert(row.key);
-  for (std::size_t number = 0; number < keys.size(); ++number) {
-    report_progress(on_progress, (folds + static_cast<double>(number)) / fits);
-    Result<std::vector<OperationCase>> found = predict_held_out_operations(*data, keys[number]);
-    if (!found) return std::move(found).error();
-    evaluation.operation_cases.insert(evaluation.operation_cases.end(), found->begin(), found->end());
-  }
+  Result<std::vector<OperationCase>> operation_cases = cross_validate_operations(
+      *data, make_partial_progress_callback(on_progress, folds / fits, (folds + kOperationFoldCount) / fits));
+  if (!operation_cases) return std::move(operation_cases).error();
+  evaluation.operation_cases = std::move(*operation_cases);
   evaluation.operations = score_predictions_by_kind(evaluation.operation_cases);
-  report_progress(on_progress, 1 - kFitCountAfterCrossValidation / fits);
+  report_progress(on_progress, (folds + kOperationFoldCount) / fits);
   const Result<std::vector<OperationCase>> larger =
       predict_held_out_operations(*data, keys_of_largest_operations(data->operations));
   if (!larger) return larger.error();
@@ -305,7 +362,8 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCa
   networks.all_networks = true;
   const Result<DeviceProfile> operations_only = fit_profile_excluding(*data, networks);
   if (!operations_only) return operations_only.error();
-  evaluation.operations_only = score_training_and_inference(make_network_cases(*operations_only, data->networks));
+  evaluation.operations_only_cases = make_network_cases(*operations_only, data->networks);
+  evaluation.operations_only = score_training_and_inference(evaluation.operations_only_cases);
   if (!data->networks.networks.empty()) {
     Result<std::vector<NamedScore>> larger_networks = score_larger_networks(*data);
     if (!larger_networks) return std::move(larger_networks).error();
@@ -327,6 +385,13 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCa
     Result<std::optional<StudyEvaluation>> judged = evaluate_study_protocol(*data, *seed);
     if (!judged) return std::move(judged).error();
     evaluation.study = std::move(*judged);
+  }
+  if (options.compares_learners) {
+    const double before = folds + kOperationFoldCount + kFitCountAfterCrossValidation;
+    Result<std::vector<LearnerScores>> learners =
+        compare_learners(*data, folds, make_partial_progress_callback(on_progress, before / fits, 1));
+    if (!learners) return std::move(learners).error();
+    evaluation.learners = std::move(*learners);
   }
   return evaluation;
 }

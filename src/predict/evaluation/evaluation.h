@@ -30,6 +30,10 @@ struct NetworkCase {
   double low_j = 0;
   double high_j = 0;
   double gpu_busy_fraction = 0;  // of the measured time; 0 if not profiled
+  double operations_j = 0;       // sum of the predicted energies of its operations, each alone
+
+  // Measured energy of the network / energy of its operations alone; 1: energies of operations add up.
+  double additivity_factor() const { return operations_j > 0 ? measured_j / operations_j : 0; }
 };
 
 Score score_predictions(std::span<const NetworkCase> cases);
@@ -50,7 +54,14 @@ void set_interval_log_half_widths(NetworkModel& model, std::span<const NetworkCa
 void set_layer_log_half_width(NetworkModel& model, std::span<const OperationCase> cases);
 void set_case_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
 
+// Scores of one learner of residuals (learned_residual.h) by kind of held-out data.
+struct LearnerScores {
+  Learner learner = Learner::boosting;
+  std::vector<NamedScore> scores;
+};
+
 struct Evaluation {
+  Learner learner = Learner::boosting;
   NoiseFloor operation_noise;
   NoiseFloor network_noise;
   std::vector<NamedScore> networks;            // of held-out families, by pass: all, GPU-bound, host-bound
@@ -64,10 +75,18 @@ struct Evaluation {
   std::size_t disturbed_settings = 0;          // excluded settings: the host was disturbed
   std::vector<std::string> excluded_settings;  // excluded settings: they contain unknown operations
   std::optional<StudyEvaluation> study;        // protocol of the study; empty if too few of its layers were measured
+  std::vector<LearnerScores> learners;         // comparison of learners, if requested
   std::vector<NetworkCase> network_cases;
+  std::vector<NetworkCase> operations_only_cases;
   std::vector<OperationCase> operation_cases;
 };
-Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCallback& on_progress = {});
+
+struct EvaluationOptions {
+  int folds = kIntervalFoldCount;
+  bool compares_learners = false;  // takes about four times as long
+};
+Result<Evaluation> evaluate(const FitTables& tables, const EvaluationOptions& options,
+                            const ProgressCallback& on_progress = {});
 
 std::string evaluation_markdown(const Evaluation& evaluation);
 std::string evaluation_json(const Evaluation& evaluation);

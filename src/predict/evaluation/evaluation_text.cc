@@ -96,10 +96,51 @@ void write_study_evaluation(formats::JsonWriter& json, const StudyEvaluation& se
   json.end_array().end_object();
 }
 
+void write_learners(formats::JsonWriter& json, std::span<const LearnerScores> learners) {
+  json.key("learners").begin_array();
+  for (const LearnerScores& one : learners) {
+    json.begin_object().member("learner", name_of(one.learner));
+    write_scores(json, "scores", one.scores);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+// Quantiles of the additivity factors of networks, whose operations were measured alone.
+void write_additivity(formats::JsonWriter& json, std::span<const NetworkCase> cases) {
+  std::vector<double> factors;
+  for (const NetworkCase& one : cases) {
+    if (one.operations_j > 0) factors.push_back(one.additivity_factor());
+  }
+  json.key("additivity_factor").begin_object().member("networks", static_cast<std::uint64_t>(factors.size()));
+  if (!factors.empty())
+    json.member("p10", quantile(factors, 0.1))
+        .member("median", quantile(factors, 0.5))
+        .member("p90", quantile(factors, 0.9));
+  json.end_object();
+}
+
+// One line for each kind of held-out data, one column for each learner.
+std::string learners_markdown(std::span<const LearnerScores> learners) {
+  std::string text = "\n## Learners of the residuals: RMSPE\n\n| |";
+  for (const LearnerScores& one : learners) text += fmt::format(" {} |", name_of(one.learner));
+  text += "\n|---|";
+  for (std::size_t i = 0; i < learners.size(); ++i) text += "---|";
+  text += "\n";
+  for (std::size_t row = 0; row < learners.front().scores.size(); ++row) {
+    text += fmt::format("| {} |", learners.front().scores[row].name);
+    for (const LearnerScores& one : learners) text += fmt::format(" {:.1f} % |", 100 * one.scores[row].score.rmspe);
+    text += "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string evaluation_markdown(const Evaluation& evaluation) {
   std::string text = "# Accuracy of predictions on held-out data\n";
+  if (evaluation.learner != Learner::boosting)
+    text += fmt::format("\nLearner of the residuals: {}.\n", name_of(evaluation.learner));
   fmt::format_to(std::back_inserter(text),
                  "\nRepeated measurements of operations ({}) differ by {:.1f} % in energy and {:.1f} % in time.\n",
                  evaluation.operation_noise.operations, 100 * evaluation.operation_noise.energy,
@@ -134,13 +175,14 @@ std::string evaluation_markdown(const Evaluation& evaluation) {
     write_table(text, "Networks larger than those in the training data", evaluation.larger_networks, false);
   write_table(text, "Operations, random folds of distinct operations", evaluation.operations, false);
   write_table(text, "Operations larger than those in the training data", evaluation.larger_operations, false);
+  if (!evaluation.learners.empty()) text += learners_markdown(evaluation.learners);
   if (evaluation.study) write_study_evaluation(text, *evaluation.study);
   return text;
 }
 
 std::string evaluation_json(const Evaluation& evaluation) {
   formats::JsonWriter json;
-  json.begin_object().member("schema", "joulemap.evaluation/1");
+  json.begin_object().member("schema", "joulemap.evaluation/1").member("learner", name_of(evaluation.learner));
   json.key("noise_floor")
       .begin_object()
       .member("operations", static_cast<std::uint64_t>(evaluation.operation_noise.operations));
@@ -161,6 +203,8 @@ std::string evaluation_json(const Evaluation& evaluation) {
   write_scores(json, "larger_networks", evaluation.larger_networks);
   write_scores(json, "operations", evaluation.operations);
   write_scores(json, "larger_operations", evaluation.larger_operations);
+  write_additivity(json, evaluation.operations_only_cases);
+  if (!evaluation.learners.empty()) write_learners(json, evaluation.learners);
   if (evaluation.study) write_study_evaluation(json, *evaluation.study);
   json.end_object();
   return std::move(json).text();

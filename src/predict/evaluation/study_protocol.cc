@@ -99,7 +99,7 @@ Result<EnergyByOperationKey> predict_energies(const MeasuredOperationIndex& meas
   for (const MeasuredOperation& row : measured.data.operations) {
     if (is_learned(row.key)) rows.push_back(row);
   }
-  const Result<OperationModel> model = fit_operation_model(rows, measured.data.datasheet);
+  const Result<OperationModel> model = fit_operation_model(rows, measured.data.datasheet, measured.data.learner);
   if (!model) return model.error();
   EnergyByOperationKey energies;
   for (const std::string& key : wanted) {

@@ -71,6 +71,7 @@ Datasheet estimate_datasheet(std::span<const MeasuredOperation> rows, const std:
 
 Result<FitData> read_fit_data(const FitTables& tables) {
   FitData data;
+  data.learner = tables.learner;
   Result<std::vector<MeasuredOperation>> operations = read_operations_table(tables.operations);
   if (!operations) return std::move(operations).error().with_context("operations");
   data.operations = std::move(*operations);
@@ -141,7 +142,7 @@ Result<DeviceProfile> fit_profile_excluding(const FitData& data, const FitExclus
   for (const MeasuredOperation& row : data.layers) {
     if (is_wanted(row) && !exclusions.all_networks) rows.push_back(row);
   }
-  Result<OperationModel> operation = fit_operation_model(rows, data.datasheet);
+  Result<OperationModel> operation = fit_operation_model(rows, data.datasheet, data.learner);
   if (!operation) return std::move(operation).error();
   DeviceProfile profile;
   profile.device = data.datasheet.name;

@@ -28,6 +28,7 @@ struct FitTables {
   std::string study_settings;
   std::string held_out;  // measured networks that no fit uses, for evaluation; listed in network_settings, too
   std::string device;    // GPU name; if it has no datasheet, estimate_datasheet() estimates one
+  Learner learner = Learner::boosting;
 };
 
 struct FitData {
@@ -36,6 +37,7 @@ struct FitData {
   NetworkTable networks;
   NetworkTable held_out_networks;
   Datasheet datasheet;
+  Learner learner = Learner::boosting;
 };
 // A datasheet for a GPU that has none: peak rates and power limit estimated from the fastest measured operations.
 Datasheet estimate_datasheet(std::span<const MeasuredOperation> rows, const std::string& name);

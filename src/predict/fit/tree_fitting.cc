@@ -110,7 +110,9 @@ std::vector<std::pair<std::string, std::string>> xgboost_settings(const TreeFitO
           {"max_depth", std::to_string(options.max_depth)},
           {"eta", std::to_string(options.learning_rate)},
           {"subsample", std::to_string(options.row_subsample)},
+          {"num_parallel_tree", std::to_string(options.trees_per_round)},
           {"colsample_bytree", std::to_string(options.column_subsample)},
+          {"colsample_bynode", std::to_string(options.split_column_subsample)},
           {"min_child_weight", std::to_string(options.min_leaf_weight)},
           {"lambda", std::to_string(options.l2_regularization)}};
 }

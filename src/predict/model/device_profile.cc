@@ -79,6 +79,14 @@ void write_network(formats::JsonWriter& json, const NetworkModel& model) {
   json.end_object().end_object();
 }
 
+// Only profiles of the learner `linear` have one: the intercept, then the slopes.
+void write_linear_function(formats::JsonWriter& json, std::string_view name, const LinearFunction& function) {
+  if (function.slopes.empty()) return;
+  std::vector<double> numbers = {function.intercept};
+  numbers.insert(numbers.end(), function.slopes.begin(), function.slopes.end());
+  write_numbers(json, name, numbers);
+}
+
 // Limits of the numbers in a profile. Predictions multiply them and exponentiate sums of trees: larger ones would
 // overflow.
 constexpr double kMaxProfileNumber = 1e18;  // above any GPU's FLOP/s
@@ -214,6 +222,14 @@ void read_training_range(const formats::DocumentValue* object, ProfileNumberRead
   numbers.read_array(object->find("most"), "most", training_range.max_features, -kMaxProfileNumber);
 }
 
+LinearFunction read_linear_function(const formats::DocumentValue* list, std::string_view name, std::size_t columns,
+                                    ProfileNumberReader& numbers) {
+  if (list == nullptr) return {};
+  std::vector<double> values(columns + 1);
+  numbers.read_array(list, name, values, -kMaxProfileNumber);
+  return {{values.begin() + 1, values.end()}, values.front()};
+}
+
 bool is_plausible_datasheet(const Datasheet& sheet) {
   bool sensible = sheet.multiprocessors > 0 && sheet.memory_bytes_per_s > 0 && sheet.cache_bytes > 0 &&
                   sheet.cache_bytes_per_s > 0 && sheet.power_limit_w > 0 && sheet.idle_w >= 0 &&
@@ -254,8 +270,10 @@ std::string profile_json(const DeviceProfile& profile) {
   write_numbers(json, "least", profile.operation_model.training_range.min_features);
   write_numbers(json, "most", profile.operation_model.training_range.max_features);
   json.end_object();
-  json.member("time_trees", trees_text(profile.operation_model.time_trees));
-  json.member("power_trees", trees_text(profile.operation_model.power_trees));
+  json.member("time_trees", trees_text(profile.operation_model.learned_time.trees));
+  json.member("power_trees", trees_text(profile.operation_model.learned_power.trees));
+  write_linear_function(json, "time_linear", profile.operation_model.learned_time.linear);
+  write_linear_function(json, "power_linear", profile.operation_model.learned_power.linear);
   json.member("alike", kriging_text(profile.operation_model.kriging));
   json.end_object();
   return std::move(json).text() + "\n";
@@ -297,8 +315,15 @@ Result<DeviceProfile> read_profile(std::string_view json, std::string_view name)
   if (!kriging) return refused(kriging.error().message);
   if (max_tree_sum(*times) > kMaxTreeSum || max_tree_sum(*powers) > kMaxTreeSum)
     return refused("its trees are out of range");
-  profile.operation_model.time_trees = std::move(*times);
-  profile.operation_model.power_trees = std::move(*powers);
+  LearnedResidual& learned_time = profile.operation_model.learned_time;
+  LearnedResidual& learned_power = profile.operation_model.learned_power;
+  learned_time.linear = read_linear_function(document->find("time_linear"), "time_linear", columns, numbers);
+  learned_power.linear =
+      read_linear_function(document->find("power_linear"), "power_linear", columns + kPowerFeatureCount, numbers);
+  if (!numbers.first_invalid_name().empty())
+    return refused(fmt::format("\"{}\" is missing, out of range or of the wrong size", numbers.first_invalid_name()));
+  learned_time.trees = std::move(*times);
+  learned_power.trees = std::move(*powers);
   profile.operation_model.kriging = std::move(*kriging);
   return profile;
 }

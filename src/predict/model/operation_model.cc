@@ -12,8 +12,7 @@
 namespace joulemap::predict {
 namespace {
 
-// Limit of residuals, natural logarithms. Larger ones are failures of the physics model that the trees should not
-// learn.
+// Limit of residuals, natural logarithms. Larger ones are failures of the physics model that should not be learned.
 constexpr double kMaxLogResidual = 2.0;
 // Weight of rows measured inside networks. They are many and similar, and should not outweigh isolated operations.
 constexpr double kInNetworkRowWeight = 0.5;
@@ -37,7 +36,7 @@ double optimizer_memory_passes(const Operation& operation) {
   return operation.form == "momentum" ? 2.5 : 3.6;
 }
 
-// Weight of a row in the fit of trees. Long operations count more, because networks spend their energy on them.
+// Weight of a row in the fit. Long operations count more, because networks spend their energy on them.
 double tree_fit_weight(double time_s) {
   return kShortOperationWeight + (1 - kShortOperationWeight) * std::min(1.0, time_s / kLongOperation_s);
 }
@@ -108,7 +107,7 @@ LogResiduals compute_log_residuals(const OperationModel& model, const MeasuredOp
 
 bool is_isolated_measurement(const MeasuredOperation& row) { return row.energy_j && !row.in_network; }
 
-// Kriging residual of each row without its own sample. With it as an input, trees learn how far to trust the kriging.
+// Kriging residual of each row without its own sample. With it as an input, a learner finds how far to trust the kriging.
 std::vector<InterpolatedResidual> leave_one_out_residuals(const ResidualKriging& kriging,
                                                           std::span<const MeasuredOperation> rows,
                                                           std::span<const LogResiduals> residuals) {
@@ -142,26 +141,27 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
   OperationDescription description = describe_operation(model, operation, conditions);
   OperationEstimate guess;
   guess.physical_time_s = description.physical_time_s;
-  const bool has_trees = !model.training_range.min_features.empty() && is_measured(model.times, operation.kind);
-  guess.trust_factor = has_trees ? model.training_range.trust_factor(description.features) : 0;
+  const bool has_learned = !model.training_range.min_features.empty() && is_measured(model.times, operation.kind);
+  guess.trust_factor = has_learned ? model.training_range.trust_factor(description.features) : 0;
   const InterpolatedResidual kriging = model.kriging.interpolate(operation, conditions.cold);
-  // An operation that was itself measured needs no trees, except inside a network, where its time may differ.
+  // An operation that was itself measured needs no learned residual, except inside a network, where its time may differ.
   const double unknown =
       conditions.in_network
           ? 1
           : std::clamp((kriging.kriging_variance - kMeasuredOperationVariance) / kMeasuredOperationVariance, 0.0, 1.0);
-  const double of_trees = guess.trust_factor * unknown;
+  const double learned_weight = guess.trust_factor * unknown;
   double residual = kriging.time_residual;
-  if (of_trees > 0)
-    residual += of_trees * model.time_trees.predict(append_kriging_features(description.features, operation, kriging));
+  if (learned_weight > 0)
+    residual +=
+        learned_weight * model.learned_time.predict(append_kriging_features(description.features, operation, kriging));
   guess.time_s = guess.physical_time_s * std::exp(residual);
   guess.time_s = std::max(guess.time_s, roofline_time_s(description.physics_observation.terms));
   description.physics_observation.time_s = guess.time_s;
   guess.physical_power_w = physical_power_w(model.energy_coefficients, description.physics_observation, model.sheet);
   residual = kriging.power_residual;
-  if (of_trees > 0) {
+  if (learned_weight > 0) {
     const auto features = append_power_features(std::move(description.features), guess.time_s, guess.physical_power_w);
-    residual += of_trees * model.power_trees.predict(append_kriging_features(features, operation, kriging));
+    residual += learned_weight * model.learned_power.predict(append_kriging_features(features, operation, kriging));
   }
   const double power_w = guess.physical_power_w * std::exp(residual);
   guess.energy_j = std::clamp(power_w, model.sheet.idle_w, 1.2 * model.sheet.power_limit_w) * guess.time_s;
@@ -170,7 +170,7 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
 }
 
 Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> rows, const Datasheet& sheet,
-                                           const TreeFitOptions& options) {
+                                           Learner learner) {
   OperationModel model;
   model.sheet = sheet;
   const std::vector<PhysicsObservation> all = make_physics_observations(rows, sheet);
@@ -205,22 +205,22 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
     powers.add(append_kriging_features(append_power_features(features, row.time_s, power_w), row.operation, kriging),
                power - kriging.power_residual, weight);
   }
-  TreeFitOptions directed = options;
-  directed.monotone_constraints.assign(feature_monotonicity().begin(), feature_monotonicity().end());
-  directed.monotone_constraints.resize(feature_monotonicity().size() + kKrigingFeatureCount);
+  TreeFitOptions time_options;
+  time_options.monotone_constraints.assign(feature_monotonicity().begin(), feature_monotonicity().end());
+  time_options.monotone_constraints.resize(feature_monotonicity().size() + kKrigingFeatureCount);
   // Fewer and shallower trees for power: it varies less than time, and only isolated operations measure it.
-  TreeFitOptions fewer = options;
-  fewer.boosting_rounds = options.boosting_rounds * 2 / 3;
-  fewer.max_depth = options.max_depth - 1;
+  TreeFitOptions power_options;
+  power_options.boosting_rounds = power_options.boosting_rounds * 2 / 3;
+  --power_options.max_depth;
   // The two fits are independent and take most of the time, so they run on two threads.
-  std::future<Result<RegressionTrees>> power_fit =
-      std::async(std::launch::async, [&] { return fit_trees(powers, fewer); });
-  Result<RegressionTrees> time_trees = fit_trees(times, directed);
-  Result<RegressionTrees> power_trees = power_fit.get();
-  if (!time_trees) return std::move(time_trees).error();
-  if (!power_trees) return std::move(power_trees).error();
-  model.time_trees = std::move(*time_trees);
-  model.power_trees = std::move(*power_trees);
+  std::future<Result<LearnedResidual>> power_fit =
+      std::async(std::launch::async, [&] { return fit_learned_residual(learner, powers, power_options); });
+  Result<LearnedResidual> learned_time = fit_learned_residual(learner, times, time_options);
+  Result<LearnedResidual> learned_power = power_fit.get();
+  if (!learned_time) return std::move(learned_time).error();
+  if (!learned_power) return std::move(learned_power).error();
+  model.learned_time = std::move(*learned_time);
+  model.learned_power = std::move(*learned_power);
   return model;
 }
 

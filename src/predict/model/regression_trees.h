@@ -39,10 +39,12 @@ struct TreeTrainingData {
 
 struct TreeFitOptions {
   int boosting_rounds = 165;
+  int trees_per_round = 1;  // their mean is added; a random forest is one round of many trees
   int max_depth = 7;
   double learning_rate = 0.11;
   double row_subsample = 0.8;
-  double column_subsample = 0.6;
+  double column_subsample = 0.6;          // of each tree
+  double split_column_subsample = 1;      // of each split, of the columns of the tree
   double min_leaf_weight = 2;             // least total weight of the rows in a leaf
   double l2_regularization = 2;           // L2 regularization of leaf values
   std::vector<int> monotone_constraints;  // by column: +1 the result may only rise, -1 only fall; empty: no limits

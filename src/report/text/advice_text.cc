@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
 #include "base/text.h"
 #include "report/text/diagnostics_text.h"
@@ -45,6 +47,30 @@ std::string no_finding_text(const Advice& advice) {
          "precision, or fewer steps.";
 }
 
+// The command if a shell would read it as it was run, otherwise a placeholder.
+std::string repeatable_command_text(const Advice& advice) {
+  const auto is_literal = [](char letter) {
+    return std::isalnum(static_cast<unsigned char>(letter)) != 0 ||
+           std::string_view("-_./=:,+@%").find(letter) != std::string_view::npos;
+  };
+  for (const std::string& word : advice.command) {
+    if (word.empty() || !std::ranges::all_of(word, is_literal)) return "COMMAND";
+  }
+  const std::string text = fmt::format("{}", fmt::join(advice.command, " "));
+  return text.empty() || text.size() > kMaxCommandWidth ? "COMMAND" : text;
+}
+
+// Commands that measure the saving of a change. Several inputs are parts or repetitions of one run.
+std::string measuring_commands_text(const Advice& advice) {
+  if (advice.inputs.empty()) return {};
+  std::string recordings;
+  for (const std::string& input : advice.inputs) recordings += " " + printable(input);
+  const std::string compared =
+      advice.inputs.size() == 1 ? recordings + " after.joule" : " after.joule --baseline" + recordings;
+  return fmt::format("   joulemap record -o after.joule -- {}\n   joulemap diff{}\n", repeatable_command_text(advice),
+                     compared);
+}
+
 }  // namespace
 
 std::string finding_saving_text(const Finding& finding, const Advice& advice) {
@@ -74,11 +100,12 @@ std::string advice_text(const Advice& advice, const TextStyle& style) {
     out += wrap_text(indent + "try: ", finding.change, style.columns);
   }
   if (!advice.findings.empty())
-    out += "\n" + wrap_text(" ",
-                            examined_part_text(advice) +
-                                " They overlap: do not add them. To measure one: change the program, record again, and "
-                                "compare with joulemap diff.",
-                            style.columns);
+    out += "\n" +
+           wrap_text(" ",
+                     examined_part_text(advice) +
+                         " They overlap: do not add them. To measure one, change the program and run:",
+                     style.columns) +
+           measuring_commands_text(advice);
   const std::string notes = diagnostics_text(advice.diagnostics);
   return notes.empty() ? out + "\n" : out + "\n" + notes + "\n";
 }

@@ -2,12 +2,9 @@
 #include "report/text/command_energy.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace joulemap::report {
 namespace {
-
-constexpr std::string_view kBackgroundScopeName = "background";
 
 // The errors of rows may be correlated: their half widths add up.
 double command_half_width_j(const ReportResult& result, const RunRates& rates) {
@@ -21,22 +18,9 @@ double command_half_width_j(const ReportResult& result, const RunRates& rates) {
 
 }  // namespace
 
-bool is_background_row(const ReportRow& row) {
-  return row.path.size() == 1 && row.path.front() == kBackgroundScopeName;
-}
-
-double background_energy_j(std::span<const ReportRow> rows) {
-  double joules = 0;
-  for (const ReportRow& row : rows) {
-    if (is_background_row(row)) joules += row.energy_j.value_or(0);
-  }
-  return joules;
-}
-
 double noticeable_background_j(const ReportResult& result) {
   const double joules = background_energy_j(result.rows);
-  const double all_j =
-      result.attributed_j.value_or(0) + result.idle_j.value_or(0) + result.unattributed_j.value_or(0);
+  const double all_j = result.attributed_j.value_or(0) + result.idle_j.value_or(0) + result.unattributed_j.value_or(0);
   return joules >= kMinShownEnergyShare * all_j ? joules : 0;
 }
 

@@ -3,8 +3,7 @@
 // The energy of the recorded command where other processes use the same devices. Pure; joules.
 #pragma once
 
-#include <span>
-
+#include "model/background_row.h"
 #include "model/report_result.h"
 #include "model/run_rates.h"
 
@@ -13,9 +12,6 @@ namespace joulemap::report {
 // Texts mention what has at least this part of the energy.
 inline constexpr double kMinShownEnergyShare = 0.05;
 
-// Whether the row is the energy of other processes and of the rest of the machine.
-bool is_background_row(const ReportRow& row);
-double background_energy_j(std::span<const ReportRow> rows);
 // background_energy_j(), or 0 if it is less than kMinShownEnergyShare of all energy.
 double noticeable_background_j(const ReportResult& result);
 

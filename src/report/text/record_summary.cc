@@ -29,18 +29,33 @@ constexpr double kMinSecondToTopSaving = 0.6;
 constexpr std::string_view kProbeModeName = "probe";
 constexpr std::string_view kOptimizerPhaseName = "optimizer";
 
+std::string relative_width_text(double relative_half_width, const TextStyle& style) {
+  return fmt::format("{} {:.0f} %", style.plus_minus_sign(), 100 * relative_half_width);
+}
+
+// A line of the table of layers. `width`: of the interval, may be empty.
+std::string cost_line(const std::string& share, const std::string& amount, const std::string& width,
+                      const std::string& name) {
+  const std::string indent(8 - std::min<std::size_t>(8, count_display_columns(width)), ' ');
+  return fmt::format("   {:>5} {:>9} {}{}  {}\n", share, amount, indent, width, name);
+}
+
 // A line for the optimizer, if it uses at least kMinShownEnergyShare. Updates of a layer (Keras) count with their
 // layer.
-std::string optimizer_share_text(const ReportResult& result, double command_j) {
+std::string optimizer_share_text(const ReportResult& result, double command_j, const TextStyle& style) {
   const std::set<std::string> modules = list_module_names(result.rows);
   double joules = 0;
+  double half_width_j = 0;  // the errors of rows may be correlated: their half widths add up
   for (const ReportRow& row : result.rows) {
     const bool is_optimizer =
         row.path.size() > 1 && row.path.front() != kProbeModeName && row.path[1] == kOptimizerPhaseName;
-    if (is_optimizer && !(row.path.size() > 2 && modules.contains(row.path.back()))) joules += row.energy_j.value_or(0);
+    if (!is_optimizer || (row.path.size() > 2 && modules.contains(row.path.back()))) continue;
+    joules += row.energy_j.value_or(0);
+    if (row.low_j && row.high_j) half_width_j += (*row.high_j - *row.low_j) / 2;
   }
   if (command_j <= 0 || joules < kMinShownEnergyShare * command_j) return {};
-  return fmt::format("   {:>5} {:>9}           the optimizer\n", percent_text(joules / command_j), energy_text(joules));
+  return cost_line(percent_text(joules / command_j), energy_text(joules),
+                   relative_width_text(half_width_j / joules, style), "the optimizer");
 }
 
 std::string costliest_layers_text(const RecordSummary& answer, const TextStyle& style) {
@@ -57,15 +72,13 @@ std::string costliest_layers_text(const RecordSummary& answer, const TextStyle& 
     if (layer.cost_j_or_s <= 0) break;
     const std::string amount = by_energy ? energy_text(layer.cost_j_or_s) : duration_text(layer.cost_j_or_s);
     const std::string width =
-        by_energy ? fmt::format("{} {:.0f} %", style.plus_minus_sign(), 100 * layer.half_width_j / layer.cost_j_or_s)
-                  : "";
+        by_energy ? relative_width_text(layer.half_width_j / layer.cost_j_or_s, style) : std::string();
     const std::string count = layer.modules.size() > 1 ? fmt::format(" ({} of them)", layer.modules.size()) : "";
-    out += fmt::format("   {:>5} {:>9} {}{}  {}\n", percent_text(sum > 0 ? layer.cost_j_or_s / sum : 0), amount,
-                       std::string(8 - std::min<std::size_t>(8, count_display_columns(width)), ' '), width,
-                       shorten_to_columns(printable(layer.name), style.columns - 30 - count.size()) + count);
+    out += cost_line(percent_text(sum > 0 ? layer.cost_j_or_s / sum : 0), amount, width,
+                     shorten_to_columns(printable(layer.name), style.columns - 30 - count.size()) + count);
   }
   if (!by_energy) return out;
-  out += optimizer_share_text(result, sum);
+  out += optimizer_share_text(result, sum, style);
   if (compute_run_rates(result).is_estimated() && layers.size() > 1)
     out += wrap_text(
         "   ", "Most of the error is the unknown power of this machine, common to all layers: their order is safer.",

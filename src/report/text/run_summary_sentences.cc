@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "model/background_row.h"
 #include "report/text/command_energy.h"
 #include "report/text/costliest_layers.h"
 #include "report/text/energy_rows.h"

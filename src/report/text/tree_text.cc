@@ -10,6 +10,7 @@
 #include <limits>
 #include <set>
 
+#include "model/background_row.h"
 #include "report/text/command_energy.h"
 #include "report/text/energy_rows.h"
 #include "report/text/kernel_names.h"
